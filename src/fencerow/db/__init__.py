@@ -1,0 +1,1 @@
+"""Floor 1: how to talk to a database. Knows no jobs."""

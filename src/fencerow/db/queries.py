@@ -1,0 +1,127 @@
+"""Loads the named queries of a dialect: `-- name: claim`, prose, then the SQL with `:name` parameters.
+
+A query may consist of several statements separated by `;` where the dialect cannot say it in one
+(SQLite has no data-modifying CTE): they run in order inside one transaction, and the rows are those
+that any of them returned. Tables are written `fencerow.jobs`; another schema or a table prefix is a
+quoted rename at load. Parameters are translated once, here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from fencerow.errors import ConfigError
+
+NAME = re.compile(r"^--\s*name:\s*([a-z_]+)\s*$", re.MULTILINE)
+IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,48}$")
+# Strings and comments are matched first so that a colon inside them is left alone.
+TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_][a-z0-9_]*)|fencerow\.([a-z_]+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One named query: its statements as written, and the parameters that it takes in order of first use."""
+
+    name: str
+    statements: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+
+class Queries(Mapping[str, Query]):
+    """The named queries of one dialect, for one schema or table prefix."""
+
+    def __init__(self, dialect: str, queries: Mapping[str, Query]) -> None:
+        self.dialect = dialect
+        self._queries = MappingProxyType(dict(queries))
+
+    def __getitem__(self, name: str) -> Query:
+        return self._queries[name]
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def altered(self, name: str, old: str, new: str) -> Queries:
+        """A copy with `old` replaced by `new` in one query: how a test takes a guard out to see its test turn red."""
+        query = self._queries[name]
+        changed = tuple(text.replace(old, new) for text in query.statements)
+        if changed == query.statements:
+            raise ValueError(f"query {name!r} does not contain {old!r}")
+        altered = replace(query, statements=changed, parameters=_parameters(changed))
+        return Queries(self.dialect, {**self._queries, name: altered})
+
+
+def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) -> Queries:
+    """Read every `*.sql` of a package folder; `rename` maps a bare table or function name to a qualified one."""
+    found: dict[str, Query] = {}
+    for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".sql"):
+            for name, text in parse(file.read_text("utf-8")):
+                if name in found:
+                    raise ConfigError(f"query {name!r} is defined twice in {folder}")
+                found[name] = _query(name, text, rename)
+    return Queries(dialect, found)
+
+
+def parse(text: str) -> Iterable[tuple[str, str]]:
+    """Split a file into (name, body) pairs; what stands before the first name is the file's prose."""
+    marks = list(NAME.finditer(text))
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        yield mark.group(1), text[mark.end() : following.start() if following else len(text)]
+
+
+def identifier(name: str, what: str) -> str:
+    """Accept a schema name or table prefix, or say what is wrong with it."""
+    if not IDENTIFIER.fullmatch(name):
+        raise ConfigError(
+            f"{what} {name!r} is not usable",
+            "expected lower-case letters, digits and underscores, at most 49, not starting with a digit",
+            "choose a plainer name",
+        )
+    return name
+
+
+def qualified(text: str, rename: Callable[[str], str]) -> str:
+    """`text` with every `fencerow.x` renamed."""
+    return TOKEN.sub(lambda match: rename(match.group(2)) if match.group(2) else match.group(0), text)
+
+
+def translated(text: str, write: Callable[[str], str]) -> str:
+    """`text` with every `:name` parameter written in a driver's own style."""
+    return TOKEN.sub(lambda match: write(match.group(1)) if match.group(1) else match.group(0), text)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The statements of a script, without comments."""
+    bare = re.sub(r"'(?:[^']|'')*'|--[^\n]*", lambda m: m.group(0) if m.group(0)[0] == "'" else "", text)
+    parts = re.split(r";(?=(?:[^']|'[^']*')*$)", bare)
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _query(name: str, text: str, rename: Callable[[str], str]) -> Query:
+    statements = split(qualified(text, rename))
+    return Query(name, statements, _parameters(statements))
+
+
+def _parameters(statements: Iterable[str]) -> tuple[str, ...]:
+    names = (match.group(1) for text in statements for match in TOKEN.finditer(text))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+@lru_cache(maxsize=4096)
+def pyformat(text: str) -> str:
+    """psycopg's style: `%(name)s`, with literal percent signs doubled."""
+    return translated(text.replace("%", "%%"), lambda name: f"%({name})s")
+
+
+@lru_cache(maxsize=4096)
+def numbered(text: str, parameters: tuple[str, ...]) -> str:
+    """asyncpg's style: `$1`, numbered in the order of `parameters`."""
+    return translated(text, lambda name: f"${parameters.index(name) + 1}")

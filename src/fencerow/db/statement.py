@@ -1,0 +1,80 @@
+"""Operations as generators of statements: the one idea that keeps sync, async, two engines and the explorers small.
+
+An operation yields `Statement`s and is sent the rows of each; it does no I/O itself. One run of an
+operation is one transaction. Whoever runs it decides where: our pool, the user's open connection,
+or an explorer that plays several actors one statement at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Param = str | int | float | bytes | None | list[str] | list[int] | list[str | None]
+Row = tuple[object, ...]
+Rows = list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One named query with its parameters; the text is looked up in the dialect of whoever runs it."""
+
+    name: str
+    params: Mapping[str, Param]
+
+
+Steps = Generator[Statement, Rows, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[T]):
+    """A unit of work that can be started afresh: what runners are given.
+
+    `alone`: it is a single statement on PostgreSQL, so it runs in autocommit and saves the round
+    trips of BEGIN and COMMIT. `repeatable`: running it again after an unknown outcome changes nothing
+    more, so a runner may do so by itself. `writes` names what it writes, see `operation`.
+    """
+
+    name: str
+    start: Callable[[], Steps[T]]
+    alone: bool = False
+    repeatable: bool = False
+    writes: str = "jobs"
+
+    def steps(self) -> Steps[T]:
+        """A fresh run, for `yield from` inside another operation."""
+        return self.start()
+
+
+def operation(
+    *, alone: bool = False, repeatable: bool = False, writes: str = "jobs"
+) -> Callable[[Callable[P, Steps[T]]], Callable[P, Operation[T]]]:
+    """Turn a generator function into one that returns an `Operation`.
+
+    `writes` is "jobs", "workers" or "" (reads only): SQLite keeps worker rows in a file of their own,
+    so that a long transaction on the jobs never delays the renewal of a lease.
+    """
+
+    def decorate(function: Callable[P, Steps[T]]) -> Callable[P, Operation[T]]:
+        @wraps(function)
+        def build(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+            return Operation(function.__name__, lambda: function(*args, **kwargs), alone, repeatable, writes)
+
+        return build
+
+    return decorate
+
+
+def execute(name: str, params: Mapping[str, Param] | None = None, /, **more: Param) -> Steps[Rows]:
+    """Yield one statement and return its rows."""
+    return (yield Statement(name, {**(params or {}), **more}))
+
+
+def first_column(rows: Iterable[Row]) -> list[str]:
+    """The first column of each row as text: ids, mostly."""
+    return [str(row[0]) for row in rows]

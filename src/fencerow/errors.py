@@ -1,0 +1,283 @@
+"""Every error a user can meet: what was found, what was expected, what to do, under a stable code.
+
+`str(error)` is the short form for logs; `error.lines()` the three lines the command prints.
+Codes never change their meaning; docs/errors.md has a paragraph for each.
+"""
+
+from __future__ import annotations
+
+
+class FencerowError(Exception):
+    """Base of all errors raised by Fencerow.
+
+    `code` is stable. `what` says what happened with the value found, `why` what was expected,
+    `fix` what to do next. `repeat` tells a caller whether the very same call may be made again:
+    "yes" (nothing was stored), "ask" (the outcome is unknown: look first), "no" (it would fail again).
+    """
+
+    code = "FR-000"
+    repeat = "no"
+
+    def __init__(self, what: str, why: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.fix = fix
+
+    def __str__(self) -> str:
+        parts = [part for part in (self.what, self.why, self.fix) if part]
+        return f"{self.code}: {'; '.join(parts)}"
+
+    def lines(self) -> tuple[str, str, str]:
+        """What happened, why, and what to do: three lines without control characters."""
+        return (f"{self.code}: {self.what}", self.why or "-", self.fix or "-")
+
+
+# --- settings and declarations (1xx) ---------------------------------------------------------
+
+
+class ConfigError(FencerowError):
+    """A setting is unknown, ill-typed or out of range. Correct it; nothing was started."""
+
+    code = "FR-101"
+
+
+class UrlError(ConfigError):
+    """The database URL cannot be understood. Passwords in it are never shown."""
+
+    code = "FR-102"
+
+
+class MissingExtra(FencerowError):
+    """An optional library is not installed. Install the extra named in `fix`."""
+
+    code = "FR-103"
+
+
+class DeclarationError(FencerowError):
+    """A job was declared in a way that cannot work (name taken, unsupported parameter kind, bad option)."""
+
+    code = "FR-104"
+
+
+class NoDatabase(ConfigError):
+    """A long-running process was started without a database URL. Give --url or FENCEROW_URL."""
+
+    code = "FR-105"
+
+
+# --- input refused at the door (2xx) -----------------------------------------------------------
+
+
+class InvalidInput(FencerowError):
+    """Input was refused and nothing was stored. Correct it and submit again."""
+
+    code = "FR-201"
+
+
+class UnknownJob(InvalidInput):
+    """No job of that name is registered here; the closest names are in `why`."""
+
+    code = "FR-202"
+
+
+class InvalidArguments(InvalidInput):
+    """The arguments do not fit the job's parameters."""
+
+    code = "FR-203"
+
+
+class PayloadTooLarge(InvalidInput):
+    """Arguments, result or metadata exceed their size limit. Store the data elsewhere and pass a reference."""
+
+    code = "FR-204"
+
+
+class InvalidPayload(InvalidInput):
+    """A value cannot be kept as JSON faithfully: NaN, Infinity, NUL, a lone surrogate, an unsupported type."""
+
+    code = "FR-205"
+
+
+class KeyConflict(InvalidInput):
+    """The idempotency key already belongs to another job or to another payload.
+
+    `job_id` is the first job's id and `fingerprint` that of its payload. Use another key, or send
+    the same payload to get the same job.
+    """
+
+    code = "FR-206"
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, job_id: str = "", fingerprint: str = "") -> None:
+        super().__init__(what, why, fix)
+        self.job_id = job_id
+        self.fingerprint = fingerprint
+
+
+# --- jobs (3xx) ----------------------------------------------------------------------------------
+
+
+class JobNotFound(FencerowError):
+    """There is no such job, live or finished."""
+
+    code = "FR-301"
+
+
+class JobGone(JobNotFound):
+    """The job existed and was removed by retention; its key still remembers its id."""
+
+    code = "FR-302"
+
+
+class IllegalMove(FencerowError):
+    """The job's state does not permit the move asked for. `state` is the state that was found."""
+
+    code = "FR-303"
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, state: str = "") -> None:
+        super().__init__(what, why, fix)
+        self.state = state
+
+
+class ResultTimeout(FencerowError, TimeoutError):
+    """The job had not ended within the time the caller would wait. It goes on; ask again."""
+
+    code = "FR-304"
+    repeat = "yes"
+
+
+class JobFailed(FencerowError):
+    """The awaited job ended `failed`. `error` holds what the last attempt reported."""
+
+    code = "FR-305"
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: object = None) -> None:
+        super().__init__(what, why, fix)
+        self.job_id = job_id
+        self.error = error
+
+
+class JobCancelled(FencerowError):
+    """The awaited job ended `cancelled`; it has no result."""
+
+    code = "FR-306"
+
+
+class NotReady(FencerowError):
+    """The job has not ended yet, so there is no result. Wait for it or ask later."""
+
+    code = "FR-307"
+    repeat = "yes"
+
+
+class MalformedPayload(FencerowError):
+    """The stored arguments or result of one job cannot be decoded. Only that job fails."""
+
+    code = "FR-308"
+
+
+# --- attempts (4xx) -------------------------------------------------------------------------------
+
+
+class LeaseLost(FencerowError):
+    """This attempt no longer holds the job: it ended or belongs to a newer attempt. Stop working on it."""
+
+    code = "FR-401"
+
+
+class CancelRequested(FencerowError):
+    """Somebody asked for this job to be cancelled. Clean up and let it pass through."""
+
+    code = "FR-402"
+
+
+class AttemptTimeout(FencerowError, TimeoutError):
+    """The attempt ran longer than its `timeout_s`. It counts as a failure and obeys the retry rule."""
+
+    code = "FR-403"
+
+
+class TransactionMisuse(FencerowError):
+    """`job.transaction()` was entered twice, or held longer than is safe on this engine."""
+
+    code = "FR-404"
+
+
+# --- the database (5xx) ---------------------------------------------------------------------------
+
+
+class DatabaseError(FencerowError):
+    """The database refused or could not be reached."""
+
+    code = "FR-501"
+
+
+class Unavailable(DatabaseError):
+    """No connection, or it broke before anything was sent for commit: nothing was stored. Repeat later."""
+
+    code = "FR-502"
+    repeat = "yes"
+
+
+class OutcomeUnknown(DatabaseError):
+    """The connection broke while a commit was under way: it may have happened. Ask by id or key, then repeat."""
+
+    code = "FR-503"
+    repeat = "ask"
+
+
+class Busy(DatabaseError):
+    """The database stayed locked or overloaded beyond the wait that was allowed. Nothing was stored; repeat."""
+
+    code = "FR-504"
+    repeat = "yes"
+
+
+class ReadOnly(DatabaseError):
+    """The database or file is read-only (a standby, a full or protected disk). Nothing was stored."""
+
+    code = "FR-505"
+
+
+class StorageFull(DatabaseError):
+    """No space is left on the database's disk. Nothing was stored. Make room and repeat."""
+
+    code = "FR-506"
+    repeat = "yes"
+
+
+class RetryTransaction(DatabaseError):
+    """The caller's own transaction must be rolled back and run again (serialization, stale snapshot, deadlock)."""
+
+    code = "FR-507"
+    repeat = "yes"
+
+
+class UnusableConnection(DatabaseError):
+    """The connection passed in cannot carry a submit: failed, closed, read-only, or of an unknown kind."""
+
+    code = "FR-508"
+
+
+class SchemaMissing(DatabaseError):
+    """Fencerow's tables are not there. Run `fencerow migrate`."""
+
+    code = "FR-510"
+
+
+class SchemaTooNew(DatabaseError):
+    """The database was migrated by a newer Fencerow that this one cannot work with. Upgrade this process."""
+
+    code = "FR-511"
+
+
+class SchemaTooOld(DatabaseError):
+    """The database misses migrations that this Fencerow needs. Run `fencerow migrate`."""
+
+    code = "FR-512"
+
+
+class SchemaTampered(DatabaseError):
+    """A migration already applied does not match its checksum: the schema is not what we think it is."""
+
+    code = "FR-513"

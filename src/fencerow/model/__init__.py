@@ -1,0 +1,1 @@
+"""Floor 0: jobs, states, retry rules and payloads. No I/O and no clock of its own."""

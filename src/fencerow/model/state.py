@@ -1,0 +1,166 @@
+"""The states of a job and the one table of moves between them.
+
+Everything that says what a job may become is drawn from here: the guards in the SQL name the same
+states, docs/life-of-a-job.md is printed from this table, and tests/contract plays every (state, move)
+pair on both engines: a legal one changes exactly one job, an illegal one none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a job stands. `queued` with a later `run_at` is what others call scheduled."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+LIVE = frozenset({State.WAITING, State.QUEUED, State.RUNNING})
+FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
+
+
+class Move(StrEnum):
+    """A change of state. Each is one guarded statement with exactly one winner."""
+
+    WAKE = "wake"
+    CLAIM = "claim"
+    RENEW = "renew"
+    SUCCEED = "succeed"
+    RETRY = "retry"
+    RELEASE = "release"
+    SUSPEND = "suspend"
+    FAIL = "fail"
+    STOP = "stop"
+    RECLAIM = "reclaim"
+    TIMEOUT = "timeout"
+    CANCEL = "cancel"
+    EXPIRE = "expire"
+    REVIVE = "revive"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """From which states a move is legal, to which state it leads, and what else must hold in the same statement.
+
+    `otherwise` lists the states it leads to instead when the guard's exception applies.
+    A target of None means that the row is gone.
+    """
+
+    sources: frozenset[State]
+    target: State | None
+    guard: str
+    otherwise: tuple[State, ...] = ()
+    fenced: bool = False
+
+
+def rule(
+    sources: str, target: State | None, guard: str, *otherwise: State, fenced: bool = False
+) -> Rule:
+    """One line of the table; `sources` are state names separated by spaces."""
+    return Rule(frozenset(State(name) for name in sources.split()), target, guard, otherwise, fenced)
+
+
+FENCE = "holder and attempt match"
+
+RULES: dict[Move, Rule] = {
+    Move.WAKE: rule("waiting", State.QUEUED, "what it waited for has happened"),
+    Move.CLAIM: rule(
+        "queued", State.RUNNING, "run_at <= now; queue not paused; holder alive; attempt becomes attempt + 1"
+    ),
+    Move.RENEW: rule("running", State.RUNNING, "the holder's own row is alive; nothing of the job changes"),
+    Move.SUCCEED: rule("running", State.SUCCEEDED, FENCE, fenced=True),
+    Move.RETRY: rule(
+        "running",
+        State.QUEUED,
+        f"{FENCE}; failures + 1; run_at moves on; cancelled instead if a cancel was asked",
+        State.CANCELLED,
+        fenced=True,
+    ),
+    Move.RELEASE: rule(
+        "running",
+        State.QUEUED,
+        f"{FENCE}; counts as no failure; cancelled instead if a cancel was asked",
+        State.CANCELLED,
+        fenced=True,
+    ),
+    Move.SUSPEND: rule(
+        "running",
+        State.WAITING,
+        f"{FENCE}; waits for a signal, a child, a time; cancelled instead if a cancel was asked",
+        State.CANCELLED,
+        fenced=True,
+    ),
+    Move.FAIL: rule("running", State.FAILED, f"{FENCE}; failures + 1", fenced=True),
+    Move.STOP: rule("running", State.CANCELLED, f"{FENCE}; a cancel was asked", fenced=True),
+    Move.RECLAIM: rule(
+        "running",
+        State.QUEUED,
+        "its holder is dead, named by value; it becomes suspect, and a suspect's crashes + 1; "
+        "cancelled instead if a cancel was asked, failed when the crash budget is spent",
+        State.CANCELLED,
+        State.FAILED,
+    ),
+    Move.TIMEOUT: rule(
+        "running",
+        State.QUEUED,
+        "deadline_at <= now though its holder lives; failures + 1; cancelled instead if a cancel was asked, "
+        "failed when the failure budget is spent",
+        State.CANCELLED,
+        State.FAILED,
+    ),
+    Move.CANCEL: rule("waiting queued", State.CANCELLED, "nothing runs; a running job is asked, not moved"),
+    Move.EXPIRE: rule("waiting queued", State.FAILED, "expires_at <= now"),
+    Move.REVIVE: rule(
+        "succeeded failed cancelled",
+        State.QUEUED,
+        "a person asked; its key is free or its own; budgets start anew, attempt goes on",
+    ),
+    Move.DELETE: rule("succeeded failed cancelled", None, "a person or retention asked"),
+}
+
+
+class WorkerState(StrEnum):
+    """Where a worker process stands. `dead` and `retired` are final: it must register anew under a fresh id."""
+
+    ALIVE = "alive"
+    RETIRED = "retired"
+    DEAD = "dead"
+
+
+class WorkerMove(StrEnum):
+    """A change of a worker's row. The lease of all its jobs hangs on it."""
+
+    REGISTER = "register"
+    RENEW = "renew"
+    RETIRE = "retire"
+    DIE = "die"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRule:
+    """From which state (None: no row yet) a worker's move is legal, and where it leads."""
+
+    source: WorkerState | None
+    target: WorkerState
+    guard: str
+
+
+WORKER_RULES: dict[WorkerMove, WorkerRule] = {
+    WorkerMove.REGISTER: WorkerRule(None, WorkerState.ALIVE, "a fresh id, never used before"),
+    WorkerMove.RENEW: WorkerRule(WorkerState.ALIVE, WorkerState.ALIVE, "lease_until moves on"),
+    WorkerMove.RETIRE: WorkerRule(WorkerState.ALIVE, WorkerState.RETIRED, "it handed back what it held"),
+    WorkerMove.DIE: WorkerRule(WorkerState.ALIVE, WorkerState.DEAD, "lease_until < now"),
+}
+
+
+def legal(move: Move, state: State) -> bool:
+    """Whether the table permits `move` from `state`."""
+    return state in RULES[move].sources
