@@ -9,15 +9,18 @@ quoted rename at load. Parameters are translated once, here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import sha256
 from importlib.resources import files
 from types import MappingProxyType
 
 from fencerow.errors import ConfigError
 
 NAME = re.compile(r"^--\s*name:\s*([a-z_]+)\s*$", re.MULTILINE)
+MIGRATION = re.compile(r"(\d{4})_([a-z_]+)\.sql")
+COMPATIBLE = re.compile(r"^--\s*compatible_from:\s*(\d+)", re.MULTILINE)
 IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,48}$")
 # Strings and comments are matched first so that a colon inside them is left alone.
 TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_][a-z0-9_]*)|fencerow\.([a-z_]+)", re.DOTALL)
@@ -42,7 +45,7 @@ class Queries(Mapping[str, Query]):
     def __getitem__(self, name: str) -> Query:
         return self._queries[name]
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[str]:
         return iter(self._queries)
 
     def __len__(self) -> int:
@@ -67,7 +70,41 @@ def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) 
                 if name in found:
                     raise ConfigError(f"query {name!r} is defined twice in {folder}")
                 found[name] = _query(name, text, rename)
+    for file in migrations(package, folder):
+        found[file.name] = _query(file.name, file.text, rename)
     return Queries(dialect, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema: a numbered file, also a named query so that explorers can stop inside it."""
+
+    version: int
+    name: str
+    text: str
+    compatible_from: int
+    checksum: str
+
+
+def migrations(package: str, folder: str) -> list[Migration]:
+    """The schema steps of a dialect in order; the checksum is over the text as it lies in the package."""
+    schema = files(package).joinpath(folder, "schema")
+    found = []
+    for file in sorted(schema.iterdir(), key=lambda entry: entry.name):
+        match = MIGRATION.fullmatch(file.name)
+        if match:
+            text = file.read_text("utf-8")
+            oldest = COMPATIBLE.search(text)
+            found.append(
+                Migration(
+                    int(match[1]),
+                    f"schema_{match[1]}_{match[2]}",
+                    text,
+                    int(oldest[1]) if oldest else int(match[1]),
+                    sha256(text.encode()).hexdigest(),
+                )
+            )
+    return found
 
 
 def parse(text: str) -> Iterable[tuple[str, str]]:

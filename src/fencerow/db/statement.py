@@ -78,3 +78,14 @@ def execute(name: str, params: Mapping[str, Param] | None = None, /, **more: Par
 def first_column(rows: Iterable[Row]) -> list[str]:
     """The first column of each row as text: ids, mostly."""
     return [str(row[0]) for row in rows]
+
+
+def whole(value: object) -> int:
+    """A column that holds a whole number."""
+    assert isinstance(value, int), f"expected a whole number, found {type(value).__name__}"
+    return value
+
+
+def text_or_none(value: object) -> str | None:
+    """A column that holds text, or an id, or nothing."""
+    return None if value is None else str(value)

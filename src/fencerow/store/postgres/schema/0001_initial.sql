@@ -66,15 +66,19 @@ CREATE INDEX jobs_deadline ON fencerow.jobs (deadline_at) WHERE state = 'running
 CREATE INDEX jobs_expiry ON fencerow.jobs (expires_at) WHERE state IN ('waiting', 'queued') AND expires_at IS NOT NULL;
 CREATE INDEX jobs_key ON fencerow.jobs (scope, key) WHERE key IS NOT NULL;
 
+-- Append-only but for revive and retention. It is filled by SELECT * from the live table: a migration that
+-- adds a column adds it to both.
 CREATE TABLE fencerow.finished_jobs (LIKE fencerow.jobs INCLUDING DEFAULTS);
 ALTER TABLE fencerow.finished_jobs
     ADD PRIMARY KEY (id),
-    ADD CHECK (state IN ('succeeded', 'failed', 'cancelled')),
-    ADD CHECK (ended_at IS NOT NULL AND holder IS NULL OR state = 'succeeded' OR state = 'failed' OR state = 'cancelled');
+    ADD CHECK (state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL);
 CREATE INDEX finished_jobs_age ON fencerow.finished_jobs (state, ended_at);
 CREATE INDEX finished_jobs_retention ON fencerow.finished_jobs ((ended_at + retention_s * INTERVAL '1 second'))
     WHERE retention_s IS NOT NULL;
 CREATE INDEX finished_jobs_key ON fencerow.finished_jobs (scope, key) WHERE key IS NOT NULL;
+
+-- A job is looked up here, in one statement over both: two statements could see neither during a revive.
+CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
 
 -- One row per idempotency key. It outlives its job: expires_at is set when the job ends.
 CREATE TABLE fencerow.keys (

@@ -1,0 +1,62 @@
+"""Which PostgreSQL errors mean what to a caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors as pg
+
+from fencerow.errors import DatabaseError, FencerowError, ReadOnly, SchemaMissing, SchemaTooOld, StorageFull, Unavailable
+
+# The whole unit was rolled back for certain and may simply run again.
+CONTENTION = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
+
+LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "25P03"})
+
+
+def connection_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, so that what was under way is in doubt."""
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    return error.sqlstate is None or error.sqlstate in LOST_STATES
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn what an operator can do something about into our errors; leave all others as they are."""
+    try:
+        yield
+    except psycopg.Error as error:
+        known = fault(error)
+        if known is None:
+            raise
+        raise known from error
+
+
+def fault(error: psycopg.Error) -> FencerowError | None:
+    """Which of our errors a PostgreSQL error is, if any. Lost connections are judged by whoever sent the statement."""
+    text = first_line(error)
+    match error:
+        case pg.UndefinedTable() | pg.InvalidSchemaName():
+            return SchemaMissing("this database has no Fencerow tables", text, "run `fencerow migrate`")
+        case pg.UndefinedColumn() | pg.UndefinedFunction():
+            return SchemaTooOld("this database's Fencerow tables are older than this code", text, "run `fencerow migrate`")
+        case pg.ReadOnlySqlTransaction():
+            return ReadOnly("the database is read-only", text, "connect to the primary (target_session_attrs=read-write)")
+        case pg.DiskFull():
+            return StorageFull("the database's disk is full", text, "make room on the server; nothing was stored")
+        case pg.TooManyConnections():
+            return Unavailable("PostgreSQL has no free connection", text, "lower FENCEROW_POOL_MAX or use a pooler")
+        case pg.InsufficientPrivilege():
+            return DatabaseError("this role may not do that", text, "grant it the privileges that `fencerow sql` lists")
+        case pg.QueryCanceled():
+            return Unavailable("the statement was cancelled by a timeout", text, "nothing was stored; repeat it")
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of a server's message: the rest repeats the statement."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

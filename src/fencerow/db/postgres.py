@@ -1,0 +1,357 @@
+"""PostgreSQL through psycopg 3: a small pool for sync use and one per event loop for async use.
+
+Nothing here leaves state in a session, so a pooler in transaction mode may stand in between: no
+prepared statements, no SET, no session locks. LISTEN has a direct connection of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+
+from fencerow.db.engine import adrive, drive
+from fencerow.db.faults import CONTENTION, connection_lost, translated
+from fencerow.db.listener import Listener
+from fencerow.db.queries import Queries, identifier, pyformat
+from fencerow.db.statement import Operation, Rows, Statement
+from fencerow.db.wakes import Sender
+from fencerow.errors import OutcomeUnknown, Unavailable
+
+T = TypeVar("T")
+
+TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it was rolled back for certain
+
+
+def names(schema: str) -> Callable[[str], str]:
+    """How `fencerow.x` is written in PostgreSQL: a quoted schema."""
+    identifier(schema, "schema name")
+    return lambda name: f'"{schema}".{name}'
+
+
+class PostgresSession:
+    """One open transaction of ours on a sync connection."""
+
+    def __init__(self, connection: Connection[Any], queries: Queries) -> None:
+        self.connection = connection
+        self._queries = queries
+
+    def run(self, operation: Operation[T]) -> T:
+        return drive(operation.steps(), self.execute)
+
+    def execute(self, statement: Statement) -> Rows:
+        query = self._queries[statement.name]
+        rows: Rows = []
+        for text in query.statements:
+            cursor = self.connection.execute(cast(Any, pyformat(text)), statement.params)
+            rows += cursor.fetchall() if cursor.description else []
+        return rows
+
+
+class AsyncPostgresSession:
+    """One open transaction of ours on an async connection."""
+
+    def __init__(self, connection: AsyncConnection[Any], queries: Queries) -> None:
+        self.connection = connection
+        self._queries = queries
+
+    async def arun(self, operation: Operation[T]) -> T:
+        return await adrive(operation.steps(), self.execute)
+
+    async def execute(self, statement: Statement) -> Rows:
+        query = self._queries[statement.name]
+        rows: Rows = []
+        for text in query.statements:
+            cursor = await self.connection.execute(cast(Any, pyformat(text)), statement.params)
+            rows += await cursor.fetchall() if cursor.description else []
+        return rows
+
+
+class PostgresEngine:
+    """Runs operations on one PostgreSQL database."""
+
+    dialect = "postgres"
+
+    def __init__(
+        self,
+        conninfo: str,
+        queries: Queries,
+        *,
+        schema: str = "fencerow",
+        listen_conninfo: str | None = None,
+        pool_max: int = 4,
+        connect_timeout_s: float = 5.0,
+        statement_timeout_s: float = 30.0,
+    ) -> None:
+        self.conninfo = conninfo
+        self.queries = queries
+        self.schema = identifier(schema, "schema name")
+        self.channel = self.schema if self.schema.startswith("fencerow") else f"fencerow_{self.schema}"
+        self._listen_conninfo = listen_conninfo or conninfo
+        self._pool_max = pool_max
+        self._connect_timeout_s = connect_timeout_s
+        self._statement_timeout_s = statement_timeout_s
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._apools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[Any]]]
+        self._apools = WeakKeyDictionary()
+        self._background: set[asyncio.Task[Any]] = set()
+        self._sender: Sender | None = None
+        self._pid = os.getpid()
+
+    # --- running ---------------------------------------------------------------------------------
+
+    def run(self, operation: Operation[T]) -> T:
+        for number in range(1, TRIES_MAX + 1):
+            committing = [False]
+            try:
+                with translated(), self._connection() as connection:
+                    return self._run_on(connection, operation, committing)
+            except CONTENTION:
+                if number == TRIES_MAX:
+                    raise
+                time.sleep(_pause_s(number))
+            except psycopg.Error as error:
+                if not self._retriable(error, operation, committing[0], number):
+                    raise
+        raise AssertionError("unreachable")
+
+    def _run_on(self, connection: Connection[Any], operation: Operation[T], committing: list[bool]) -> T:
+        session = PostgresSession(connection, self.queries)
+        if operation.alone:
+            committing[0] = True  # one statement: sending it is committing it
+            return session.run(operation)
+        with connection.transaction():
+            result = session.run(operation)
+            committing[0] = True
+        return result
+
+    async def arun(self, operation: Operation[T]) -> T:
+        """Run in a task of its own: a cancelled caller must not leave a statement half read or a commit in doubt."""
+        task = asyncio.create_task(self._arun(operation))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return await asyncio.shield(task)
+
+    async def _arun(self, operation: Operation[T]) -> T:
+        for number in range(1, TRIES_MAX + 1):
+            committing = [False]
+            try:
+                with translated():
+                    async with self._aconnection() as connection:
+                        return await self._arun_on(connection, operation, committing)
+            except CONTENTION:
+                if number == TRIES_MAX:
+                    raise
+                await asyncio.sleep(_pause_s(number))
+            except psycopg.Error as error:
+                if not self._retriable(error, operation, committing[0], number):
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _arun_on(self, connection: AsyncConnection[Any], operation: Operation[T], committing: list[bool]) -> T:
+        session = AsyncPostgresSession(connection, self.queries)
+        if operation.alone:
+            committing[0] = True
+            return await session.arun(operation)
+        async with connection.transaction():
+            result = await session.arun(operation)
+            committing[0] = True
+        return result
+
+    def _retriable(self, error: psycopg.Error, operation: Operation[Any], committing: bool, number: int) -> bool:
+        """After a broken connection: repeat what may be repeated, else say what the caller must assume."""
+        if not connection_lost(error):
+            return False
+        if operation.repeatable and number < 2:
+            return True
+        if committing and not operation.repeatable:
+            raise OutcomeUnknown(
+                f"the connection broke while {operation.name!r} was being committed",
+                "it may have happened or not",
+                "ask by id or key before repeating it",
+            ) from error
+        raise Unavailable(
+            f"the connection to PostgreSQL broke during {operation.name!r}",
+            str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
+            "nothing was stored; repeat it when the server is back",
+        ) from error
+
+    @contextmanager
+    def session(self) -> Iterator[PostgresSession]:
+        committing = False
+        try:
+            with translated(), self._connection() as connection:
+                with connection.transaction():
+                    yield PostgresSession(connection, self.queries)
+                    committing = True
+        except psycopg.Error as error:
+            if connection_lost(error):
+                raise _lost_session(committing) from error
+            raise
+
+    @asynccontextmanager
+    async def asession(self) -> AsyncIterator[AsyncPostgresSession]:
+        committing = False
+        try:
+            with translated():
+                async with self._aconnection() as connection, connection.transaction():
+                    yield AsyncPostgresSession(connection, self.queries)
+                    committing = True
+        except psycopg.Error as error:
+            if connection_lost(error):
+                raise _lost_session(committing) from error
+            raise
+
+    # --- wake-ups --------------------------------------------------------------------------------
+
+    def wake(self, messages: list[str]) -> None:
+        with self._lock:
+            if self._sender is None:
+                self._sender = Sender(self._notify)
+        self._sender.post(messages)
+
+    def _notify(self, messages: list[str]) -> None:
+        with self._connection() as connection:
+            connection.execute(
+                "SELECT pg_notify(%s, message) FROM unnest(CAST(%s AS text[])) AS message", (self.channel, messages)
+            )
+
+    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
+        listener = Listener(self._listen_conninfo, self.channel, callback, self._client_settings())
+        listener.start()
+        return listener.stop
+
+    def flush(self, timeout_s: float) -> None:
+        if self._sender is not None:
+            self._sender.flush(timeout_s)
+
+    def keeper(self) -> PostgresEngine:
+        return PostgresEngine(
+            self.conninfo,
+            self.queries,
+            schema=self.schema,
+            pool_max=1,
+            connect_timeout_s=self._connect_timeout_s,
+            statement_timeout_s=self._statement_timeout_s,
+        )
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        with self._lock:
+            sender, self._sender = self._sender, None
+            pool, self._pool = self._pool, None
+        if sender is not None:
+            sender.close(1.0)
+        if pool is not None:
+            pool.close(1.0)
+
+    async def aclose(self) -> None:
+        pending = [task for task in self._background if task.get_loop() is asyncio.get_running_loop()]
+        if pending:
+            await asyncio.wait(pending, timeout=self._statement_timeout_s)
+        pool = self._apools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close(1.0)
+        await asyncio.to_thread(self.close)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection[Any]]:
+        try:
+            with self._open_pool().connection(self._connect_timeout_s) as connection:
+                yield connection
+        except PoolTimeout as error:
+            raise self._unreachable() from error
+
+    @asynccontextmanager
+    async def _aconnection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        try:
+            pool = await self._open_apool()
+            async with pool.connection(self._connect_timeout_s) as connection:
+                yield connection
+        except PoolTimeout as error:
+            raise self._unreachable() from error
+
+    def _open_pool(self) -> ConnectionPool[Connection[Any]]:
+        self._check_process()
+        with self._lock:
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self.conninfo,
+                    kwargs={"autocommit": True, "prepare_threshold": None, **self._client_settings()},
+                    min_size=0,
+                    max_size=self._pool_max,
+                    num_workers=1,
+                    open=True,
+                    name="fencerow",
+                    reconnect_timeout=self._connect_timeout_s,
+                    check=ConnectionPool.check_connection,
+                )
+            return self._pool
+
+    async def _open_apool(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        self._check_process()
+        loop = asyncio.get_running_loop()
+        pool = self._apools.get(loop)
+        if pool is None:
+            pool = AsyncConnectionPool(
+                self.conninfo,
+                kwargs={"autocommit": True, "prepare_threshold": None, **self._client_settings()},
+                min_size=0,
+                max_size=self._pool_max,
+                num_workers=1,
+                open=False,
+                name="fencerow",
+                reconnect_timeout=self._connect_timeout_s,
+                check=AsyncConnectionPool.check_connection,
+            )
+            self._apools[loop] = pool
+            await pool.open()
+        return pool
+
+    def _client_settings(self) -> dict[str, Any]:
+        """Time limits that the client keeps by itself; a server setting would not survive a pooler."""
+        return {
+            "connect_timeout": max(2, round(self._connect_timeout_s)),
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": round(self._statement_timeout_s * 1000),
+            "application_name": "fencerow",
+        }
+
+    def _check_process(self) -> None:
+        """A connection must not cross a fork: the child opens its own and never closes the parent's."""
+        if os.getpid() != self._pid:
+            self._pid = os.getpid()
+            self._pool, self._sender = None, None
+            self._apools = WeakKeyDictionary()
+            self._lock = threading.Lock()
+
+    def _unreachable(self) -> Unavailable:
+        return Unavailable(
+            f"PostgreSQL gave no connection within {self._connect_timeout_s:g} s",
+            "the server is away, refuses us, or all connections of the pool are in use",
+            "check the URL with `fencerow doctor`; nothing was stored",
+        )
+
+
+def _pause_s(number: int) -> float:
+    return random.uniform(0.5, 1.5) * 0.01 * 2**number  # noqa: S311 (jitter, not a secret)
+
+
+def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:
+    if committing:
+        return OutcomeUnknown("the connection broke at COMMIT", "it may have happened or not", "ask before repeating")
+    return Unavailable("the connection broke inside the transaction", "it was rolled back", "repeat the whole unit")

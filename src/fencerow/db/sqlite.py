@@ -1,0 +1,345 @@
+"""SQLite: one writer at a time, in the process by a lock and between processes by the file.
+
+Jobs and worker rows live in two files, so that a long transaction on the jobs never delays the
+renewal of a lease; the second is attached to every connection. BEGIN IMMEDIATE would lock both, so a
+transaction takes the write lock of the one file it writes by a statement that changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fencerow.db.engine import drive
+from fencerow.db.queries import Queries, identifier
+from fencerow.db.statement import Operation, Param, Rows, Statement
+from fencerow.db.wakes import LocalWakes
+from fencerow.errors import Busy, DatabaseError, FencerowError, ReadOnly, SchemaMissing, StorageFull, Unavailable
+
+T = TypeVar("T")
+
+# Two connections that write and checkpoint at once could corrupt a WAL before these versions (found in March 2026).
+WAL_FIXED = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
+VERSION_MIN = (3, 35, 0)  # RETURNING
+
+
+def names(prefix: str) -> Callable[[str], str]:
+    """How `fencerow.x` is written in a SQLite file: a prefix, and the attached file for the workers."""
+    identifier(prefix, "table prefix")
+
+    def rename(name: str) -> str:
+        return f"{prefix}file.{prefix}workers" if name == "workers" else f"{prefix}{name}"
+
+    return rename
+
+
+def wal_is_safe(version: tuple[int, int, int]) -> bool:
+    """Whether this SQLite may use a write-ahead log beside connections that are not ours."""
+    return version >= WAL_FIXED[0] or any(version[:2] == fixed[:2] and version >= fixed for fixed in WAL_FIXED)
+
+
+class Clock:
+    """The time that statements see, in microseconds; constant while one query runs. Tests move `offset_us`."""
+
+    def __init__(self) -> None:
+        self.offset_us = 0
+        self._pinned = threading.local()
+
+    def now_us(self) -> int:
+        pinned = getattr(self._pinned, "us", None)
+        return pinned if pinned is not None else time.time_ns() // 1000 + self.offset_us
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        self._pinned.us = self.now_us()
+        try:
+            yield
+        finally:
+            self._pinned.us = None
+
+
+class SqliteSession:
+    """One open transaction on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection, queries: Queries, clock: Clock) -> None:
+        self.connection = connection
+        self._queries = queries
+        self._clock = clock
+
+    def run(self, operation: Operation[T]) -> T:
+        return drive(operation.steps(), self.execute)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        return await asyncio.to_thread(self.run, operation)
+
+    def execute(self, statement: Statement) -> Rows:
+        """Run one named query: all its statements at one instant, all their rows."""
+        query = self._queries[statement.name]
+        params = {name: bound(statement.params[name]) for name in query.parameters}
+        rows: Rows = []
+        with self._clock.pinned():
+            for text in query.statements:
+                # Fetched to the end: an unfinished RETURNING keeps the write lock.
+                rows += self.connection.execute(text, params).fetchall()
+        return rows
+
+
+def bound(value: Param) -> Any:
+    """A parameter as sqlite3 takes it: lists travel as JSON text."""
+    return json.dumps(value) if isinstance(value, list) else value
+
+
+class SqliteEngine:
+    """Runs operations on one SQLite file."""
+
+    dialect = "sqlite"
+
+    def __init__(
+        self,
+        path: str | Path,
+        queries: Queries,
+        *,
+        prefix: str = "fencerow_",
+        busy_timeout_s: float = 10.0,
+        journal_mode: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self.queries = queries
+        self.prefix = identifier(prefix, "table prefix")
+        self.clock = clock or Clock()
+        self._busy_timeout_s = busy_timeout_s
+        self._journal_mode = journal_mode or ("wal" if wal_is_safe(sqlite3.sqlite_version_info) else "truncate")
+        self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
+        self._workers_lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._workers_connection: sqlite3.Connection | None = None
+        self._executor: ThreadPoolExecutor | None = None
+        self._workers_executor: ThreadPoolExecutor | None = None
+        self._wakes = LocalWakes()
+        self._pid = os.getpid()
+
+    # --- running ---------------------------------------------------------------------------------
+
+    def run(self, operation: Operation[T]) -> T:
+        if operation.writes == "workers":
+            with self._workers_lock, translated(self.path):
+                return SqliteSession(self._workers(), self.queries, self.clock).run(operation)
+        with self._writing(), translated(self.path):
+            connection = self._main()
+            begin = self._begin_writing if operation.writes else _begin_reading
+            with self._transaction(connection, begin):
+                return SqliteSession(connection, self.queries, self.clock).run(operation)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        loop = asyncio.get_running_loop()
+        executor = self._async_executor(operation.writes == "workers")
+        return await asyncio.shield(loop.run_in_executor(executor, self.run, operation))
+
+    @contextmanager
+    def session(self) -> Iterator[SqliteSession]:
+        with self._writing(), translated(self.path):
+            connection = self._open()
+            try:
+                with self._transaction(connection, self._begin_writing):
+                    yield SqliteSession(connection, self.queries, self.clock)
+            finally:
+                connection.close()
+
+    @asynccontextmanager
+    async def asession(self) -> AsyncIterator[SqliteSession]:
+        # One thread enters and leaves, because the write lock belongs to a thread.
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1, thread_name_prefix="fencerow-session") as thread:
+            session = self.session()
+            entered = await loop.run_in_executor(thread, session.__enter__)
+            try:
+                yield entered
+            except BaseException as error:
+                await asyncio.shield(loop.run_in_executor(thread, session.__exit__, type(error), error, None))
+                raise
+            await asyncio.shield(loop.run_in_executor(thread, session.__exit__, None, None, None))
+
+    # --- wake-ups --------------------------------------------------------------------------------
+
+    def wake(self, messages: list[str]) -> None:
+        self._wakes.wake(messages)
+
+    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
+        return self._wakes.listen(callback)
+
+    def flush(self, timeout_s: float) -> None:
+        """Nothing waits here: listeners in this process were told at once."""
+
+    def keeper(self) -> SqliteEngine:
+        return SqliteEngine(
+            self.path,
+            self.queries,
+            prefix=self.prefix,
+            busy_timeout_s=self._busy_timeout_s,
+            journal_mode=self._journal_mode,
+            clock=self.clock,
+        )
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        for executor in (self._executor, self._workers_executor):
+            if executor is not None:
+                executor.shutdown(wait=True)
+        self._executor = self._workers_executor = None
+        with self._write_lock, self._workers_lock:
+            for connection in (self._connection, self._workers_connection):
+                if connection is not None:
+                    connection.close()
+            self._connection = self._workers_connection = None
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    def _async_executor(self, for_workers: bool) -> ThreadPoolExecutor:
+        self._check_process()
+        if for_workers:
+            if self._workers_executor is None:
+                self._workers_executor = ThreadPoolExecutor(1, thread_name_prefix="fencerow-leases")
+            return self._workers_executor
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, thread_name_prefix="fencerow-sqlite")
+        return self._executor
+
+    def _check_process(self) -> None:
+        """A connection must not cross a fork: the child opens its own and leaves the parent's alone."""
+        if os.getpid() != self._pid:
+            self._pid = os.getpid()
+            self._connection = self._workers_connection = None
+            self._executor = self._workers_executor = None
+            self._write_lock, self._workers_lock = threading.RLock(), threading.Lock()
+
+    def _main(self) -> sqlite3.Connection:
+        self._check_process()
+        if self._connection is None:
+            self._connection = self._open()
+        return self._connection
+
+    def _workers(self) -> sqlite3.Connection:
+        self._check_process()
+        if self._workers_connection is None:
+            self._workers_connection = self._open()
+        return self._workers_connection
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA main.journal_mode = {self._journal_mode}")
+            connection.execute(f"ATTACH DATABASE ? AS {self.prefix}file", (f"{self.path}-workers",))
+            connection.execute(f"PRAGMA {self.prefix}file.journal_mode = {self._journal_mode}")
+            connection.execute(f"PRAGMA {self.prefix}file.synchronous = NORMAL")
+            connection.create_function(f"{self.prefix}now", 0, self.clock.now_us)
+            for text in self.queries["ensure_workers"].statements:
+                connection.execute(text)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """This process's turn at the file. Bounded: code inside a transaction may wait for code that waits for it."""
+        if not self._write_lock.acquire(timeout=self._busy_timeout_s):
+            raise Busy(
+                f"{self.path} stayed locked by a transaction of this process for {self._busy_timeout_s:g} s",
+                "SQLite has one writer at a time",
+                "inside job.transaction() pass its connection on: using(connection=...)",
+            )
+        try:
+            yield
+        finally:
+            self._write_lock.release()
+
+    @contextmanager
+    def _transaction(
+        self, connection: sqlite3.Connection, begin: Callable[[sqlite3.Connection], None]
+    ) -> Iterator[None]:
+        begin(connection)
+        try:
+            yield
+            if connection.in_transaction:
+                connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _begin_writing(self, connection: sqlite3.Connection) -> None:
+        """Take the write lock of the jobs' file alone, before anything is read: a lock taken later fails at once."""
+        connection.execute("BEGIN")
+        try:
+            self._touch(connection)
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _touch(self, connection: sqlite3.Connection) -> None:
+        """A write that changes no row but takes the lock; before the first migration there is no table to touch."""
+        try:
+            connection.execute(f"DELETE FROM main.{self.prefix}queues WHERE 0")
+        except sqlite3.OperationalError as error:
+            if "no such table" not in str(error):
+                raise
+            connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
+
+
+def _begin_reading(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN")
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors that an operator can do something about into ours; leave all others as they are."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        known = fault(error, path)
+        if known is None:
+            raise
+        raise known from error
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorname", "") in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+            raise DatabaseError(
+                f"{path} is not a usable SQLite database ({error})",
+                "the file is damaged or something else",
+                "check the path; restore a damaged file from a backup",
+            ) from error
+        raise
+
+
+def fault(error: sqlite3.OperationalError, path: Path) -> FencerowError | None:
+    """Which of our errors a SQLite error is, if any."""
+    code = getattr(error, "sqlite_errorname", "") or ""
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return Busy(f"{path} stayed locked by another writer", str(error), "repeat, or look for a long transaction")
+    if code.startswith("SQLITE_READONLY"):
+        return ReadOnly(f"{path} is read-only", str(error), "check the file's and its folder's permissions")
+    if code == "SQLITE_FULL":
+        return StorageFull(f"no space is left for {path}", str(error), "make room on the disk and repeat")
+    if code.startswith("SQLITE_CANTOPEN"):
+        return Unavailable(f"{path} cannot be opened", str(error), "check that the folder exists and may be written")
+    if code.startswith("SQLITE_IOERR"):
+        return DatabaseError(f"reading or writing {path} failed", str(error), "check the disk; nothing was committed")
+    if "no such table" in str(error):
+        return SchemaMissing(f"{path} has no Fencerow tables", str(error), "run `fencerow migrate`")
+    return None

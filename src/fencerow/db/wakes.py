@@ -1,0 +1,101 @@
+"""Wake-ups: hints that work is there or has ended. They may be lost; polling lies beneath.
+
+A caller never waits for one: `wake` returns at once, and one background thread sends what has
+gathered while the last send was under way, so that an idle queue hears at once and a busy one seldom.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+log = logging.getLogger("fencerow.wakes")
+
+
+class LocalWakes:
+    """Listeners inside this process."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[str | None], None]] = []
+        self._lock = threading.Lock()
+
+    def wake(self, messages: list[str]) -> None:
+        for callback in tuple(self._listeners):
+            for message in messages:
+                _tell(callback, message)
+
+    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
+        with self._lock:
+            self._listeners = [*self._listeners, callback]
+        return lambda: self._forget(callback)
+
+    def _forget(self, callback: Callable[[str | None], None]) -> None:
+        with self._lock:
+            self._listeners = [known for known in self._listeners if known is not callback]
+
+
+class Sender:
+    """Sends messages from one background thread, what gathers meanwhile together, each message once."""
+
+    def __init__(self, send: Callable[[list[str]], None]) -> None:
+        self._send = send
+        self._waiting: dict[str, None] = {}
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._busy = False
+        self._closed = False
+
+    def post(self, messages: list[str]) -> None:
+        with self._changed:
+            if self._closed:
+                return
+            self._waiting.update(dict.fromkeys(messages))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="fencerow-wakes", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def flush(self, timeout_s: float) -> None:
+        """Wait until all that was posted is sent, at most this long: a wake-up is only a hint."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while (self._waiting or self._busy) and (left := deadline - time.monotonic()) > 0:
+                self._changed.wait(left)
+
+    def close(self, timeout_s: float) -> None:
+        self.flush(timeout_s)
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while (batch := self._next()) is not None:
+            try:
+                self._send(batch)
+            except Exception:
+                log.debug("a wake-up could not be sent; polling will find the work", exc_info=True)
+            finally:
+                with self._changed:
+                    self._busy = False
+                    self._changed.notify_all()
+
+    def _next(self) -> list[str] | None:
+        with self._changed:
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            if not self._waiting:
+                return None
+            batch, self._waiting = list(self._waiting), {}
+            self._busy = True
+            return batch
+
+
+def _tell(callback: Callable[[str | None], None], message: str | None) -> None:
+    try:
+        callback(message)
+    except Exception:
+        log.exception("a listener for wake-ups failed")

@@ -1,0 +1,185 @@
+"""The records that pass between the floors: a job to be submitted, a claimed attempt, a job as it stands."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from fencerow.model.state import FINAL, State
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def instant(us: int | None) -> datetime | None:
+    """Microseconds since 1970 as an aware datetime."""
+    return None if us is None else EPOCH + timedelta(microseconds=us)
+
+
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to be submitted. `args` and the other texts are the JSON that will be stored, byte for byte."""
+
+    id: str
+    queue: str
+    name: str
+    args: str
+    args_bytes: int
+    priority: int = 0
+    delay_s: float = 0.0
+    run_at_us: int | None = None
+    attempts_max: int = 3
+    crashes_max: int = 3
+    snoozes_max: int = 48
+    timeout_s: float | None = None
+    expires_s: float | None = None
+    retention_s: float | None = None
+    scope: str | None = None
+    key: str | None = None
+    submitted_by: str | None = None
+    options: str | None = None
+    tags: str | None = None
+    metadata: str | None = None
+    headers: str | None = None
+
+
+class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """The idempotency key under which a job is submitted; `lifetime_s` counts from the job's end."""
+
+    scope: str
+    key: str
+    job_id: str
+    fingerprint: str
+    lifetime_s: float
+
+
+class Claimed(msgspec.Struct, frozen=True, array_like=True):
+    """One attempt handed to a worker. `args` is None when it must be fetched at start (large, or no JSON any more)."""
+
+    id: str
+    name: str
+    queue: str
+    attempt: int
+    priority: int
+    run_at_us: int
+    suspect: bool
+    failures: int
+    crashes: int
+    snoozes: int
+    attempts_max: int
+    snoozes_max: int
+    timeout_s: float | None
+    submitted_at_us: int
+    args: msgspec.Raw | None
+    options: msgspec.Raw | None
+    tags: list[str] | None
+    metadata: dict[str, Any] | None
+    headers: dict[str, str] | None
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """What a job's row says about who may write to it."""
+
+    id: str
+    state: State
+    holder: str | None
+    attempt: int
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it stands, live or finished. Instants are microseconds since 1970 by the database's clock."""
+
+    id: str
+    queue: str
+    name: str
+    state: State
+    priority: int
+    suspect: bool
+    run_at_us: int
+    attempt: int
+    failures: int
+    crashes: int
+    snoozes: int
+    attempts_max: int
+    crashes_max: int
+    snoozes_max: int
+    submitted_at_us: int
+    timeout_s: float | None = None
+    holder: str | None = None
+    claimed_at_us: int | None = None
+    deadline_at_us: int | None = None
+    cancel_requested_at_us: int | None = None
+    cancel_requested_by: str | None = None
+    expires_at_us: int | None = None
+    retention_s: float | None = None
+    scope: str | None = None
+    key: str | None = None
+    submitted_by: str | None = None
+    revived_at_us: int | None = None
+    ended_at_us: int | None = None
+    args_bytes: int = 0
+    args: Any = None
+    options: Any = None
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+    headers: dict[str, str] | None = None
+    result: Any = None
+    error: Any = None
+    progress: float | None = None
+    progress_note: str | None = None
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a job ended: its state, and the stored text of its result or error."""
+
+    id: str
+    state: State
+    result: str | None
+    error: str | None
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a job's timeline: what happened, when, in which attempt, by whom."""
+
+    at_us: int
+    kind: str
+    attempt: int
+    actor: str | None = None
+    detail: Any = None
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """A line kept with the job by `job.log`."""
+
+    attempt: int
+    at_us: int
+    level: str
+    message: str
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """One priority of a queue that holds queued jobs, and when its first is due. Priority None: the suspects."""
+
+    priority: int | None
+    first_us: int
+
+
+class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's registration."""
+
+    id: str
+    state: str
+    name: str
+    host: str
+    pid: int
+    lease_s: float
+    registered_at_us: int
+    renewed_at_us: int
+    lease_until_us: int
+    now_us: int
+    ended_at_us: int | None = None
+    info: Any = None

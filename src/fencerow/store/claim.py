@@ -1,0 +1,79 @@
+"""Claiming jobs for a worker, and finding the lanes that hold any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fencerow.db.statement import Rows, Steps, execute, operation, whole
+from fencerow.model.job import Claimed, Lane
+
+NIL = "00000000-0000-0000-0000-000000000000"
+
+_many = msgspec.json.Decoder(list[Claimed])
+_one = msgspec.json.Decoder(Claimed)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where the next claim of a lane starts: after this job. Only a hint; a sweep starts from the beginning."""
+
+    priority: int
+    run_at_us: int = 0
+    id: str = NIL
+
+
+@operation(alone=True)
+def claim(
+    queue: str, marks: Sequence[Mark], *, holder: str, names: Sequence[str], limit: int, margin_s: float
+) -> Steps[list[Claimed]]:
+    """Take up to `limit` due jobs of these names, lane by lane in the order of `marks`, for a living worker.
+
+    The attempt of each is raised. `margin_s` is added to a job's timeout for its hard deadline in the
+    database. A lost reply leaves jobs running that the worker does not know: see `holdings`.
+    Locked rows are skipped, so it never waits.
+    """
+    lanes = msgspec.json.encode([(mark.priority, mark.run_at_us, mark.id) for mark in marks]).decode()
+    rows = yield from execute(
+        "claim", queue=queue, lanes=lanes, holder=holder, names=list(names), limit=limit, margin_s=margin_s
+    )
+    claimed = decoded(rows)
+    assert len(claimed) <= limit, f"claimed {len(claimed)} jobs, asked for {limit}"
+    return claimed
+
+
+@operation(alone=True)
+def claim_suspect(queue: str, *, holder: str, names: Sequence[str], margin_s: float) -> Steps[list[Claimed]]:
+    """Take at most one suspect job (one whose last worker died), unless this worker runs one already."""
+    rows = yield from execute("claim_suspect", queue=queue, holder=holder, names=list(names), margin_s=margin_s)
+    claimed = decoded(rows)
+    assert len(claimed) <= 1, f"claimed {len(claimed)} suspects, asked for one"
+    return claimed
+
+
+@operation(alone=True, repeatable=True, writes="")
+def lanes(queue: str) -> Steps[tuple[list[Lane], int]]:
+    """The lanes of a queue that hold queued jobs, and the database's now in microseconds (0 when there is no lane)."""
+    rows = yield from execute("lanes", queue=queue)
+    found = [Lane(None if row[0] is None else whole(row[0]), whole(row[1])) for row in rows]
+    return found, max((whole(row[2]) for row in rows), default=0)
+
+
+@operation(alone=True, repeatable=True, writes="")
+def fetch_args(job_id: str, *, holder: str, attempt: int) -> Steps[str | None]:
+    """The stored arguments of a running attempt, or None when it no longer holds the job."""
+    rows = yield from execute("fetch_args", id=job_id, holder=holder, attempt=attempt)
+    return str(rows[0][0]) if rows else None
+
+
+def decoded(rows: Rows) -> list[Claimed]:
+    """Claims come as one JSON array (PostgreSQL) or one JSON document a row (SQLite), by lane order either way."""
+    found: list[Claimed] = []
+    for (document,) in rows:
+        if document is None:
+            continue
+        text = str(document)
+        found += _many.decode(text) if text.startswith("[[") else [_one.decode(text)]
+    return sorted(found, key=lambda job: (-job.priority, job.run_at_us, job.id))

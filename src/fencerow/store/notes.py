@@ -1,0 +1,25 @@
+"""What a running attempt writes about itself, under its fence."""
+
+from __future__ import annotations
+
+from fencerow.db.statement import Steps, execute, operation
+
+
+@operation(alone=True, repeatable=True)
+def progress(job_id: str, *, holder: str, attempt: int, percent: float, note: str | None) -> Steps[bool]:
+    """Say how far the attempt is; false means that it no longer holds the job."""
+    return bool((yield from execute("progress", id=job_id, holder=holder, attempt=attempt, percent=percent, note=note)))
+
+
+@operation(alone=True)
+def log(job_id: str, *, holder: str, attempt: int, level: str, message: str) -> Steps[bool]:
+    """Keep a line with the job; false means that the attempt no longer holds it."""
+    rows = yield from execute("log", id=job_id, holder=holder, attempt=attempt, level=level, message=message)
+    return bool(rows)
+
+
+@operation(alone=True, repeatable=True, writes="")
+def check_fence(job_id: str, *, holder: str, attempt: int) -> Steps[bool | None]:
+    """Whether a cancel was asked of the attempt; None means that it no longer holds the job."""
+    rows = yield from execute("check_fence", id=job_id, holder=holder, attempt=attempt)
+    return bool(rows[0][0]) if rows else None

@@ -1,0 +1,132 @@
+-- Claiming: from queued to running, for as many jobs as there are free slots.
+
+-- name: claim
+-- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
+-- The mark is only a hint that spares the dead entries at the lane's head; exclusivity is the row lock and the state.
+-- Guard: still queued, due, not expired, the queue not paused, and the claiming worker's own row alive.
+-- Never IN (SELECT ... LIMIT): under a nested loop it claims more than the limit. The ARRAY is evaluated once.
+-- The rows come back as one JSON document; arguments beyond 64 KiB, or beyond 8 MiB in all, are fetched at start.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+claimed AS (
+    UPDATE fencerow.jobs AS job
+    SET state = 'running',
+        attempt = job.attempt + 1,
+        holder = CAST(:holder AS uuid),
+        claimed_at = clock.now,
+        deadline_at = clock.now + fencerow.seconds(job.timeout_s + CAST(:margin_s AS double precision))
+    FROM clock
+    WHERE job.id = ANY(ARRAY(
+            SELECT candidate.id
+            FROM json_array_elements(CAST(:lanes AS json)) WITH ORDINALITY AS lane (mark, position)
+            CROSS JOIN LATERAL (
+                SELECT queued.id
+                FROM fencerow.jobs AS queued
+                WHERE queued.queue = :queue
+                  AND queued.priority = CAST(lane.mark ->> 0 AS smallint)
+                  AND queued.state = 'queued'
+                  AND NOT queued.suspect
+                  AND (queued.run_at, queued.id)
+                      > (fencerow.at(CAST(lane.mark ->> 1 AS bigint)), CAST(lane.mark ->> 2 AS uuid))
+                  AND queued.run_at <= (SELECT fencerow.now())
+                  AND queued.name = ANY(CAST(:names AS text[]))
+                  AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
+                ORDER BY queued.run_at, queued.id
+                LIMIT CAST(:limit AS integer)
+                FOR UPDATE SKIP LOCKED
+            ) AS candidate
+            LIMIT CAST(:limit AS integer)
+        ))
+      AND job.state = 'queued'
+      AND EXISTS (SELECT 1 FROM fencerow.workers AS worker
+                  WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
+      AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                      WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+    RETURNING job.*
+)
+SELECT CAST(json_agg(json_build_array(
+           id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,
+           attempts_max, snoozes_max, timeout_s, fencerow.us(submitted_at),
+           CASE WHEN args_bytes <= 65536 AND bytes_so_far <= 8388608 THEN args END,
+           options, tags, metadata, headers
+       ) ORDER BY priority DESC, run_at, id) AS text)
+FROM (SELECT claimed.*, sum(args_bytes) OVER (ORDER BY priority DESC, run_at, id) AS bytes_so_far FROM claimed) AS sized;
+
+-- name: claim_suspect
+-- Take the one suspect job of a queue that is due first: a worker runs at most one at a time, so that a death counts
+-- against it alone. Guards as in claim.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+claimed AS (
+    UPDATE fencerow.jobs AS job
+    SET state = 'running',
+        attempt = job.attempt + 1,
+        holder = CAST(:holder AS uuid),
+        claimed_at = clock.now,
+        deadline_at = clock.now + fencerow.seconds(job.timeout_s + CAST(:margin_s AS double precision))
+    FROM clock
+    WHERE job.id = ANY(ARRAY(
+            SELECT queued.id
+            FROM fencerow.jobs AS queued
+            WHERE queued.queue = :queue
+              AND queued.state = 'queued'
+              AND queued.suspect
+              AND queued.run_at <= (SELECT fencerow.now())
+              AND queued.name = ANY(CAST(:names AS text[]))
+              AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
+            ORDER BY queued.run_at, queued.id
+            LIMIT 1
+            FOR UPDATE SKIP LOCKED
+        ))
+      AND job.state = 'queued'
+      AND EXISTS (SELECT 1 FROM fencerow.workers AS worker
+                  WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
+      AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                      WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS other
+                      WHERE other.holder = CAST(:holder AS uuid) AND other.state = 'running' AND other.suspect)
+    RETURNING job.*
+)
+SELECT CAST(json_agg(json_build_array(
+           id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,
+           attempts_max, snoozes_max, timeout_s, fencerow.us(submitted_at),
+           CASE WHEN args_bytes <= 65536 THEN args END,
+           options, tags, metadata, headers
+       )) AS text)
+FROM claimed;
+
+-- name: lanes
+-- The lanes of one queue that hold queued jobs, highest priority first, each with the instant its first job is due,
+-- and last, with no priority, the first suspect: a skip scan, one index descent per lane.
+WITH RECURSIVE lane AS (
+    (SELECT job.priority, job.run_at
+     FROM fencerow.jobs AS job
+     WHERE job.queue = :queue AND job.state = 'queued' AND NOT job.suspect
+     ORDER BY job.priority DESC, job.run_at
+     LIMIT 1)
+    UNION ALL
+    SELECT below.priority, below.run_at
+    FROM lane
+    CROSS JOIN LATERAL (
+        SELECT job.priority, job.run_at
+        FROM fencerow.jobs AS job
+        WHERE job.queue = :queue AND job.state = 'queued' AND NOT job.suspect AND job.priority < lane.priority
+        ORDER BY job.priority DESC, job.run_at
+        LIMIT 1
+    ) AS below
+)
+SELECT lane.priority, fencerow.us(lane.run_at), fencerow.us(fencerow.now()) FROM lane
+UNION ALL
+(SELECT NULL, fencerow.us(job.run_at), fencerow.us(fencerow.now())
+ FROM fencerow.jobs AS job
+ WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect
+ ORDER BY job.run_at
+ LIMIT 1);
+
+-- name: fetch_args
+-- The arguments of one running attempt, as they were submitted.
+-- Guard: the fence; a stale attempt is told that it lost.
+SELECT CAST(job.args AS text)
+FROM fencerow.jobs AS job
+WHERE job.id = CAST(:id AS uuid)
+  AND job.state = 'running'
+  AND job.holder = CAST(:holder AS uuid)
+  AND job.attempt = CAST(:attempt AS bigint);

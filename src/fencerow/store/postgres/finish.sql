@@ -1,0 +1,183 @@
+-- Ending an attempt. Every statement names the holder and the attempt: a worker that lost its lease changes nothing.
+-- They are group commits: outcomes come as one JSON document, rows locked by a stranger are skipped and tried again
+-- alone, and a missing row means "skipped or lost", which is settled by reading (read_fences), never by assuming.
+
+-- name: succeed
+-- Store the results of attempts and move their jobs to the finished ones.
+-- Guard: still running, under this holder, in this attempt.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+outcome AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, result text)
+),
+ended AS (
+    DELETE FROM fencerow.jobs AS job
+    USING outcome
+    WHERE job.id = ANY(ARRAY(
+            SELECT locked.id
+            FROM fencerow.jobs AS locked
+            WHERE locked.id IN (SELECT outcome.id FROM outcome)
+            FOR UPDATE SKIP LOCKED
+        ))
+      AND job.id = outcome.id
+      AND job.state = 'running'
+      AND job.holder = CAST(:holder AS uuid)
+      AND job.attempt = outcome.attempt
+    RETURNING job.*, outcome.result AS outcome_result
+),
+stamped AS (
+    UPDATE fencerow.keys AS owned
+    SET expires_at = clock.now + fencerow.seconds(owned.lifetime_s)
+    FROM ended, clock
+    WHERE owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
+)
+INSERT INTO fencerow.finished_jobs (
+    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
+    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error
+)
+SELECT
+    id, queue, name, 'succeeded', priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
+    revived_at, clock.now, args_bytes, args, options, tags, metadata, headers, CAST(outcome_result AS json), NULL
+FROM ended CROSS JOIN clock
+RETURNING id, awaited;
+
+-- name: fail
+-- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
+-- Guard: still running, under this holder, in this attempt.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+outcome AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, error text)
+),
+moved AS (
+    UPDATE fencerow.jobs AS job
+    SET state = 'failed',
+        failures = job.failures + 1,
+        error = CAST(outcome.error AS json),
+        ended_at = clock.now
+    FROM outcome, clock
+    WHERE job.id = ANY(ARRAY(
+            SELECT locked.id
+            FROM fencerow.jobs AS locked
+            WHERE locked.id IN (SELECT outcome.id FROM outcome)
+            FOR UPDATE SKIP LOCKED
+        ))
+      AND job.id = outcome.id
+      AND job.state = 'running'
+      AND job.holder = CAST(:holder AS uuid)
+      AND job.attempt = outcome.attempt
+    RETURNING job.id, job.attempt, job.holder, job.claimed_at, job.ended_at, outcome.error
+),
+noted AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+    SELECT moved.id, moved.attempt, moved.ended_at, 'failed', CAST(moved.holder AS text),
+           json_build_object('claimed_at_us', fencerow.us(moved.claimed_at), 'error', CAST(moved.error AS json))
+    FROM moved
+)
+SELECT id FROM moved;
+
+-- name: requeue
+-- Give running jobs back to their queue: after a failure (retried), a snooze (snoozed) or untouched (released).
+-- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
+-- Without delay_s the job keeps its place in its lane.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+outcome AS MATERIALIZED (
+    SELECT *
+    FROM json_to_recordset(CAST(:outcomes AS json)) AS o (
+        id uuid, attempt bigint, kind text, delay_s double precision, failures integer, snoozes integer, detail text
+    )
+),
+moved AS (
+    UPDATE fencerow.jobs AS job
+    SET state = 'queued',
+        failures = job.failures + outcome.failures,
+        snoozes = job.snoozes + outcome.snoozes,
+        suspect = job.suspect AND outcome.kind = 'released',
+        run_at = COALESCE(clock.now + fencerow.seconds(outcome.delay_s), job.run_at),
+        holder = NULL,
+        deadline_at = NULL
+    FROM outcome, clock
+    WHERE job.id = ANY(ARRAY(
+            SELECT locked.id
+            FROM fencerow.jobs AS locked
+            WHERE locked.id IN (SELECT outcome.id FROM outcome)
+            FOR UPDATE SKIP LOCKED
+        ))
+      AND job.id = outcome.id
+      AND job.state = 'running'
+      AND job.holder = CAST(:holder AS uuid)
+      AND job.attempt = outcome.attempt
+      AND job.cancel_requested_at IS NULL
+    RETURNING job.id, job.attempt, job.claimed_at, job.run_at, job.queue, job.priority, outcome.kind, outcome.detail,
+              clock.now AS at
+),
+noted AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+    SELECT moved.id, moved.attempt, moved.at, moved.kind, CAST(:holder AS text),
+           json_build_object('claimed_at_us', fencerow.us(moved.claimed_at), 'run_at_us', fencerow.us(moved.run_at),
+                             'detail', CAST(moved.detail AS json))
+    FROM moved
+)
+SELECT id, queue, priority, fencerow.us(run_at) FROM moved;
+
+-- name: stop
+-- End running jobs as cancelled. The rows are moved by archive in the same transaction.
+-- Guard: still running, under this holder, in this attempt, and a cancel was asked.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+outcome AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, detail text)
+),
+moved AS (
+    UPDATE fencerow.jobs AS job
+    SET state = 'cancelled',
+        error = CAST(outcome.detail AS json),
+        ended_at = clock.now
+    FROM outcome, clock
+    WHERE job.id = ANY(ARRAY(
+            SELECT locked.id
+            FROM fencerow.jobs AS locked
+            WHERE locked.id IN (SELECT outcome.id FROM outcome)
+            FOR UPDATE SKIP LOCKED
+        ))
+      AND job.id = outcome.id
+      AND job.state = 'running'
+      AND job.holder = CAST(:holder AS uuid)
+      AND job.attempt = outcome.attempt
+      AND job.cancel_requested_at IS NOT NULL
+    RETURNING job.id, job.attempt, job.claimed_at, job.ended_at, job.cancel_requested_by
+),
+noted AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+    SELECT moved.id, moved.attempt, moved.ended_at, 'stopped', CAST(:holder AS text),
+           json_build_object('claimed_at_us', fencerow.us(moved.claimed_at), 'asked_by', moved.cancel_requested_by)
+    FROM moved
+)
+SELECT id FROM moved;
+
+-- name: archive
+-- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
+-- and start the lifetime of their keys.
+-- Guard: the state is final.
+WITH ended AS (
+    DELETE FROM fencerow.jobs AS job
+    WHERE job.id = ANY(CAST(:ids AS uuid[]))
+      AND job.state IN ('succeeded', 'failed', 'cancelled')
+    RETURNING job.*
+),
+stamped AS (
+    UPDATE fencerow.keys AS owned
+    SET expires_at = ended.ended_at + fencerow.seconds(owned.lifetime_s)
+    FROM ended
+    WHERE owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
+)
+INSERT INTO fencerow.finished_jobs SELECT * FROM ended
+RETURNING id, awaited;
+
+-- name: read_fences
+-- What became of these jobs: state, holder and attempt over live and finished together.
+-- A lost reply is resolved by this, never by a blind repeat.
+SELECT job.id, job.state, job.holder, job.attempt
+FROM fencerow.all_jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]));

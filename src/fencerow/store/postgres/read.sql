@@ -1,0 +1,123 @@
+-- Reading: jobs are looked up over live and finished in one statement, and come back as one JSON document each.
+
+-- name: read
+-- Jobs by id, with everything that is known of them.
+SELECT CAST(json_build_object(
+           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
+           'suspect', job.suspect, 'run_at_us', fencerow.us(job.run_at),
+           'attempt', job.attempt, 'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
+           'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
+           'timeout_s', job.timeout_s, 'holder', job.holder, 'claimed_at_us', fencerow.us(job.claimed_at),
+           'deadline_at_us', fencerow.us(job.deadline_at),
+           'cancel_requested_at_us', fencerow.us(job.cancel_requested_at), 'cancel_requested_by', job.cancel_requested_by,
+           'expires_at_us', fencerow.us(job.expires_at), 'retention_s', job.retention_s,
+           'scope', job.scope, 'key', job.key,
+           'submitted_at_us', fencerow.us(job.submitted_at), 'submitted_by', job.submitted_by,
+           'revived_at_us', fencerow.us(job.revived_at), 'ended_at_us', fencerow.us(job.ended_at),
+           'args_bytes', job.args_bytes, 'args', job.args, 'options', job.options, 'tags', job.tags,
+           'metadata', job.metadata, 'headers', job.headers, 'result', job.result, 'error', job.error,
+           'progress', progress.percent, 'progress_note', progress.note
+       ) AS text)
+FROM fencerow.all_jobs AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+WHERE job.id = ANY(CAST(:ids AS uuid[]));
+
+-- name: key_owner
+-- The job that owns an idempotency key, and whether the key's lifetime is over.
+SELECT owned.job_id, owned.fingerprint,
+       owned.expires_at IS NOT NULL AND owned.expires_at <= (SELECT fencerow.now())
+FROM fencerow.keys AS owned
+WHERE owned.scope = :scope AND owned.key = :key;
+
+-- name: list
+-- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
+SELECT CAST(json_build_object(
+           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
+           'suspect', job.suspect, 'run_at_us', fencerow.us(job.run_at), 'attempt', job.attempt,
+           'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
+           'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
+           'holder', job.holder, 'claimed_at_us', fencerow.us(job.claimed_at),
+           'cancel_requested_at_us', fencerow.us(job.cancel_requested_at),
+           'scope', job.scope, 'key', job.key, 'tags', job.tags,
+           'submitted_at_us', fencerow.us(job.submitted_at), 'ended_at_us', fencerow.us(job.ended_at),
+           'error', job.error, 'progress', progress.percent, 'progress_note', progress.note
+       ) AS text)
+FROM fencerow.all_jobs AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+WHERE (CAST(:queue AS text) IS NULL OR job.queue = :queue)
+  AND (CAST(:name AS text) IS NULL OR job.name = :name)
+  AND (CAST(:states AS text[]) IS NULL OR job.state = ANY(CAST(:states AS text[])))
+  AND (CAST(:scope AS text) IS NULL OR job.scope = :scope)
+  AND (CAST(:key AS text) IS NULL OR job.key = :key)
+  AND (CAST(:tag AS text) IS NULL OR CAST(job.tags AS jsonb) @> to_jsonb(CAST(:tag AS text)))
+  AND (CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid))
+ORDER BY job.id DESC
+LIMIT CAST(:limit AS integer);
+
+-- name: outcomes
+-- How these jobs stand: what those who wait for results ask. Results are the text that was stored.
+SELECT job.id, job.state, CAST(job.result AS text), CAST(job.error AS text)
+FROM fencerow.all_jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+  AND job.state IN ('succeeded', 'failed', 'cancelled');
+
+-- name: mark_awaited
+-- Note that somebody waits for these jobs, so that their end is announced. Says which are live.
+UPDATE fencerow.jobs AS job
+SET awaited = true
+WHERE job.id = ANY(ARRAY(
+        SELECT live.id FROM fencerow.jobs AS live
+        WHERE live.id = ANY(CAST(:ids AS uuid[])) AND NOT live.awaited
+        FOR UPDATE SKIP LOCKED
+    ))
+RETURNING job.id;
+
+-- name: existing
+-- Which of these ids exist, live or finished.
+SELECT job.id FROM fencerow.all_jobs AS job WHERE job.id = ANY(CAST(:ids AS uuid[]));
+
+-- name: events
+-- What happened to a job beyond its columns, in order.
+SELECT note.attempt, fencerow.us(note.at), note.kind, note.actor, CAST(note.detail AS text)
+FROM fencerow.job_events AS note
+WHERE note.job_id = CAST(:id AS uuid)
+ORDER BY note.id
+LIMIT CAST(:limit AS integer);
+
+-- name: logs
+-- The lines kept with a job, in order.
+SELECT note.attempt, fencerow.us(note.at), note.level, note.message
+FROM fencerow.job_logs AS note
+WHERE note.job_id = CAST(:id AS uuid)
+ORDER BY note.id
+LIMIT CAST(:limit AS integer);
+
+-- name: counts
+-- Live jobs by queue, name and state, with the oldest due instant of the queued.
+SELECT job.queue, job.name, job.state, count(*), fencerow.us(min(job.run_at)), fencerow.us(fencerow.now())
+FROM fencerow.jobs AS job
+GROUP BY job.queue, job.name, job.state
+ORDER BY job.queue, job.name, job.state;
+
+-- name: finished_counts
+-- Finished jobs that are still kept, by queue and state.
+SELECT job.queue, job.state, count(*)
+FROM fencerow.finished_jobs AS job
+GROUP BY job.queue, job.state
+ORDER BY job.queue, job.state;
+
+-- name: ahead
+-- How many queued jobs of the same queue a claim takes before this one, up to 1,000.
+SELECT count(*)
+FROM (SELECT 1
+      FROM fencerow.jobs AS job, fencerow.jobs AS mine
+      WHERE mine.id = CAST(:id AS uuid)
+        AND job.queue = mine.queue AND job.state = 'queued' AND NOT job.suspect
+        AND job.run_at <= (SELECT fencerow.now())
+        AND (job.priority > mine.priority
+             OR job.priority = mine.priority AND (job.run_at, job.id) < (mine.run_at, mine.id))
+      LIMIT 1000) AS before;
+
+-- name: clock
+-- The database's time, by our own clock.
+SELECT fencerow.us(fencerow.now());

@@ -1,0 +1,132 @@
+-- Reaping: what the dead held goes back. Safe in every worker at once: rows are skipped when locked, guards repeat
+-- state and holder, and dead holders are named by value. (An anti-join "not among the living" took jobs from a
+-- worker that had registered after its snapshot.)
+
+-- name: die
+-- Declare workers dead whose lease has run out. A dead worker can never renew; it must register anew.
+-- Guard: alive, and past its lease by the database's clock; one that renews right now is skipped.
+UPDATE fencerow.workers AS worker
+SET state = 'dead',
+    ended_at = (SELECT fencerow.now())
+WHERE worker.id = ANY(ARRAY(
+        SELECT late.id
+        FROM fencerow.workers AS late
+        WHERE late.state = 'alive'
+          AND late.lease_until < (SELECT fencerow.now())
+        ORDER BY late.lease_until
+        LIMIT 100
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND worker.state = 'alive'
+  AND worker.lease_until < (SELECT fencerow.now())
+RETURNING worker.id;
+
+-- name: adopt
+-- Give a dead row to holders that have none (a restore, a failover), so that reclaim can name them.
+-- A holder registers before it claims, so a snapshot that shows its job shows its row.
+INSERT INTO fencerow.workers (id, state, name, host, pid, lease_s, registered_at, renewed_at, lease_until, ended_at)
+SELECT lost.holder, 'dead', 'unknown', 'unknown', 0, 0, clock.now, clock.now, clock.now, clock.now
+FROM (SELECT DISTINCT job.holder
+      FROM fencerow.jobs AS job
+      WHERE job.state = 'running'
+        AND NOT EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = job.holder)) AS lost
+CROSS JOIN (SELECT fencerow.now() AS now) AS clock
+ON CONFLICT (id) DO NOTHING
+RETURNING id;
+
+-- name: dead_holders
+-- The dead that still hold running jobs. Asked at every sweep, so that a claim which raced its holder's death is found.
+SELECT worker.id
+FROM fencerow.workers AS worker
+WHERE worker.state IN ('dead', 'retired')
+  AND EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running')
+LIMIT 100;
+
+-- name: reclaim
+-- Take running jobs back from dead holders. A death makes its jobs suspect and counts nothing; a suspect, which ran
+-- as the only one there, counts a crash. Finals are moved by archive in the same transaction.
+-- Guard: running under one of these holders, named by value; locked rows are left for the next sweep.
+-- The job keeps its place in its lane.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+found AS MATERIALIZED (
+    SELECT job.id, job.attempt, job.holder, job.claimed_at
+    FROM fencerow.jobs AS job
+    WHERE job.holder = ANY(CAST(:dead AS uuid[]))
+      AND job.state = 'running'
+    ORDER BY job.id
+    LIMIT CAST(:limit AS integer)
+    FOR UPDATE SKIP LOCKED
+),
+moved AS (
+    UPDATE fencerow.jobs AS job
+    SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                     WHEN job.suspect AND job.crashes + 1 >= job.crashes_max THEN 'failed'
+                     ELSE 'queued' END,
+        crashes = job.crashes + CASE WHEN job.suspect THEN 1 ELSE 0 END,
+        suspect = true,
+        error = CASE WHEN job.suspect AND job.crashes + 1 >= job.crashes_max AND job.cancel_requested_at IS NULL
+                     THEN json_build_object('type', 'CrashBudgetSpent', 'code', 'crashes_exhausted', 'message',
+                                            'its worker died ' || (job.crashes + 1) || ' times while it ran as the only suspect')
+                     ELSE job.error END,
+        ended_at = CASE WHEN job.cancel_requested_at IS NOT NULL
+                          OR job.suspect AND job.crashes + 1 >= job.crashes_max THEN clock.now END,
+        holder = CASE WHEN job.cancel_requested_at IS NOT NULL
+                        OR job.suspect AND job.crashes + 1 >= job.crashes_max THEN job.holder END,
+        deadline_at = NULL
+    FROM found, clock
+    WHERE job.id = found.id
+      AND job.state = 'running'
+      AND job.holder = ANY(CAST(:dead AS uuid[]))
+      AND job.attempt = found.attempt
+    RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.crashes,
+              found.holder AS lost_holder, found.claimed_at AS lost_claimed_at, clock.now AS at
+),
+noted AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+    SELECT moved.id, moved.attempt, moved.at, 'reclaimed', CAST(:actor AS text),
+           json_build_object('holder', moved.lost_holder, 'claimed_at_us', fencerow.us(moved.lost_claimed_at),
+                             'became', moved.state, 'crashes', moved.crashes)
+    FROM moved
+)
+SELECT id, state, queue, priority, fencerow.us(run_at), attempt, lost_holder FROM moved;
+
+-- name: time_out
+-- End attempts that are past their hard deadline although their holder lives: a hung handler, a hung process.
+-- It counts as a failure. Finals are moved by archive in the same transaction.
+-- Guard: running, and past deadline_at by the database's clock.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+moved AS (
+    UPDATE fencerow.jobs AS job
+    SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                     WHEN job.failures + 1 >= job.attempts_max THEN 'failed'
+                     ELSE 'queued' END,
+        failures = job.failures + 1,
+        run_at = clock.now + fencerow.seconds(CAST(:delay_s AS double precision)),
+        error = json_build_object('type', 'AttemptTimeout', 'code', 'FR-403', 'message',
+                                  'the attempt was past its hard deadline and its worker did not end it'),
+        ended_at = CASE WHEN job.cancel_requested_at IS NOT NULL
+                          OR job.failures + 1 >= job.attempts_max THEN clock.now END,
+        holder = CASE WHEN job.cancel_requested_at IS NOT NULL
+                        OR job.failures + 1 >= job.attempts_max THEN job.holder END,
+        deadline_at = NULL
+    FROM clock
+    WHERE job.id = ANY(ARRAY(
+            SELECT late.id
+            FROM fencerow.jobs AS late
+            WHERE late.state = 'running'
+              AND late.deadline_at < (SELECT fencerow.now())
+            ORDER BY late.deadline_at
+            LIMIT CAST(:limit AS integer)
+            FOR UPDATE SKIP LOCKED
+        ))
+      AND job.state = 'running'
+      AND job.deadline_at < clock.now
+    RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.claimed_at, clock.now AS at
+),
+noted AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+    SELECT moved.id, moved.attempt, moved.at, 'timed_out', CAST(:actor AS text),
+           json_build_object('claimed_at_us', fencerow.us(moved.claimed_at), 'became', moved.state)
+    FROM moved
+)
+SELECT id, state, queue, priority, fencerow.us(run_at), attempt FROM moved;

@@ -1,0 +1,72 @@
+"""Taking back what the dead hold, and ending what is past its time. Safe in every worker at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fencerow.db.statement import Rows, Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.model.state import FINAL, State
+from fencerow.store.finish import Moved, archive
+
+
+class Reclaimed(msgspec.Struct, frozen=True):
+    """A running job that was taken from its holder: what it became, and where it stands now."""
+
+    id: str
+    state: State
+    queue: str
+    priority: int
+    run_at_us: int
+    attempt: int
+    holder: str | None = None
+
+
+@operation(alone=True, writes="workers")
+def die() -> Steps[list[str]]:
+    """Declare workers dead whose lease has run out; returns their ids. Its jobs go back by `reclaim`."""
+    return first_column((yield from execute("die")))
+
+
+@operation(alone=True, repeatable=True, writes="workers")
+def adopt() -> Steps[list[str]]:
+    """Give holders that have no row a dead one, so that `reclaim` can name them."""
+    return first_column((yield from execute("adopt")))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def dead_holders() -> Steps[list[str]]:
+    """Dead or retired workers that still hold running jobs, at most 100."""
+    return first_column((yield from execute("dead_holders")))
+
+
+@operation()
+def reclaim(dead: Sequence[str], *, limit: int, actor: str | None) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+    """Take running jobs from these dead holders, at most `limit`; returns what became of each, and the finished."""
+    rows = yield from execute("reclaim", dead=list(dead), limit=limit, actor=actor)
+    return (yield from _settle(rows))
+
+
+@operation()
+def time_out(*, limit: int, delay_s: float, actor: str | None) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+    """End attempts past their hard deadline although their worker lives: a failure, retried after `delay_s` if any is left."""
+    rows = yield from execute("time_out", limit=limit, delay_s=delay_s, actor=actor)
+    return (yield from _settle(rows))
+
+
+def _settle(rows: Rows) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+    found = [
+        Reclaimed(
+            str(row[0]),
+            State(str(row[1])),
+            str(row[2]),
+            whole(row[3]),
+            whole(row[4]),
+            whole(row[5]),
+            text_or_none(row[6]) if len(row) > 6 else None,
+        )
+        for row in rows
+    ]
+    moved = yield from archive(job.id for job in found if job.state in FINAL)
+    return found, moved

@@ -1,0 +1,120 @@
+-- Claiming: from queued to running, for as many jobs as there are free slots.
+
+-- name: claim
+-- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
+-- The mark is only a hint; exclusivity is the file's one write lock and the state.
+-- Guard: still queued, due, not expired, the queue not paused, and the claiming worker's own row alive.
+-- Each row is one JSON document; arguments beyond 64 KiB, or that are no JSON any more, are fetched at start.
+UPDATE fencerow.jobs
+SET state = 'running',
+    attempt = attempt + 1,
+    holder = :holder,
+    claimed_at = fencerow.now(),
+    deadline_at = fencerow.now() + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
+WHERE id IN (
+        SELECT candidate.value
+        FROM json_each(:lanes) AS lane,
+             json_each((
+                 SELECT json_group_array(id)
+                 FROM (SELECT queued.id
+                       FROM fencerow.jobs AS queued
+                       WHERE queued.queue = :queue
+                         AND queued.priority = json_extract(lane.value, '$[0]')
+                         AND queued.state = 'queued'
+                         AND queued.suspect = 0
+                         AND (queued.run_at, queued.id)
+                             > (json_extract(lane.value, '$[1]'), json_extract(lane.value, '$[2]'))
+                         AND queued.run_at <= (SELECT fencerow.now())
+                         AND queued.name IN (SELECT value FROM json_each(:names))
+                         AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
+                       ORDER BY queued.run_at, queued.id
+                       LIMIT :limit)
+             )) AS candidate
+        ORDER BY lane.key, candidate.key
+        LIMIT :limit
+    )
+  AND state = 'queued'
+  AND EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND worker.state = 'alive')
+  AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                  WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+RETURNING json_array(
+    id, name, queue, attempt, priority, run_at, json(CASE WHEN suspect THEN 'true' ELSE 'false' END),
+    failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
+    CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
+    json(options), json(tags), json(metadata), json(headers)
+);
+
+-- name: claim_suspect
+-- Take the one suspect job of a queue that is due first: a worker runs at most one at a time, so that a death counts
+-- against it alone. Guards as in claim.
+UPDATE fencerow.jobs
+SET state = 'running',
+    attempt = attempt + 1,
+    holder = :holder,
+    claimed_at = fencerow.now(),
+    deadline_at = fencerow.now() + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
+WHERE id IN (
+        SELECT queued.id
+        FROM fencerow.jobs AS queued
+        WHERE queued.queue = :queue
+          AND queued.state = 'queued'
+          AND queued.suspect = 1
+          AND queued.run_at <= (SELECT fencerow.now())
+          AND queued.name IN (SELECT value FROM json_each(:names))
+          AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
+        ORDER BY queued.run_at, queued.id
+        LIMIT 1
+    )
+  AND state = 'queued'
+  AND EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND worker.state = 'alive')
+  AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                  WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS other
+                  WHERE other.holder = :holder AND other.state = 'running' AND other.suspect = 1)
+RETURNING json_array(
+    id, name, queue, attempt, priority, run_at, json(CASE WHEN suspect THEN 'true' ELSE 'false' END),
+    failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
+    CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
+    json(options), json(tags), json(metadata), json(headers)
+);
+
+-- name: lanes
+-- The lanes of one queue that hold queued jobs, highest priority first, each with the instant its first job is due,
+-- and last, with no priority, the first suspect: a skip scan, one index descent per lane.
+WITH RECURSIVE lane (priority) AS (
+    SELECT max(job.priority)
+    FROM fencerow.jobs AS job
+    WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 0
+    UNION ALL
+    SELECT (SELECT max(job.priority)
+            FROM fencerow.jobs AS job
+            WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 0 AND job.priority < lane.priority)
+    FROM lane
+    WHERE lane.priority IS NOT NULL
+)
+SELECT lane.priority,
+       (SELECT job.run_at
+        FROM fencerow.jobs AS job
+        WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 0 AND job.priority = lane.priority
+        ORDER BY job.run_at
+        LIMIT 1),
+       fencerow.now()
+FROM lane
+WHERE lane.priority IS NOT NULL
+UNION ALL
+SELECT NULL, first.run_at, fencerow.now()
+FROM (SELECT job.run_at
+      FROM fencerow.jobs AS job
+      WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 1
+      ORDER BY job.run_at
+      LIMIT 1) AS first;
+
+-- name: fetch_args
+-- The arguments of one running attempt, as they were submitted.
+-- Guard: the fence; a stale attempt is told that it lost.
+SELECT job.args
+FROM fencerow.jobs AS job
+WHERE job.id = :id
+  AND job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = :attempt;

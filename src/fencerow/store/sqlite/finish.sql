@@ -1,0 +1,140 @@
+-- Ending an attempt. Every statement names the holder and the attempt: a worker that lost its lease changes nothing.
+-- They are group commits: outcomes come as one JSON document, and a missing row means "lost", which is settled by
+-- reading (read_fences). SQLite cannot change two tables in one statement, so a query here is a short script under the
+-- file's one write lock: each statement repeats the guard, and between them nobody else can write.
+
+-- name: succeed
+-- Store the results of attempts and move their jobs to the finished ones.
+-- Guard: still running, under this holder, in this attempt.
+INSERT INTO fencerow.finished_jobs (
+    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
+    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error
+)
+SELECT
+    job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.run_at, job.attempt,
+    job.failures, job.crashes, job.snoozes, job.attempts_max, job.crashes_max, job.snoozes_max, job.timeout_s,
+    job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
+    job.retention_s, job.scope, job.key, job.submitted_at, job.submitted_by, job.revived_at, fencerow.now(),
+    job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers, json_extract(o.value, '$.result'), NULL
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+WHERE job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt')
+RETURNING id, awaited;
+DELETE FROM fencerow.jobs
+WHERE (id, attempt) IN (SELECT json_extract(o.value, '$.id'), json_extract(o.value, '$.attempt')
+                        FROM json_each(:outcomes) AS o)
+  AND state = 'running'
+  AND holder = :holder;
+UPDATE fencerow.keys
+SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
+WHERE expires_at IS NULL
+  AND (scope, key, job_id) IN (SELECT ended.scope, ended.key, ended.id
+                               FROM fencerow.finished_jobs AS ended
+                               WHERE ended.key IS NOT NULL AND ended.id IN (SELECT json_extract(o.value, '$.id') FROM json_each(:outcomes) AS o));
+
+-- name: fail
+-- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
+-- Guard: still running, under this holder, in this attempt.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT job.id, job.attempt, fencerow.now(), 'failed', :holder, json_object('claimed_at_us', job.claimed_at, 'error', json(json_extract(o.value, '$.error')))
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+WHERE job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt');
+UPDATE fencerow.jobs
+SET state = 'failed',
+    failures = failures + 1,
+    error = json_extract(o.value, '$.error'),
+    ended_at = fencerow.now()
+FROM json_each(:outcomes) AS o
+WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
+  AND fencerow.jobs.state = 'running'
+  AND fencerow.jobs.holder = :holder
+  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+RETURNING id;
+
+-- name: requeue
+-- Give running jobs back to their queue: after a failure (retried), a snooze (snoozed) or untouched (released).
+-- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
+-- Without delay_s the job keeps its place in its lane.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :holder, json_object('claimed_at_us', job.claimed_at,
+                   'run_at_us', COALESCE(fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER),
+                                         job.run_at),
+                   'detail', json(json_extract(o.value, '$.detail')))
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+WHERE job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt')
+  AND job.cancel_requested_at IS NULL;
+UPDATE fencerow.jobs
+SET state = 'queued',
+    failures = failures + json_extract(o.value, '$.failures'),
+    snoozes = snoozes + json_extract(o.value, '$.snoozes'),
+    suspect = suspect AND json_extract(o.value, '$.kind') = 'released',
+    run_at = COALESCE(fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER), run_at),
+    holder = NULL,
+    deadline_at = NULL
+FROM json_each(:outcomes) AS o
+WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
+  AND fencerow.jobs.state = 'running'
+  AND fencerow.jobs.holder = :holder
+  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+  AND fencerow.jobs.cancel_requested_at IS NULL
+RETURNING id, queue, priority, run_at;
+
+-- name: stop
+-- End running jobs as cancelled. The rows are moved by archive in the same transaction.
+-- Guard: still running, under this holder, in this attempt, and a cancel was asked.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT job.id, job.attempt, fencerow.now(), 'stopped', :holder, json_object('claimed_at_us', job.claimed_at, 'asked_by', job.cancel_requested_by)
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+WHERE job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt')
+  AND job.cancel_requested_at IS NOT NULL;
+UPDATE fencerow.jobs
+SET state = 'cancelled',
+    error = json_extract(o.value, '$.detail'),
+    ended_at = fencerow.now()
+FROM json_each(:outcomes) AS o
+WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
+  AND fencerow.jobs.state = 'running'
+  AND fencerow.jobs.holder = :holder
+  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+  AND fencerow.jobs.cancel_requested_at IS NOT NULL
+RETURNING id;
+
+-- name: archive
+-- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
+-- and start the lifetime of their keys.
+-- Guard: the state is final.
+INSERT INTO fencerow.finished_jobs
+SELECT job.*
+FROM fencerow.jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+  AND job.state IN ('succeeded', 'failed', 'cancelled')
+RETURNING id, awaited;
+DELETE FROM fencerow.jobs
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND state IN ('succeeded', 'failed', 'cancelled');
+UPDATE fencerow.keys
+SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
+WHERE expires_at IS NULL
+  AND (scope, key, job_id) IN (SELECT ended.scope, ended.key, ended.id
+                               FROM fencerow.finished_jobs AS ended
+                               WHERE ended.key IS NOT NULL AND ended.id IN (SELECT value FROM json_each(:ids)));
+
+-- name: read_fences
+-- What became of these jobs: state, holder and attempt over live and finished together.
+-- A lost reply is resolved by this, never by a blind repeat.
+SELECT job.id, job.state, job.holder, job.attempt
+FROM fencerow.all_jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids));

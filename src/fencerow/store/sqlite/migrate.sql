@@ -1,0 +1,25 @@
+-- The ledger of our own schema. Read and written under the file's one write lock.
+
+-- name: try_migration_lock
+-- The transaction was begun with the write lock: nobody else can be here.
+SELECT :lock IS NOT NULL;
+
+-- name: ledger_exists
+SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :ledger);
+
+-- name: make_ledger
+CREATE TABLE IF NOT EXISTS fencerow.schema_migrations (
+    version INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    compatible_from INTEGER NOT NULL,
+    applied_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    applied_by TEXT
+);
+
+-- name: read_ledger
+SELECT version, name, checksum, compatible_from FROM fencerow.schema_migrations ORDER BY version;
+
+-- name: note_migration
+INSERT INTO fencerow.schema_migrations (version, name, checksum, compatible_from, applied_by)
+VALUES (:version, :name, :checksum, :compatible_from, :actor);

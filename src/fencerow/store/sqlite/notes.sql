@@ -1,0 +1,35 @@
+-- What a running attempt writes about itself. Each row is made by selecting from the job with the fence.
+
+-- name: progress
+-- Say how far a running attempt is. Guard: the fence; the newest attempt's word stands.
+INSERT INTO fencerow.job_progress AS known (job_id, attempt, percent, note, at)
+SELECT job.id, job.attempt, :percent, :note, fencerow.now()
+FROM fencerow.jobs AS job
+WHERE job.id = :id
+  AND job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = :attempt
+ON CONFLICT (job_id) DO UPDATE
+SET attempt = excluded.attempt, percent = excluded.percent, note = excluded.note, at = excluded.at
+WHERE known.attempt <= excluded.attempt
+RETURNING job_id;
+
+-- name: log
+-- Keep a line with the job. Guard: the fence.
+INSERT INTO fencerow.job_logs (job_id, attempt, at, level, message)
+SELECT job.id, job.attempt, fencerow.now(), :level, :message
+FROM fencerow.jobs AS job
+WHERE job.id = :id
+  AND job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = :attempt
+RETURNING job_id;
+
+-- name: check_fence
+-- Whether this attempt still holds its job, and whether a cancel was asked.
+SELECT job.cancel_requested_at IS NOT NULL
+FROM fencerow.jobs AS job
+WHERE job.id = :id
+  AND job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = :attempt;

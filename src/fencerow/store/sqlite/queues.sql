@@ -1,0 +1,24 @@
+-- Queues: only those about which somebody said something have a row.
+
+-- name: pause_queue
+-- Stop claims from a queue until somebody resumes it; it survives restarts. Pausing again keeps the first word.
+INSERT INTO fencerow.queues AS known (name, paused_at, paused_by, reason)
+VALUES (:queue, fencerow.now(), :actor, :reason)
+ON CONFLICT (name) DO UPDATE
+SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason
+WHERE known.paused_at IS NULL
+RETURNING name;
+
+-- name: resume_queue
+-- Let claims from a queue go on. Guard: paused.
+UPDATE fencerow.queues
+SET paused_at = NULL, paused_by = NULL, reason = NULL
+WHERE name = :queue AND paused_at IS NOT NULL
+RETURNING name;
+
+-- name: paused_queues
+-- The paused queues: when, by whom, why.
+SELECT known.name, known.paused_at, known.paused_by, known.reason
+FROM fencerow.queues AS known
+WHERE known.paused_at IS NOT NULL
+ORDER BY known.name;

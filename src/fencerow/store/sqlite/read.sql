@@ -1,0 +1,121 @@
+-- Reading: jobs are looked up over live and finished in one statement, and come back as one JSON document each.
+-- A stored text that is no JSON any more shows as null; it must not hide the job.
+
+-- name: read
+-- Jobs by id, with everything that is known of them.
+SELECT json_object(
+           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
+           'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at,
+           'attempt', job.attempt, 'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
+           'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
+           'timeout_s', job.timeout_s, 'holder', job.holder, 'claimed_at_us', job.claimed_at,
+           'deadline_at_us', job.deadline_at,
+           'cancel_requested_at_us', job.cancel_requested_at, 'cancel_requested_by', job.cancel_requested_by,
+           'expires_at_us', job.expires_at, 'retention_s', job.retention_s,
+           'scope', job.scope, 'key', job.key,
+           'submitted_at_us', job.submitted_at, 'submitted_by', job.submitted_by,
+           'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
+           'args_bytes', job.args_bytes, 'args', CASE WHEN json_valid(job.args) THEN json(job.args) END, 'options', CASE WHEN json_valid(job.options) THEN json(job.options) END, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
+           'metadata', CASE WHEN json_valid(job.metadata) THEN json(job.metadata) END, 'headers', CASE WHEN json_valid(job.headers) THEN json(job.headers) END, 'result', CASE WHEN json_valid(job.result) THEN json(job.result) END, 'error', CASE WHEN json_valid(job.error) THEN json(job.error) END,
+           'progress', progress.percent, 'progress_note', progress.note
+       )
+FROM fencerow.all_jobs AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+WHERE job.id IN (SELECT value FROM json_each(:ids));
+
+-- name: key_owner
+-- The job that owns an idempotency key, and whether the key's lifetime is over.
+SELECT owned.job_id, owned.fingerprint,
+       owned.expires_at IS NOT NULL AND owned.expires_at <= fencerow.now()
+FROM fencerow.keys AS owned
+WHERE owned.scope = :scope AND owned.key = :key;
+
+-- name: list
+-- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
+SELECT json_object(
+           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
+           'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at, 'attempt', job.attempt,
+           'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
+           'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
+           'holder', job.holder, 'claimed_at_us', job.claimed_at,
+           'cancel_requested_at_us', job.cancel_requested_at,
+           'scope', job.scope, 'key', job.key, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
+           'submitted_at_us', job.submitted_at, 'ended_at_us', job.ended_at,
+           'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
+       )
+FROM fencerow.all_jobs AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+WHERE (:queue IS NULL OR job.queue = :queue)
+  AND (:name IS NULL OR job.name = :name)
+  AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
+  AND (:scope IS NULL OR job.scope = :scope)
+  AND (:key IS NULL OR job.key = :key)
+  AND (:tag IS NULL OR EXISTS (SELECT 1 FROM json_each(job.tags) AS tag WHERE tag.value = :tag))
+  AND (:before_id IS NULL OR job.id < :before_id)
+ORDER BY job.id DESC
+LIMIT :limit;
+
+-- name: outcomes
+-- How these jobs stand: what those who wait for results ask. Results are the text that was stored.
+SELECT job.id, job.state, job.result, job.error
+FROM fencerow.all_jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+  AND job.state IN ('succeeded', 'failed', 'cancelled');
+
+-- name: mark_awaited
+-- Note that somebody waits for these jobs, so that their end is announced. Says which are live.
+UPDATE fencerow.jobs
+SET awaited = 1
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND awaited = 0
+RETURNING id;
+
+-- name: existing
+-- Which of these ids exist, live or finished.
+SELECT job.id FROM fencerow.all_jobs AS job WHERE job.id IN (SELECT value FROM json_each(:ids));
+
+-- name: events
+-- What happened to a job beyond its columns, in order.
+SELECT note.attempt, note.at, note.kind, note.actor, note.detail
+FROM fencerow.job_events AS note
+WHERE note.job_id = :id
+ORDER BY note.id
+LIMIT :limit;
+
+-- name: logs
+-- The lines kept with a job, in order.
+SELECT note.attempt, note.at, note.level, note.message
+FROM fencerow.job_logs AS note
+WHERE note.job_id = :id
+ORDER BY note.id
+LIMIT :limit;
+
+-- name: counts
+-- Live jobs by queue, name and state, with the oldest due instant of the queued.
+SELECT job.queue, job.name, job.state, count(*), min(job.run_at), fencerow.now()
+FROM fencerow.jobs AS job
+GROUP BY job.queue, job.name, job.state
+ORDER BY job.queue, job.name, job.state;
+
+-- name: finished_counts
+-- Finished jobs that are still kept, by queue and state.
+SELECT job.queue, job.state, count(*)
+FROM fencerow.finished_jobs AS job
+GROUP BY job.queue, job.state
+ORDER BY job.queue, job.state;
+
+-- name: ahead
+-- How many queued jobs of the same queue a claim takes before this one, up to 1,000.
+SELECT count(*)
+FROM (SELECT 1
+      FROM fencerow.jobs AS job, fencerow.jobs AS mine
+      WHERE mine.id = :id
+        AND job.queue = mine.queue AND job.state = 'queued' AND job.suspect = 0
+        AND job.run_at <= fencerow.now()
+        AND (job.priority > mine.priority
+             OR job.priority = mine.priority AND (job.run_at, job.id) < (mine.run_at, mine.id))
+      LIMIT 1000) AS before;
+
+-- name: clock
+-- The database's time, by our own clock.
+SELECT fencerow.now();
