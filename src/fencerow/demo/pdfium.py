@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pypdfium2  # type: ignore[import-untyped]
-from pypdfium2 import raw  # type: ignore[import-untyped]
+from pypdfium2 import raw
 
 from fencerow.demo.layout import Glyph
 from fencerow.demo.model import Box, DocumentError, Size
