@@ -8,6 +8,7 @@ result = combine(parts)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from os import PathLike
 from typing import Final
 
@@ -46,21 +47,22 @@ MOST: Final = 500  # fields, of a page and of a document
 
 
 def page_fields(page: PageText) -> PageFields:
-    """The fields of one page, from top to bottom. Depends on nothing but the page."""
-    found = sorted(_found(page), key=lambda f: (f.box.top, f.box.left))
-    return PageFields(page.number, page.of, page.size, page.words, found[:MOST], page.note)
+    """The fields of one page in reading order. Depends on nothing but the page."""
+    found = sorted(islice(_found(page), MOST), key=lambda pair: (pair[0], pair[1].box.left))
+    return PageFields(page.number, page.of, page.size, page.words, [f for _, f in found], page.note)
 
 
-def _found(page: PageText) -> Iterator[Field]:
+def _found(page: PageText) -> Iterator[tuple[int, Field]]:
+    """Fields with their rows."""
+    top = title(page) if page.number == 1 else None
+    if top:
+        yield top[1][0].row, top[0]
     taken: list[Span] = []
     for label, span, how in labelled(page):
         if not any(span.overlaps(other) for other in taken):
             taken.append(span)
-            yield Field(label.name, span.text, span.box, how, span.normal)
+            yield span.line.row, Field(label.name, span.text, span.box, how, span.normal)
     yield from shaped(page, taken)
-    top = title(page) if page.number == 1 else None
-    if top:
-        yield top[0]
     yield from headings(page, top[1] if top else ())
 
 

@@ -14,14 +14,15 @@ NAMES: Final[dict[Kind, str]] = {"vat": "vat_id"}
 LARGER: Final = 1.12  # a heading against the text it heads
 
 
-def shaped(page: PageText, taken: list[Span]) -> Iterator[Field]:
-    """Values of a known shape, except where `taken` already has them; `taken` grows."""
+def shaped(page: PageText, taken: list[Span]) -> Iterator[tuple[int, Field]]:
+    """Values of a known shape and their rows, except where `taken` already has them; `taken` grows."""
     for kind in ANYWHERE:
         for line in page.lines:
             for span in find(kind, line):
                 if not any(span.overlaps(other) for other in taken):
                     taken.append(span)
-                    yield Field(NAMES.get(kind, kind), span.text, span.box, "pattern", span.normal)
+                    name = NAMES.get(kind, kind)
+                    yield line.row, Field(name, span.text, span.box, "pattern", span.normal)
 
 
 def title(page: PageText) -> tuple[Field, tuple[Line, ...]] | None:
@@ -48,14 +49,14 @@ def _titled(run: list[Line], how: str) -> tuple[Field, tuple[Line, ...]]:
     return Field("title", text, box, "font-size" if how == "font-size" else "first-line"), tuple(run)
 
 
-def headings(page: PageText, not_these: tuple[Line, ...]) -> Iterator[Field]:
+def headings(page: PageText, not_these: tuple[Line, ...]) -> Iterator[tuple[int, Field]]:
     """Short lines that stand alone in their row and are set larger than the page's text."""
     alone = Counter(line.row for line in page.lines)
     least = LARGER * body_size(page)
     for line in page.lines:
         wordy = sum(c.isalpha() for c in line.text) >= 3 and len(line.text) <= 120
         if wordy and line.size >= least and alone[line.row] == 1 and line not in not_these:
-            yield Field("heading", line.text, line.box, "font-size")
+            yield line.row, Field("heading", line.text, line.box, "font-size")
 
 
 def body_size(page: PageText) -> float:

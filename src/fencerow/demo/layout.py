@@ -51,12 +51,11 @@ def _reads_on(last: Glyph, this: Glyph) -> bool:
 
 
 def _word(run: list[Glyph]) -> Word:
-    boxes = [g.box for g in run if g.box is not None]
-    # A glyph may stand for several characters (ligatures); each gets the glyph's edges.
-    edges = tuple((g.box.left, g.box.right) for g in run if g.box is not None for _ in g.text)
+    # A glyph may stand for several characters (ligatures); each gets the glyph's box.
+    letters = tuple(g.box for g in run if g.box is not None for _ in g.text)
     text = "".join(g.text for g in run)
     size = max(g.size for g in run)
-    return Word(text, around(boxes), run[0].baseline, size, edges, run[0].level)
+    return Word(text, around(letters), run[0].baseline, size, letters, run[0].level)
 
 
 def lines(found: Iterable[Word]) -> tuple[Line, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Reason = Literal["empty", "not-a-pdf", "damaged", "encrypted", "too-large", "unreadable"]
@@ -67,32 +68,32 @@ def around(boxes: Iterable[Box]) -> Box:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Text between spaces; `edges` has the left and right of each of its characters."""
+    """Text between spaces; `letters` has the box of each of its characters."""
 
     text: str
     box: Box
     baseline: float
     size: float
-    edges: tuple[tuple[float, float], ...]
+    letters: tuple[Box, ...]
     level: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """Words that read on from each other. Cells of one table row are separate lines."""
 
     words: tuple[Word, ...]
     row: int
 
-    @property
+    @cached_property
     def text(self) -> str:
         return " ".join(w.text for w in self.words)
 
-    @property
+    @cached_property
     def box(self) -> Box:
         return around(w.box for w in self.words)
 
-    @property
+    @cached_property
     def size(self) -> float:
         return max(w.size for w in self.words)
 

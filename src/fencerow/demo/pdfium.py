@@ -58,7 +58,9 @@ def open_document(data: bytes) -> Any:
         with LOCK:
             return pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
-        if error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY):
+        # The code alone may be left over from another document: PDFium does not always set it.
+        locked = error.err_code in (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
+        if locked and b"/Encrypt" in data:
             raise DocumentError("encrypted", "the document asks for a password") from error
         raise DocumentError("damaged", "the file cannot be parsed as a PDF") from error
 

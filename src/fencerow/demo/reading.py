@@ -18,7 +18,7 @@ class Limits:
 
     bytes: int = 64 * 1024 * 1024
     pages: int = 300
-    characters: int = 100_000  # of one page
+    characters: int = 50_000  # of one page
 
 
 DEFAULT: Final = Limits()
@@ -54,6 +54,8 @@ def read_pages(path: str | PathLike[str], *, first: int = 1, limits: Limits = DE
 def _page(document: Any, index: int, count: int, limits: Limits) -> PageText:
     size, glyphs = pdfium.read_page(document, index, limits.characters)
     note = f"read {limits.pages} of {count} pages" if count > limits.pages else ""
+    if len(glyphs) >= limits.characters:
+        note = f"page {index + 1}: read {limits.characters} characters"
     lines = layout.lines(layout.words(glyphs))
     return PageText(index + 1, min(count, limits.pages), size, lines, note)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Final
 
 from fencerow.demo.model import Box, Line, around
 from fencerow.demo.patterns import PATTERNS, Kind
+
+_LEAD: Final = re.compile(r"[\s:#=–-]*(?:(?:am|on|of|vom|du|le)\s+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,7 @@ def _parts(line: Line, start: int, end: int) -> Iterator[Box]:
     for word in line.words:
         first, last = max(start - at, 0), min(end - at, len(word.text))
         if first < last:
-            edges = word.edges[first:last]
-            yield replace(word.box, left=min(e[0] for e in edges), right=max(e[1] for e in edges))
+            yield from word.letters[first:last]
         at += len(word.text) + 1
 
 
@@ -46,10 +48,10 @@ def offset(line: Line, index: int) -> int:
     return sum(len(w.text) + 1 for w in line.words[:index])
 
 
-def find(kind: Kind, line: Line, start: int = 0) -> Iterator[Span]:
-    """Every stretch from `start` on that has the kind's shape and passes its check."""
+def find(kind: Kind, line: Line) -> Iterator[Span]:
+    """Every stretch of the line that has the kind's shape and passes its check."""
     pattern = PATTERNS[kind]
-    for match in pattern.shape.finditer(line.text, start):
+    for match in pattern.shape.finditer(line.text):
         normal = pattern.normal(match)
         if normal is not None or not pattern.required:
             yield Span(line, match.start(), match.end(), normal)
@@ -57,6 +59,11 @@ def find(kind: Kind, line: Line, start: int = 0) -> Iterator[Span]:
 
 def begins(kind: Kind, line: Line, start: int = 0) -> Span | None:
     """The stretch right at `start`, past a colon or other lead-in of a value."""
-    lead = re.compile(r"[\s:#=–-]*(?:(?:am|on|of|vom|du|le)\s+)?").match(line.text, start)
+    lead = _LEAD.match(line.text, start)
     at = lead.end() if lead else start
-    return next((span for span in find(kind, line, at) if span.start == at), None)
+    pattern = PATTERNS[kind]
+    match = pattern.shape.match(line.text, at)
+    normal = pattern.normal(match) if match else None
+    if match is None or (normal is None and pattern.required):
+        return None
+    return Span(line, match.start(), match.end(), normal)
