@@ -46,5 +46,13 @@ def test_an_iban_with_a_wrong_digit_is_none(tmp_path: Path) -> None:
     assert "iban" not in names
 
 
+def test_a_table_of_contents_has_no_headings(tmp_path: Path) -> None:
+    file = tmp_path / "page.pdf"
+    large = "BT /F 16 Tf 30 100 Td (Indices . . . . . . 32) Tj ET BT /F 16 Tf 30 60 Td (Indices) Tj ET"
+    title = "BT /F 30 Tf 30 160 Td (Title) Tj ET"
+    file.write_bytes(pdf(text("Contents of a page", "with a lot of words on it") + title + large))
+    assert [f.value for f in extract(file).fields if f.name == "heading"] == ["Indices"]
+
+
 def test_a_value_repeated_is_kept_once(tmp_path: Path) -> None:
     assert len(read(tmp_path, "Total due 5.00 EUR", "Total due 5.00 EUR")) == 1

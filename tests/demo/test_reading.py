@@ -7,6 +7,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pypdfium2  # type: ignore[import-untyped]
@@ -15,6 +16,7 @@ from ink import Ink
 from pdfs import LOCKED, pdf, text
 
 import fencerow.demo
+from fencerow.demo import pdfium
 from fencerow.demo.fields import (
     DocumentError,
     Limits,
@@ -117,6 +119,27 @@ def test_threads_may_read_at_once() -> None:
     paths = sorted(SAMPLES.glob("*.pdf"))
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(extract, paths)) == [extract(path) for path in paths]
+
+
+def test_pdfium_is_only_called_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: dict[str, bool] = {}
+
+    def watch(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            held[name] = pdfium.LOCK._is_owned() and held.get(name, True)  # type: ignore[attr-defined]
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    calls = ((pypdfium2, "PdfDocument"), (pypdfium2.PdfPage, "get_textpage"), (pypdfium2.PdfPage, "close"))
+    document = ((pypdfium2.PdfDocument, name) for name in ("get_page", "close", "__len__"))
+    for owner, name in (*document, *calls):
+        watch(owner, name)
+    extract(REPORT)
+    page_count(REPORT)
+    assert set(held.values()) == {True} and len(held) == 5
 
 
 @pytest.mark.parametrize("turn", [0, 90, 180, 270])

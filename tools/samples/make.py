@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
-import font_source_sans_pro
+import font_source_sans_pro  # type: ignore[import-untyped]
 import typst
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import RectangleObject

@@ -54,6 +54,8 @@ def headings(page: PageText, not_these: tuple[Line, ...]) -> Iterator[tuple[int,
     alone = Counter(line.row for line in page.lines)
     least = LARGER * body_size(page)
     for line in page.lines:
+        if ". . ." in line.text:
+            continue  # a table of contents leads to its headings by dots
         wordy = sum(c.isalpha() for c in line.text) >= 3 and len(line.text) <= 120
         if wordy and line.size >= least and alone[line.row] == 1 and line not in not_these:
             yield line.row, Field("heading", line.text, line.box, "font-size")

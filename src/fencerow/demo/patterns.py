@@ -65,7 +65,7 @@ PATTERNS: Final[dict[Kind, Pattern]] = {
         _bare,
     ),
     "email": Pattern(re.compile(r"\b[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")),
-    "url": Pattern(re.compile(r"\b(?:https?://|www\.)[^\s<>\"']{3,300}(?<![.,;:)\]])")),
+    "url": Pattern(re.compile(r"\b(?:https?://|www\.)[^\s<>\"']{3,300}(?<![.,;:)\]’”»])")),
     "date": Pattern(DATE, iso),
     "amount": Pattern(  # money anywhere: only with its currency
         re.compile(

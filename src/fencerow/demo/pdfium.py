@@ -117,15 +117,18 @@ def _character(text: Any, index: int, count: int) -> tuple[str | None, int]:
 
 
 def _placed(text: Any, index: int, shown: str, frame: Frame, number: int) -> Glyph:
-    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
-    if not raw.FPDFText_GetCharBox(text, index, left, right, bottom, top):
+    west, east, south, north = (ctypes.c_double() for _ in range(4))
+    if not raw.FPDFText_GetCharBox(text, index, west, east, south, north):
         return Glyph(" ", None, 0.0, 0.0, True)
     x, y = ctypes.c_double(), ctypes.c_double()
     raw.FPDFText_GetCharOrigin(text, index, x, y)
     size, angle = _font(text, index)
-    one = frame.shown(left.value, top.value)
-    two = frame.shown(right.value, bottom.value)
-    box = Box(number, min(one[0], two[0]), min(one[1], two[1]), max(one[0], two[0]), max(one[1], two[1]))
+    one = frame.shown(west.value, north.value)
+    two = frame.shown(east.value, south.value)
+    # Hundredths of a point are finer than any print, and keep results short as JSON.
+    left, right = sorted(round(x, 2) for x in (one[0], two[0]))
+    top, bottom = sorted(round(y, 2) for y in (one[1], two[1]))
+    box = Box(number, left, top, right, bottom)
     slant = (angle - frame.rotation + 2) % 360
     return Glyph(shown, box, frame.shown(x.value, y.value)[1], size, slant < 4)
 
