@@ -1,0 +1,1 @@
+"""The document-extraction example: what it knows about PDFs, and nothing about jobs."""
