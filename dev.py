@@ -44,7 +44,7 @@ CHECKS = (
     ("ruff", "format", "--check", "."),
     ("mypy",),
     ("basedpyright",),
-    ("lint-imports",),
+    ("lint-imports", "--no-logo"),
 )
 
 
