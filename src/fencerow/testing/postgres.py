@@ -175,8 +175,8 @@ class PostgresServer:
     ) -> str:
         """Give `role` what a careful operator would: one schema of its own, and nothing else. Return its URL.
 
-        The role may log in; it is no superuser and can create neither schemas in the database nor objects in
-        `public`. A role or database that exists is kept, so that one role can have several.
+        The role may log in; it is no superuser and can create neither schemas in the database nor, since
+        PostgreSQL 15, objects in `public`. A role or database that exists is kept, so that one role can have several.
         """
         with self.connect() as connection:
             if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
@@ -186,7 +186,6 @@ class PostgresServer:
         if not known:
             self.create_database(database)
         with self.connect(database) as connection:
-            connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
             owned = sql.SQL("CREATE SCHEMA {} AUTHORIZATION {}")
             connection.execute(owned.format(sql.Identifier(schema), sql.Identifier(role)))
         return self.conninfo(database, role)
