@@ -140,6 +140,26 @@ def test_it_outlives_the_thread_that_started_it() -> None:
         assert server.pid is not None
 
 
+FORKER = """
+import os, sys
+from fencerow.testing.postgres import PostgresServer
+server = PostgresServer(fast=True).start()
+child = os.fork()
+if child == 0:
+    sys.exit()
+os.waitpid(child, 0)
+with server.connect() as connection:
+    print(connection.execute("SELECT 'alive'").fetchone()[0])
+server.close()
+"""
+
+
+def test_a_forked_child_does_not_take_it_along() -> None:
+    forked = subprocess.run([sys.executable, "-c", FORKER], capture_output=True, text=True)
+
+    assert forked.stdout == "alive\n", forked.stderr
+
+
 def test_it_removes_its_directory() -> None:
     with PostgresServer(fast=True) as server:
         directory = server.directory

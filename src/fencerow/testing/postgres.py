@@ -80,6 +80,7 @@ class PostgresServer:
         self._fast = fast
         self._home: Home | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -136,7 +137,7 @@ class PostgresServer:
 
     def close(self) -> None:
         """Stop at once and remove everything."""
-        atexit.unregister(self.close)
+        atexit.unregister(self._at_exit)
         try:
             self.stop("immediate")
         finally:
@@ -176,7 +177,7 @@ class PostgresServer:
         """Give `role` what a careful operator would: one schema of its own, and nothing else. Return its URL.
 
         The role may log in; it is no superuser and can create neither schemas in the database nor, since
-        PostgreSQL 15, objects in `public`. A role or database that exists is kept, so that one role can have several.
+        PostgreSQL 15, objects in `public`. A role or database that exists is kept: one role can have several.
         """
         with self.connect() as connection:
             if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
@@ -216,7 +217,7 @@ class PostgresServer:
 
     def _create(self) -> None:
         self._home = Home(self._account, self._fast)
-        atexit.register(self.close)
+        atexit.register(self._at_exit)
         self._make_binaries_reachable()
         secret = self.directory / "password"
         secret.write_text(self.password)
@@ -239,6 +240,11 @@ class PostgresServer:
         if self._spawn(["postgres", "--version"]).wait(self._deadline_s) == 0:
             return
         self.binaries = copy_binaries(self.binaries, self.directory / "install")
+
+    def _at_exit(self) -> None:
+        # A forked child inherits this object and its exit handlers, but not the server.
+        if os.getpid() == self._owner:
+            self.close()
 
     def _options(self) -> list[str]:
         private = {
