@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""The project's one entry point: python3 dev.py demo|test|check|lock|env. Needs Python 3.11, nothing else."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+# This file must parse and reach these lines on any Python 3, so that an old one is told what to do.
+if sys.version_info < (3, 11):
+    sys.exit(
+        f"error: dev.py needs Python 3.11 or newer\n"
+        f"  this is Python {sys.version_info[0]}.{sys.version_info[1]} ({sys.executable})\n"
+        f"  run it with a newer one, for example: python3.11 dev.py {' '.join(sys.argv[1:])}"
+    )
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+BIN = VENV / "bin"
+STAMP = VENV / "fencerow.stamp"
+PRIVATE = ROOT / ".fencerow"
+LOCK = ROOT / "requirements" / "dev.txt"
+PROJECT = ROOT / "pyproject.toml"
+
+USAGE = """\
+usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
+
+  demo   run `fencerow demo ARGUMENTS`
+  test   run the tests; ARGUMENTS go to pytest
+  check  lint, format, types and floors
+  lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
+  env    make .venv from the lock, if it is missing or out of date
+
+--fresh, right after the verb, makes .venv anew first.
+"""
+
+CHECKS = (
+    ("ruff", "check", "."),
+    ("ruff", "format", "--check", "."),
+    ("mypy",),
+    ("basedpyright",),
+    ("lint-imports", "--no-logo"),
+)
+
+
+def main(arguments: list[str]) -> int:
+    verb, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
+    if verb not in VERBS:
+        asked_for_help = verb in ("-h", "--help", "help")
+        print(USAGE, end="", file=sys.stdout if asked_for_help else sys.stderr)
+        return 0 if asked_for_help else 2
+    fresh = rest[:1] == ["--fresh"]
+    return VERBS[verb](rest[1:] if fresh else rest, fresh)
+
+
+def demo(arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    become(str(BIN / "fencerow"), "demo", *arguments)
+
+
+def test(arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    os.chdir(ROOT)
+    workers = [] if "--pdb" in arguments else ["-n", "2"]
+    become(str(BIN / "python"), "-m", "pytest", *workers, *arguments)
+
+
+def check(_arguments: list[str], fresh: bool) -> int:
+    """Run every check, also after one has failed: a list of all that is wrong saves rounds."""
+    ensure_env(fresh)
+    failed = [command for command in CHECKS if not passes(command)]
+    for command in failed:
+        say(f"failed: {' '.join(command)}", "31")
+    if not failed:
+        say("all checks pass", "32")
+    return 1 if failed else 0
+
+
+def lock(arguments: list[str], _fresh: bool) -> int:
+    require_venv()
+    uv = PRIVATE / "uv"
+    if not (uv / "bin" / "uv").exists():
+        make_venv(uv)
+        run(uv / "bin" / "python", *PIP_INSTALL, "uv")
+    LOCK.parent.mkdir(exist_ok=True)
+    # Run in the root with relative names: the names given are written into the file.
+    run(
+        *(uv / "bin" / "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"),
+        *("--generate-hashes", "--no-emit-index-url", "--no-emit-find-links"),
+        *("--custom-compile-command", "python3 dev.py lock"),
+        *("--extra", "dev", PROJECT.name, "--output-file", LOCK.relative_to(ROOT), *arguments),
+    )
+    say(f"wrote {LOCK.relative_to(ROOT)}")
+    return 0
+
+
+def env(_arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    say(f"{VENV.relative_to(ROOT)} is ready")
+    return 0
+
+
+VERBS = {"demo": demo, "test": test, "check": check, "lock": lock, "env": env}
+PIP_INSTALL = ("-m", "pip", "install", "-qq", "--disable-pip-version-check")
+
+
+def ensure_env(fresh: bool) -> None:
+    """Leave a `.venv` that matches the lock. Two at once wait for each other; a crash leaves no stamp."""
+    asked_at = time.time()
+    PRIVATE.mkdir(exist_ok=True)
+    with (PRIVATE / "env.lock").open("w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        found = STAMP.read_text().split() if STAMP.exists() else []
+        # Whoever waited while another made it anew has a fresh one already, and must not pull it away.
+        if fresh and found and STAMP.stat().st_mtime < asked_at:
+            found = []
+        wanted = [fingerprint(LOCK.read_bytes(), sys.version.encode()), fingerprint(PROJECT.read_bytes())]
+        if found[:1] != wanted[:1]:
+            make_env()
+            found = []
+        if found != wanted:
+            run(BIN / "python", *PIP_INSTALL, "--no-deps", "--no-build-isolation", "-e", ROOT)
+            STAMP.write_text("\n".join(wanted) + "\n")
+
+
+def make_env() -> None:
+    require_venv()
+    started = time.monotonic()
+    version = ".".join(map(str, sys.version_info[:3]))
+    say(f"making .venv with Python {version} from {LOCK.relative_to(ROOT)} …")
+    STAMP.unlink(missing_ok=True)
+    shutil.rmtree(VENV, ignore_errors=True)
+    make_venv(VENV)
+    run(BIN / "python", *PIP_INSTALL, "--require-hashes", "--only-binary", ":all:", "-r", LOCK)
+    say(f"made .venv in {time.monotonic() - started:.0f} s")
+
+
+def require_venv() -> None:
+    try:
+        import ensurepip
+        import venv
+    except ImportError as error:
+        sys.exit(
+            f"error: this Python cannot make virtual environments\n"
+            f"  {error} ({sys.executable})\n"
+            f"  install it (Debian, Ubuntu: apt-get install python3-venv) or use another Python 3.11 or newer"
+        )
+    del ensurepip, venv
+
+
+def make_venv(path: Path) -> None:
+    run(sys.executable, "-m", "venv", "--clear", path)
+
+
+def fingerprint(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def passes(command: tuple[str, ...]) -> bool:
+    say(f"· {' '.join(command)}", "1")
+    return subprocess.run([BIN / command[0], *command[1:]], cwd=ROOT, env=environment()).returncode == 0
+
+
+def run(*command: object) -> None:
+    """Run one step of our own making; its failure is ours, told in its own words."""
+    done = subprocess.run([str(part) for part in command], cwd=ROOT, env=environment())
+    if done.returncode != 0:
+        told = " ".join(map(str, command))
+        sys.exit(f"error: this command failed (exit code {done.returncode}):\n  {told}")
+
+
+def become(*command: str) -> NoReturn:
+    """Replace this process: signals, exit code and the last line of output stay the tool's own."""
+    sys.stdout.flush()
+    os.execve(command[0], list(command), environment())
+
+
+def environment() -> dict[str, str]:
+    """The caller's environment, without what would let another Python's packages in."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH")}
+    return kept | {"VIRTUAL_ENV": str(VENV), "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+
+
+def say(text: str, colour: str = "") -> None:
+    plain = not colour or "NO_COLOR" in os.environ or not sys.stdout.isatty()
+    print(text if plain else f"\033[{colour}m{text}\033[0m", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

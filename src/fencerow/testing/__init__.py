@@ -1,0 +1,1 @@
+"""Tools for testing against real databases: what Fencerow is tested with is what it ships."""
