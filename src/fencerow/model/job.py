@@ -54,7 +54,7 @@ class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claimed(msgspec.Struct, frozen=True, array_like=True):
-    """One attempt handed to a worker. `args` is None when it must be fetched at start (large, or no JSON any more)."""
+    """One attempt handed to a worker. `args` is `null` when it must be fetched at start (large, or no JSON any more)."""
 
     id: str
     name: str
@@ -70,11 +70,17 @@ class Claimed(msgspec.Struct, frozen=True, array_like=True):
     snoozes_max: int
     timeout_s: float | None
     submitted_at_us: int
-    args: msgspec.Raw | None
-    options: msgspec.Raw | None
+    args: msgspec.Raw
+    options: msgspec.Raw
     tags: list[str] | None
     metadata: dict[str, Any] | None
     headers: dict[str, str] | None
+
+    @property
+    def inline_args(self) -> bytes | None:
+        """The arguments as they were submitted, if they came with the claim."""
+        text = bytes(self.args)
+        return None if text == b"null" else text
 
 
 class Fence(msgspec.Struct, frozen=True):

@@ -31,8 +31,8 @@ WITH gone AS (
             SELECT old.id
             FROM fencerow.finished_jobs AS old
             WHERE old.retention_s IS NOT NULL
-              AND (old.ended_at + old.retention_s * INTERVAL '1 second') < (SELECT fencerow.now())
-            ORDER BY (old.ended_at + old.retention_s * INTERVAL '1 second')
+              AND fencerow.later(old.ended_at, old.retention_s) < (SELECT fencerow.now())
+            ORDER BY fencerow.later(old.ended_at, old.retention_s)
             LIMIT CAST(:limit AS integer)
             FOR UPDATE SKIP LOCKED
         ))

@@ -14,6 +14,9 @@ CREATE FUNCTION fencerow.at(us bigint) RETURNS timestamptz LANGUAGE sql IMMUTABL
     AS 'SELECT TIMESTAMPTZ ''1970-01-01 00:00:00+00'' + us * INTERVAL ''1 microsecond''';
 CREATE FUNCTION fencerow.seconds(s double precision) RETURNS interval LANGUAGE sql IMMUTABLE
     AS 'SELECT s * INTERVAL ''1 second''';
+-- IMMUTABLE is true here although timestamptz + interval is not in general: seconds know no time zone.
+CREATE FUNCTION fencerow.later(instant timestamptz, s double precision) RETURNS timestamptz LANGUAGE sql IMMUTABLE
+    AS 'SELECT instant + s * INTERVAL ''1 second''';
 
 CREATE TABLE fencerow.jobs (
     id uuid PRIMARY KEY,
@@ -73,7 +76,7 @@ ALTER TABLE fencerow.finished_jobs
     ADD PRIMARY KEY (id),
     ADD CHECK (state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL);
 CREATE INDEX finished_jobs_age ON fencerow.finished_jobs (state, ended_at);
-CREATE INDEX finished_jobs_retention ON fencerow.finished_jobs ((ended_at + retention_s * INTERVAL '1 second'))
+CREATE INDEX finished_jobs_retention ON fencerow.finished_jobs (fencerow.later(ended_at, retention_s))
     WHERE retention_s IS NOT NULL;
 CREATE INDEX finished_jobs_key ON fencerow.finished_jobs (scope, key) WHERE key IS NOT NULL;
 
