@@ -28,7 +28,7 @@ from fencerow.errors import (
 from fencerow.model.codec import ArgumentsCodec, ValueCodec, fingerprint
 
 if typing.TYPE_CHECKING:
-    from nowhere import Job
+    from nowhere import Job  # type: ignore[import-not-found]
 
 
 class Colour(enum.Enum):
@@ -473,7 +473,7 @@ def test_pydantic_models_keep_their_types() -> None:
         ratio: float | None = None
         alias: int = pydantic.Field(default=1, alias="theAlias")
 
-        @pydantic.computed_field
+        @pydantic.computed_field  # type: ignore[untyped-decorator]
         def twice(self) -> int:
             return 2
 
