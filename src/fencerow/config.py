@@ -1,0 +1,310 @@
+"""Every setting with its unit, default and environment name.
+
+The environment name of a setting is `FENCEROW_` and its name in capitals: `lease_s` is `FENCEROW_LEASE_S`.
+A blank variable counts as absent. An unknown one is an error: a misspelled setting must not be passed over.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fencerow.errors import ConfigError
+from fencerow.model.backoff import Backoff
+from fencerow.model.defaults import DAY_S, Defaults, check_number
+from fencerow.model.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked, parse_url
+
+__all__ = [
+    "RESERVED_NAMES",
+    "Backoff",
+    "Config",
+    "DatabaseUrl",
+    "Defaults",
+    "PostgresUrl",
+    "Setting",
+    "SqliteUrl",
+    "masked",
+    "parse_url",
+    "settings",
+]
+
+PREFIX = "FENCEROW_"
+# Read by the command and the test tools, not by Config.
+RESERVED_NAMES = frozenset({"FENCEROW_PG_BIN", "FENCEROW_PG_FROM", "FENCEROW_APP"})
+
+IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+DRAIN_MARGIN_S = 15.0
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One line of the reference: what a setting means, and which values it takes."""
+
+    name: str
+    default: Any
+    doc: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    secret: bool = False
+
+    @property
+    def environment_name(self) -> str:
+        """The variable that sets it."""
+        return PREFIX + self.name.upper()
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it takes a number, in the unit its name ends with."""
+        return self.low is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the number must be an integer."""
+        return isinstance(self.low, int)
+
+
+def _number(default: Any, low: float, high: float, doc: str) -> Any:
+    """A number; whole if both bounds are integers."""
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+
+
+def _text(default: Any, doc: str, *choices: str, secret: bool = False) -> Any:
+    return field(default=default, metadata={"doc": doc, "choices": choices, "secret": secret})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The settings of one process. Built directly or by `load`; either way every value is checked.
+
+    Raises:
+        ConfigError: a value is of the wrong type, out of range, or contradicts another.
+    """
+
+    # --- the database ---
+    url: str | None = _text(None, "The database. Without it SQLite in the working directory.", secret=True)
+    listen_url: str | None = _text(
+        None, "A direct connection for LISTEN, where `url` leads through a pooler.", secret=True
+    )
+    schema: str = _text("fencerow", "The PostgreSQL schema of the tables.")
+    table_prefix: str = _text("fencerow_", "What the tables' names begin with on SQLite.")
+    pool_max: int = _number(
+        10, 2, 1_000, "The most connections a process opens; a server takes about a hundred."
+    )
+    connect_timeout_s: float = _number(5.0, 0.1, 300.0, "How long to wait for a new connection.")
+    statement_timeout_s: float = _number(
+        30.0, 0.1, 3600.0, "After this the database ends a statement of ours."
+    )
+    busy_timeout_s: float = _number(10.0, 0.0, 300.0, "How long to wait for another writer on SQLite.")
+
+    # --- leases and loops ---
+    lease_s: float = _number(
+        30.0, 1.0, 3600.0, "A worker silent for so long is dead and its jobs start again."
+    )
+    renew_s: float = _number(5.0, 0.1, 1200.0, "How often a worker renews; at least three chances per lease.")
+    sweep_s: float = _number(
+        15.0, 0.1, 3600.0, "How often dead workers, timeouts and expired jobs are looked for."
+    )
+    poll_max_s: float = _number(1.0, 0.01, 300.0, "The longest pause between two looks at an empty queue.")
+    poll_min_s: float = _number(0.05, 0.001, 60.0, "The shortest pause between two looks.")
+
+    # --- running jobs ---
+    slots: int = _number(10, 1, 10_000, "Jobs one process runs at a time.")
+    threads: int = _number(10, 1, 1_000, "Threads for plain `def` handlers; as many as slots, so none waits.")
+    prefetch_s: float = _number(1.0, 0.0, 60.0, "How much work, in seconds, may wait inside the worker.")
+    payload_bytes_max: int = _number(
+        MIB, 1_024, 64 * MIB, "The largest arguments or result; larger data belongs elsewhere, by reference."
+    )
+    log_format: str = _text("console", "How processes write their log.", "console", "json")
+    actor: str | None = _text(None, "Who is named in the audit trail; without it user and host.")
+
+    # --- defaults of jobs ---
+    attempts_max: int = _number(3, 1, 10_000, "Attempts of a job that fails.")
+    crashes_max: int = _number(3, 1, 10_000, "Times a job may take its worker down with it.")
+    snoozes_max: int = _number(
+        48, 0, 1_000_000, "Times a job may put itself back: a day at half an hour each."
+    )
+    # A hung handler looks alive for as long as its process renews, so there must be a bound. A quarter of an
+    # hour lets slow calls to models and documents end, and shows a hung one within the same working hour.
+    timeout_s: float = _number(900.0, 0.001, 30 * DAY_S, "How long one attempt may run.")
+    key_lifetime_s: float = _number(
+        14 * DAY_S, 1.0, 3650 * DAY_S, "How long an idempotency key is remembered."
+    )
+
+    # --- retention ---
+    retention_succeeded_s: float = _number(7 * DAY_S, 0.0, 3650 * DAY_S, "How long succeeded jobs are kept.")
+    retention_failed_s: float = _number(90 * DAY_S, 0.0, 3650 * DAY_S, "How long failed jobs are kept.")
+    retention_cancelled_s: float = _number(30 * DAY_S, 0.0, 3650 * DAY_S, "How long cancelled jobs are kept.")
+    retention_count_max: int | None = _number(
+        None, 0, 10**12, "How many finished jobs are kept per state; no bound."
+    )
+
+    # --- stopping ---
+    cancel_seen_s: float = _number(
+        5.0, 0.1, 300.0, "Within this a running job learns that a cancel was asked."
+    )
+    cancel_raise_s: float = _number(
+        5.0, 0.0, 3600.0, "Then it may stop by itself so long before it is raised in it."
+    )
+    cancel_kill_s: float = _number(
+        10.0, 0.0, 3600.0, "Then it may clean up so long before its process is killed."
+    )
+    shutdown_s: float | None = _number(
+        None, 0.0, 30 * DAY_S, "How long running jobs may finish at a stop; derived from the longest timeout."
+    )
+
+    def __post_init__(self) -> None:
+        for setting in settings():
+            _check(setting, getattr(self, setting.name))
+        _check_identifiers(self)
+        _check_together(self)
+
+    @staticmethod
+    def load(environ: Mapping[str, str], **overrides: Any) -> Config:
+        """Settings from the environment; an override that is not None wins.
+
+        Raises:
+            ConfigError: a name is unknown (the nearest are in `fix`) or a value cannot be used.
+                Secrets are never shown.
+        """
+        known = {setting.name: setting for setting in settings()}
+        _refuse_unknown_variables(environ, known.values())
+        _refuse_unknown_options(overrides, known)
+        values = {name: _from_environment(setting, environ) for name, setting in known.items()}
+        given = [*values.items(), *overrides.items()]
+        return Config(**{name: value for name, value in given if value is not None})
+
+    def drain_s(self, longest_timeout_s: float) -> float:
+        """How long a stopping worker lets its jobs finish; `longest_timeout_s` is the longest of theirs."""
+        if self.shutdown_s is not None:
+            return self.shutdown_s
+        return longest_timeout_s + self.cancel_raise_s + self.cancel_kill_s + DRAIN_MARGIN_S
+
+    def job_defaults(self) -> Defaults:
+        """The first layer of job options, before those of app, queue, job and submit."""
+        return Defaults(
+            attempts_max=self.attempts_max,
+            backoff=Backoff(),
+            timeout_s=self.timeout_s,
+            priority=0,
+            crashes_max=self.crashes_max,
+            snoozes_max=self.snoozes_max,
+        )
+
+    def __repr__(self) -> str:
+        shown = {each.name: getattr(self, each.name) for each in settings()}
+        changed = {each.name for each in settings() if shown[each.name] != each.default}
+        texts = [f"{name}={masked(repr(shown[name]))}" for name in shown if name in changed]
+        return f"Config({', '.join(texts)})"
+
+
+def settings() -> tuple[Setting, ...]:
+    """All settings, in the order of the reference."""
+    return tuple(Setting(each.name, each.default, **each.metadata) for each in fields(Config))
+
+
+def _check(setting: Setting, value: Any) -> None:
+    if value is None and setting.default is None:
+        return
+    if setting.is_number and setting.low is not None and setting.high is not None:
+        check_number(setting.name, value, setting.low, setting.high)
+        return
+    if not isinstance(value, str):
+        raise ConfigError(
+            f"{setting.name} is of type {type(value).__name__}", "text is expected", f"correct {setting.name}"
+        )
+    if setting.choices and value not in setting.choices:
+        raise ConfigError(
+            f"{setting.name} is {ascii(value)[:60]}",
+            f"expected one of {', '.join(setting.choices)}",
+            f"correct {setting.name}",
+        )
+    if "\0" in value or (setting.name == "actor" and not value.isprintable()):
+        raise ConfigError(
+            f"{setting.name} contains a control character", "plain text is expected", "remove it"
+        )
+
+
+def _check_identifiers(config: Config) -> None:
+    for name in ("schema", "table_prefix"):
+        value = getattr(config, name)
+        # They become part of the SQL text, so nothing but plain lower-case names is let in.
+        if not IDENTIFIER.fullmatch(value):
+            raise ConfigError(
+                f"{name} is {ascii(value)[:60]}",
+                "a letter or _, then up to 39 lower-case letters, digits or _ are expected",
+                f"choose another {name}",
+            )
+    if config.schema.startswith("pg_") or config.table_prefix.startswith("sqlite_"):
+        raise ConfigError(
+            "schema or table_prefix begins with a name the database keeps for itself",
+            "pg_ and sqlite_ are reserved",
+            "choose another name",
+        )
+
+
+def _check_together(config: Config) -> None:
+    if config.renew_s * 3 > config.lease_s:
+        raise ConfigError(
+            f"renew_s is {config.renew_s:g} and lease_s {config.lease_s:g}",
+            "a lease must leave room for three renewals, so that one lost message does not kill a worker",
+            f"set renew_s to {config.lease_s / 3:g} or less",
+        )
+    if config.poll_min_s > config.poll_max_s:
+        raise ConfigError(
+            f"poll_min_s is {config.poll_min_s:g} and poll_max_s {config.poll_max_s:g}",
+            "the shortest pause cannot exceed the longest",
+            "swap them",
+        )
+    if config.url:
+        parse_url(config.url)
+    if config.listen_url:
+        parse_url(config.listen_url)
+
+
+def _from_environment(setting: Setting, environ: Mapping[str, str]) -> Any:
+    text = environ.get(setting.environment_name, "").strip()
+    if not text:
+        return None
+    if not setting.is_number:
+        return text
+    try:
+        # int() and float() would also take underscores and the digits of every script.
+        return int(_ascii_number(text)) if setting.is_whole else float(_ascii_number(text))
+    except ValueError:
+        raise ConfigError(
+            f"{setting.environment_name} is {ascii(text)[:40]}",
+            f"{'an integer' if setting.is_whole else 'a number'} from {setting.low} to {setting.high} fits",
+            "write digits without a unit; the unit is in the name",
+        ) from None
+
+
+def _ascii_number(text: str) -> str:
+    if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", text, re.ASCII):
+        raise ValueError(text)
+    return text
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str], known: Iterable[Setting]) -> None:
+    names = {setting.environment_name for setting in known} | RESERVED_NAMES
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in names:
+            # Its value is not shown: it may be a secret under a misspelled name.
+            raise ConfigError(
+                f"{ascii(name)[1:-1][:100]} is no setting", "it has no effect", _nearest(name, names)
+            )
+
+
+def _refuse_unknown_options(overrides: Mapping[str, Any], known: Iterable[str]) -> None:
+    for name in overrides:
+        if name not in known:
+            raise ConfigError(f"{name} is no setting", "it has no effect", _nearest(name, known))
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(close)}?" if close else "see the list of settings"

@@ -1,0 +1,69 @@
+"""Ids of jobs, workers and events: UUIDv7, made by the client, so that a submit can be repeated."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+
+from fencerow.errors import InvalidInput
+
+SHAPE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII)
+
+
+def parse_id(text: object) -> str:
+    """The canonical form of an id: lower case with hyphens. Upper case and plain hex are understood.
+
+    Any UUID version is accepted, because a caller may bring ids of its own.
+
+    Raises:
+        InvalidInput: it is no UUID.
+    """
+    lowered = text.strip().lower() if isinstance(text, str) else ""
+    if not SHAPE.fullmatch(lowered):
+        raise InvalidInput(
+            f"{_shown(text)} is not an id",
+            "an id is a UUID such as 0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e",
+            "copy the id that submit returned",
+        )
+    digits = lowered.replace("-", "")
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _shown(text: object) -> str:
+    if not isinstance(text, str):
+        return f"a value of type {type(text).__name__}"
+    return ascii(text if len(text) <= 60 else text[:60] + "...")
+
+
+if sys.version_info >= (3, 14):
+    from uuid import uuid7
+
+    _making = threading.Lock()
+
+    def new_id() -> str:
+        """A new id, later in order than every id this process made before, on whichever thread."""
+        # The standard library keeps its counter in module globals without a lock.
+        with _making:
+            return str(uuid7())
+
+    def _after_fork() -> None:
+        # A thread of the parent may have held the lock at the fork; in the child nobody would release it.
+        global _making
+        _making = threading.Lock()
+
+else:
+    import uuid_utils
+
+    def new_id() -> str:
+        """A new id, later in order than every id this process made before, on whichever thread."""
+        return str(uuid_utils.uuid7())
+
+    def _after_fork() -> None:
+        # The child inherits the generator's state and would make the same ids as its parent and siblings.
+        uuid_utils.reseed_rng()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

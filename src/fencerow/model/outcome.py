@@ -1,0 +1,54 @@
+"""What one attempt became. The store turns each into one fenced statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fencerow.model.describe import ErrorRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The handler returned; `result` is the encoded value."""
+
+    result: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The job ends here."""
+
+    error: ErrorRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """Another attempt starts `delay_s` seconds after the database's now; one failure is spent."""
+
+    delay_s: float
+    error: ErrorRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The job comes back `delay_s` seconds after the database's now; no failure is spent."""
+
+    delay_s: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The worker gives the job back unfinished; no failure is spent."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A cancel was asked for and the handler stopped."""
+
+    reason: str
+
+
+Outcome = Succeeded | Failed | Retried | Snoozed | Released | Stopped

@@ -1,0 +1,155 @@
+"""Named events with measured facts, and counters. A listener can never break the one who emits.
+
+Integrations (metrics, traces, logs) listen; the rest of the product only emits.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+logger = logging.getLogger("fencerow.telemetry")
+
+Listener = Callable[[str, Mapping[str, Any]], None]
+Unsubscribe = Callable[[], None]
+
+# C0 and C1 controls, line and paragraph separators, marks that turn the direction of text, surrogates.
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class Event(StrEnum):
+    """The names of events. `FACTS` lists what each carries."""
+
+    SUBMITTED = "submitted"
+    CLAIMED = "claimed"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RETRIED = "retried"
+    SNOOZED = "snoozed"
+    RELEASED = "released"
+    STOPPED = "stopped"
+    SUSPENDED = "suspended"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    RECLAIMED = "reclaimed"
+    TIMED_OUT = "timed_out"
+    LEASE_LOST = "lease_lost"
+    RENEWED = "renewed"
+    REFUSED = "refused"
+    SCHEDULED = "scheduled"
+    PRUNED = "pruned"
+    WORKER_STARTED = "worker_started"
+    WORKER_STOPPED = "worker_stopped"
+    LOOP_ERROR = "loop_error"
+
+
+_ATTEMPT = ("job_id", "job", "queue", "attempt")
+_ENDED = (*_ATTEMPT, "duration_s")
+
+# Facts that every emit of the event carries. More may come; a listener must not mind.
+FACTS: Mapping[Event, tuple[str, ...]] = {
+    Event.SUBMITTED: ("job", "queue", "count", "replayed"),
+    Event.CLAIMED: ("queue", "count", "duration_s"),
+    Event.SUCCEEDED: _ENDED,
+    Event.FAILED: (*_ENDED, "code"),
+    Event.RETRIED: (*_ENDED, "delay_s"),
+    Event.SNOOZED: (*_ENDED, "delay_s"),
+    Event.RELEASED: (*_ATTEMPT, "reason"),
+    Event.STOPPED: _ENDED,
+    Event.SUSPENDED: _ENDED,
+    Event.CANCELLED: ("count",),
+    Event.EXPIRED: ("count",),
+    Event.RECLAIMED: ("count", "worker"),
+    Event.TIMED_OUT: ("count",),
+    Event.LEASE_LOST: _ATTEMPT,
+    Event.RENEWED: ("worker", "duration_s"),
+    Event.REFUSED: ("code",),
+    Event.SCHEDULED: ("schedule", "count"),
+    Event.PRUNED: ("state", "count"),
+    Event.WORKER_STARTED: ("worker",),
+    Event.WORKER_STOPPED: ("worker", "reason"),
+    Event.LOOP_ERROR: ("loop", "error"),
+}
+
+
+class Counters:
+    """Numbers that only grow, by name. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def add(self, name: str, count: int = 1) -> int:
+        """Count `count` more, and return the new number."""
+        with self._lock:
+            value = self._values.get(name, 0) + count
+            self._values[name] = value
+            return value
+
+    def get(self, name: str) -> int:
+        """The number so far."""
+        with self._lock:
+            return self._values.get(name, 0)
+
+    def snapshot(self) -> dict[str, int]:
+        """All numbers, as they were at one instant."""
+        with self._lock:
+            return dict(self._values)
+
+
+class Telemetry:
+    """Hands events to whoever listens, on the thread that emits. Next to free without listeners."""
+
+    def __init__(self) -> None:
+        # Replaced as a whole, never changed, so that emit needs no lock.
+        self._listeners: tuple[tuple[object, Listener], ...] = ()
+        self._lock = threading.Lock()
+        self.counters = Counters()
+
+    @property
+    def failures(self) -> int:
+        """How often a listener raised."""
+        return self.counters.get("listener_failures")
+
+    def emit(self, name: str, /, **facts: Any) -> None:
+        """Tell the listeners. Each gets its own copy of the facts; one that raises is logged and counted."""
+        for _, listener in self._listeners:
+            try:
+                listener(name, dict(facts))
+            except Exception:
+                self.counters.add("listener_failures")
+                logger.exception("a listener failed on the event %s", clean(str(name)))
+
+    def listen(self, callback: Listener) -> Unsubscribe:
+        """Call `callback(name, facts)` for each event from now on, until the returned function is called.
+
+        Listeners are called in the order they came. They should be quick: the emitter waits for them.
+        """
+        mark = object()
+        with self._lock:
+            self._listeners = (*self._listeners, (mark, callback))
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._listeners = tuple(each for each in self._listeners if each[0] is not mark)
+
+        return unsubscribe
+
+
+def clean(text: str) -> str:
+    """`text` on one line; whatever could move a cursor or forge a log line is escaped."""
+    return UNPRINTABLE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found.group()
+    short = SHORT_ESCAPES.get(character)
+    if short:
+        return short
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -1,0 +1,82 @@
+"""Ids: unique and in order, whatever threads and forks do."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fencerow.errors import InvalidInput
+from fencerow.model.ids import new_id, parse_id
+
+
+def test_an_id_is_a_canonical_uuid_of_version_7() -> None:
+    made = new_id()
+
+    assert str(uuid.UUID(made)) == made
+    assert uuid.UUID(made).version == 7
+
+
+def test_ids_come_in_order() -> None:
+    made = [new_id() for _ in range(20_000)]
+
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+
+
+def test_ids_of_threads_are_distinct_and_each_thread_sees_them_in_order() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        lists = list(pool.map(lambda _: [new_id() for _ in range(3_000)], range(8)))
+
+    assert all(made == sorted(made) for made in lists)
+    assert len({each for made in lists for each in made}) == 24_000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="there is no fork here")
+def test_forked_processes_make_distinct_ids() -> None:
+    new_id()
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(4)
+    queue = context.Queue()
+    children = [context.Process(target=_make, args=(barrier, queue)) for _ in range(4)]
+    for child in children:
+        child.start()
+    lists = [queue.get(timeout=20) for _ in children]
+    for child in children:
+        child.join()
+
+    tails = [each[-8:] for made in lists for each in made[:1]]
+    assert len({each for made in lists for each in made}) == 4 * 2_000
+    assert len(set(tails)) == 4
+    assert all(made == sorted(made) for made in lists)
+
+
+def _make(barrier: object, queue: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    queue.put([new_id() for _ in range(2_000)])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0190B2C4-7F3A-7C21-9D5E-3F6A1B2C4D5E",
+        "0190b2c47f3a7c219d5e3f6a1b2c4d5e",
+        " 0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e\n",
+    ],
+)
+def test_an_id_is_brought_to_its_canonical_form(text: str) -> None:
+    assert parse_id(text) == "0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "0190b2c4", "{0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e}", "٠" * 32, None, 7, "a" * 9_999]
+)
+def test_what_is_no_id_is_refused(text: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_id(text)
+
+    assert len(str(caught.value)) < 500

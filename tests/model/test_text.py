@@ -1,0 +1,32 @@
+"""Short texts: what is kept, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencerow.errors import InvalidInput
+from fencerow.model.text import check_text, storable
+
+
+def test_ordinary_text_of_every_language_passes() -> None:
+    assert check_text("почта-邮件-📬", "a queue name", 20) == "почта-邮件-📬"
+
+
+@pytest.mark.parametrize("bad", ["", "a\0", "a\ud800", "a\nb", "\x1b[2J", "a\x85", "x" * 21, None, 3, b"x"])
+def test_names_that_deceive_or_break_are_refused(bad: object) -> None:
+    with pytest.raises(InvalidInput, match="a queue name"):
+        check_text(bad, "a queue name", 20)
+
+
+def test_notes_may_have_several_lines_but_no_nul() -> None:
+    assert check_text("one\n\ttwo", "a note", 20, lines=True) == "one\n\ttwo"
+    with pytest.raises(InvalidInput, match=r"U\+0000 at position 1"):
+        check_text("a\0", "a note", 20, lines=True)
+
+
+def test_empty_text_passes_where_it_may() -> None:
+    assert check_text("", "a note", 5, empty=True) == ""
+
+
+def test_any_text_can_be_made_storable() -> None:
+    assert storable("a\0b\udfff\n") == "a\ufffdb\ufffd\n"
