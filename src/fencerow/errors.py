@@ -108,7 +108,9 @@ class KeyConflict(InvalidInput):
 
     code = "FR-206"
 
-    def __init__(self, what: str, why: str = "", fix: str = "", *, job_id: str = "", fingerprint: str = "") -> None:
+    def __init__(
+        self, what: str, why: str = "", fix: str = "", *, job_id: str = "", fingerprint: str = ""
+    ) -> None:
         super().__init__(what, why, fix)
         self.job_id = job_id
         self.fingerprint = fingerprint
@@ -151,7 +153,9 @@ class JobFailed(FencerowError):
 
     code = "FR-305"
 
-    def __init__(self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: object = None) -> None:
+    def __init__(
+        self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: object = None
+    ) -> None:
         super().__init__(what, why, fix)
         self.job_id = job_id
         self.error = error

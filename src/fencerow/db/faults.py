@@ -8,7 +8,15 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors as pg
 
-from fencerow.errors import DatabaseError, FencerowError, ReadOnly, SchemaMissing, SchemaTooOld, StorageFull, Unavailable
+from fencerow.errors import (
+    DatabaseError,
+    FencerowError,
+    ReadOnly,
+    SchemaMissing,
+    SchemaTooOld,
+    StorageFull,
+    Unavailable,
+)
 
 # The whole unit was rolled back for certain and may simply run again.
 CONTENTION = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
@@ -42,17 +50,29 @@ def fault(error: psycopg.Error) -> FencerowError | None:
         case pg.UndefinedTable() | pg.InvalidSchemaName():
             return SchemaMissing("this database has no Fencerow tables", text, "run `fencerow migrate`")
         case pg.UndefinedColumn() | pg.UndefinedFunction():
-            return SchemaTooOld("this database's Fencerow tables are older than this code", text, "run `fencerow migrate`")
+            return SchemaTooOld(
+                "this database's Fencerow tables are older than this code", text, "run `fencerow migrate`"
+            )
         case pg.ReadOnlySqlTransaction():
-            return ReadOnly("the database is read-only", text, "connect to the primary (target_session_attrs=read-write)")
+            return ReadOnly(
+                "the database is read-only", text, "connect to the primary (target_session_attrs=read-write)"
+            )
         case pg.DiskFull():
-            return StorageFull("the database's disk is full", text, "make room on the server; nothing was stored")
+            return StorageFull(
+                "the database's disk is full", text, "make room on the server; nothing was stored"
+            )
         case pg.TooManyConnections():
-            return Unavailable("PostgreSQL has no free connection", text, "lower FENCEROW_POOL_MAX or use a pooler")
+            return Unavailable(
+                "PostgreSQL has no free connection", text, "lower FENCEROW_POOL_MAX or use a pooler"
+            )
         case pg.InsufficientPrivilege():
-            return DatabaseError("this role may not do that", text, "grant it the privileges that `fencerow sql` lists")
+            return DatabaseError(
+                "this role may not do that", text, "grant it the privileges that `fencerow sql` lists"
+            )
         case pg.QueryCanceled():
-            return Unavailable("the statement was cancelled by a timeout", text, "nothing was stored; repeat it")
+            return Unavailable(
+                "the statement was cancelled by a timeout", text, "nothing was stored; repeat it"
+            )
     return None
 
 

@@ -53,7 +53,9 @@ class Listener:
                     self._hear(connection)
             except psycopg.Error as error:
                 if not failures:
-                    log.warning("LISTEN connection lost (%s); polling goes on", str(error).strip().splitlines()[:1])
+                    log.warning(
+                        "LISTEN connection lost (%s); polling goes on", str(error).strip().splitlines()[:1]
+                    )
                 self._stopped.wait(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
                 failures += 1
 

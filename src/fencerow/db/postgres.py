@@ -159,7 +159,9 @@ class PostgresEngine:
                     raise
         raise AssertionError("unreachable")
 
-    async def _arun_on(self, connection: AsyncConnection[Any], operation: Operation[T], committing: list[bool]) -> T:
+    async def _arun_on(
+        self, connection: AsyncConnection[Any], operation: Operation[T], committing: list[bool]
+    ) -> T:
         session = AsyncPostgresSession(connection, self.queries)
         if operation.alone:
             committing[0] = True
@@ -169,7 +171,9 @@ class PostgresEngine:
             committing[0] = True
         return result
 
-    def _retriable(self, error: psycopg.Error, operation: Operation[Any], committing: bool, number: int) -> bool:
+    def _retriable(
+        self, error: psycopg.Error, operation: Operation[Any], committing: bool, number: int
+    ) -> bool:
         """After a broken connection: repeat what may be repeated, else say what the caller must assume."""
         if not connection_lost(error):
             return False
@@ -191,10 +195,9 @@ class PostgresEngine:
     def session(self) -> Iterator[PostgresSession]:
         committing = False
         try:
-            with translated(), self._connection() as connection:
-                with connection.transaction():
-                    yield PostgresSession(connection, self.queries)
-                    committing = True
+            with translated(), self._connection() as connection, connection.transaction():
+                yield PostgresSession(connection, self.queries)
+                committing = True
         except psycopg.Error as error:
             if connection_lost(error):
                 raise _lost_session(committing) from error
@@ -224,7 +227,8 @@ class PostgresEngine:
     def _notify(self, messages: list[str]) -> None:
         with self._connection() as connection:
             connection.execute(
-                "SELECT pg_notify(%s, message) FROM unnest(CAST(%s AS text[])) AS message", (self.channel, messages)
+                "SELECT pg_notify(%s, message) FROM unnest(CAST(%s AS text[])) AS message",
+                (self.channel, messages),
             )
 
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
@@ -353,5 +357,9 @@ def _pause_s(number: int) -> float:
 
 def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:
     if committing:
-        return OutcomeUnknown("the connection broke at COMMIT", "it may have happened or not", "ask before repeating")
-    return Unavailable("the connection broke inside the transaction", "it was rolled back", "repeat the whole unit")
+        return OutcomeUnknown(
+            "the connection broke at COMMIT", "it may have happened or not", "ask before repeating"
+        )
+    return Unavailable(
+        "the connection broke inside the transaction", "it was rolled back", "repeat the whole unit"
+    )

@@ -23,7 +23,15 @@ from fencerow.db.engine import drive
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.statement import Operation, Param, Rows, Statement
 from fencerow.db.wakes import LocalWakes
-from fencerow.errors import Busy, DatabaseError, FencerowError, ReadOnly, SchemaMissing, StorageFull, Unavailable
+from fencerow.errors import (
+    Busy,
+    DatabaseError,
+    FencerowError,
+    ReadOnly,
+    SchemaMissing,
+    StorageFull,
+    Unavailable,
+)
 
 T = TypeVar("T")
 
@@ -44,7 +52,9 @@ def names(prefix: str) -> Callable[[str], str]:
 
 def wal_is_safe(version: tuple[int, int, int]) -> bool:
     """Whether this SQLite may use a write-ahead log beside connections that are not ours."""
-    return version >= WAL_FIXED[0] or any(version[:2] == fixed[:2] and version >= fixed for fixed in WAL_FIXED)
+    return version >= WAL_FIXED[0] or any(
+        version[:2] == fixed[:2] and version >= fixed for fixed in WAL_FIXED
+    )
 
 
 class Clock:
@@ -118,7 +128,9 @@ class SqliteEngine:
         self.prefix = identifier(prefix, "table prefix")
         self.clock = clock or Clock()
         self._busy_timeout_s = busy_timeout_s
-        self._journal_mode = journal_mode or ("wal" if wal_is_safe(sqlite3.sqlite_version_info) else "truncate")
+        self._journal_mode = journal_mode or (
+            "wal" if wal_is_safe(sqlite3.sqlite_version_info) else "truncate"
+        )
         self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
         self._workers_lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -295,7 +307,7 @@ class SqliteEngine:
     def _touch(self, connection: sqlite3.Connection) -> None:
         """A write that changes no row but takes the lock; before the first migration there is no table to touch."""
         try:
-            connection.execute(f"DELETE FROM main.{self.prefix}queues WHERE 0")
+            connection.execute(f"DELETE FROM main.{self.prefix}queues WHERE 0")  # noqa: S608 (a checked identifier)
         except sqlite3.OperationalError as error:
             if "no such table" not in str(error):
                 raise
@@ -331,15 +343,21 @@ def fault(error: sqlite3.OperationalError, path: Path) -> FencerowError | None:
     """Which of our errors a SQLite error is, if any."""
     code = getattr(error, "sqlite_errorname", "") or ""
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return Busy(f"{path} stayed locked by another writer", str(error), "repeat, or look for a long transaction")
+        return Busy(
+            f"{path} stayed locked by another writer", str(error), "repeat, or look for a long transaction"
+        )
     if code.startswith("SQLITE_READONLY"):
         return ReadOnly(f"{path} is read-only", str(error), "check the file's and its folder's permissions")
     if code == "SQLITE_FULL":
         return StorageFull(f"no space is left for {path}", str(error), "make room on the disk and repeat")
     if code.startswith("SQLITE_CANTOPEN"):
-        return Unavailable(f"{path} cannot be opened", str(error), "check that the folder exists and may be written")
+        return Unavailable(
+            f"{path} cannot be opened", str(error), "check that the folder exists and may be written"
+        )
     if code.startswith("SQLITE_IOERR"):
-        return DatabaseError(f"reading or writing {path} failed", str(error), "check the disk; nothing was committed")
+        return DatabaseError(
+            f"reading or writing {path} failed", str(error), "check the disk; nothing was committed"
+        )
     if "no such table" in str(error):
         return SchemaMissing(f"{path} has no Fencerow tables", str(error), "run `fencerow migrate`")
     return None

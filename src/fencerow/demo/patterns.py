@@ -41,7 +41,7 @@ def _bare(match: re.Match[str]) -> str | None:
     return _digits(match[0])
 
 
-def _none(match: re.Match[str]) -> str | None:
+def _none(_match: re.Match[str]) -> str | None:
     return None
 
 

@@ -54,7 +54,7 @@ class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claimed(msgspec.Struct, frozen=True, array_like=True):
-    """One attempt handed to a worker. `args` is `null` when it must be fetched at start (large, or no JSON any more)."""
+    """One attempt handed to a worker. `args` is `null` when it must be fetched at start (large, or not JSON)."""
 
     id: str
     name: str

@@ -61,9 +61,7 @@ class Rule:
     fenced: bool = False
 
 
-def rule(
-    sources: str, target: State | None, guard: str, *otherwise: State, fenced: bool = False
-) -> Rule:
+def rule(sources: str, target: State | None, guard: str, *otherwise: State, fenced: bool = False) -> Rule:
     """One line of the table; `sources` are state names separated by spaces."""
     return Rule(frozenset(State(name) for name in sources.split()), target, guard, otherwise, fenced)
 

@@ -47,7 +47,9 @@ def claim(
 @operation(alone=True)
 def claim_suspect(queue: str, *, holder: str, names: Sequence[str], margin_s: float) -> Steps[list[Claimed]]:
     """Take at most one suspect job (one whose last worker died), unless this worker runs one already."""
-    rows = yield from execute("claim_suspect", queue=queue, holder=holder, names=list(names), margin_s=margin_s)
+    rows = yield from execute(
+        "claim_suspect", queue=queue, holder=holder, names=list(names), margin_s=margin_s
+    )
     claimed = decoded(rows)
     assert len(claimed) <= 1, f"claimed {len(claimed)} suspects, asked for one"
     return claimed

@@ -31,7 +31,9 @@ class Applied:
 
 
 @operation(repeatable=True, writes="schema")
-def apply_next(known: Sequence[Migration], *, ledger: str, lock: int, actor: str | None) -> Steps[Migration | None | bool]:
+def apply_next(
+    known: Sequence[Migration], *, ledger: str, lock: int, actor: str | None
+) -> Steps[Migration | bool | None]:
     """Apply the first step that is missing; None when there is none, False when another migrator holds the lock.
 
     Raises:
@@ -90,9 +92,15 @@ def migrate(engine: Engine, *, actor: str | None = None, wait_s: float = WAIT_S)
         elif step is None:
             return done
         elif time.monotonic() > deadline:
-            raise Busy("another process is migrating this schema", f"it took longer than {wait_s:g} s", "try again later")
+            raise Busy(
+                "another process is migrating this schema",
+                f"it took longer than {wait_s:g} s",
+                "try again later",
+            )
         else:
-            time.sleep(0.05)  # in no transaction: a waiter inside one would hang against CREATE INDEX CONCURRENTLY
+            time.sleep(
+                0.05
+            )  # in no transaction: a waiter inside one would hang against CREATE INDEX CONCURRENTLY
 
 
 def check_schema(engine: Engine) -> list[Applied]:
@@ -105,7 +113,9 @@ def check_schema(engine: Engine) -> list[Applied]:
     known = known_migrations(engine.dialect)
     applied = engine.run(ledger(ledger_name(engine)))
     if not applied:
-        raise SchemaMissing("this database has no Fencerow tables", "the schema was never migrated", "run `fencerow migrate`")
+        raise SchemaMissing(
+            "this database has no Fencerow tables", "the schema was never migrated", "run `fencerow migrate`"
+        )
     missing = judged(applied, known)
     if missing:
         raise SchemaTooOld(
@@ -140,13 +150,14 @@ def judged(applied: Sequence[Applied], known: Sequence[Migration]) -> list[Migra
 
 def ledger_name(engine: Engine) -> str:
     """The ledger's table as the dialect writes it."""
-    name = engine.queries["read_ledger"].statements[0].split(" FROM ")[1].split()[0]
-    return name
+    return engine.queries["read_ledger"].statements[0].split(" FROM ")[1].split()[0]
 
 
 def lock_number(name: str) -> int:
     """A 64-bit advisory lock number of our own for one schema: a collision costs time, never an answer."""
-    return int.from_bytes(hashlib.sha256(f"fencerow:migrate:{name}".encode()).digest()[:8], "big", signed=True)
+    return int.from_bytes(
+        hashlib.sha256(f"fencerow:migrate:{name}".encode()).digest()[:8], "big", signed=True
+    )
 
 
 def _ledger(rows: Rows) -> list[Applied]:

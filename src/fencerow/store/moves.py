@@ -24,7 +24,9 @@ class Cancelled:
 
 
 @operation(repeatable=True)
-def cancel(job_id: str, *, actor: str | None, reason: str | None = None, only_queued: bool = False) -> Steps[Cancelled]:
+def cancel(
+    job_id: str, *, actor: str | None, reason: str | None = None, only_queued: bool = False
+) -> Steps[Cancelled]:
     """Cancel a job: at once when nobody runs it, by request when somebody does (not with `only_queued`).
 
     A bounded loop, because between the look and the move others move the job too. Repeating it is harmless.
@@ -79,7 +81,12 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
         fence = (yield from read_fences([job_id]).steps()).get(job_id)
         if fence is None:
             raise _not_found(job_id)
-        raise IllegalMove(f"job {job_id} is {fence.state}", "only a finished job can be revived", "wait for its end", state=fence.state)
+        raise IllegalMove(
+            f"job {job_id} is {fence.state}",
+            "only a finished job can be revived",
+            "wait for its end",
+            state=fence.state,
+        )
     scope, key = text_or_none(locked[0][0]), text_or_none(locked[0][1])
     if scope is not None and key is not None:
         yield from _take_key_back(job_id, scope, key)
@@ -111,4 +118,8 @@ def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:
 
 
 def _not_found(job_id: str) -> JobNotFound:
-    return JobNotFound(f"there is no job {job_id}", "neither live nor finished; retention may have removed it", "check the id")
+    return JobNotFound(
+        f"there is no job {job_id}",
+        "neither live nor finished; retention may have removed it",
+        "check the id",
+    )

@@ -8,7 +8,13 @@ from fencerow.db.statement import Steps, execute, operation
 @operation(alone=True, repeatable=True)
 def progress(job_id: str, *, holder: str, attempt: int, percent: float, note: str | None) -> Steps[bool]:
     """Say how far the attempt is; false means that it no longer holds the job."""
-    return bool((yield from execute("progress", id=job_id, holder=holder, attempt=attempt, percent=percent, note=note)))
+    return bool(
+        (
+            yield from execute(
+                "progress", id=job_id, holder=holder, attempt=attempt, percent=percent, note=note
+            )
+        )
+    )
 
 
 @operation(alone=True)

@@ -32,4 +32,6 @@ def resume_queue(queue: str) -> Steps[bool]:
 def paused_queues() -> Steps[list[PausedQueue]]:
     """The paused queues."""
     rows = yield from execute("paused_queues")
-    return [PausedQueue(str(row[0]), whole(row[1]), text_or_none(row[2]), text_or_none(row[3])) for row in rows]
+    return [
+        PausedQueue(str(row[0]), whole(row[1]), text_or_none(row[2]), text_or_none(row[3])) for row in rows
+    ]

@@ -79,7 +79,8 @@ def outcomes(ids: Sequence[str]) -> Steps[dict[str, Ended]]:
     """How those of the jobs ended that have."""
     rows = yield from execute("outcomes", ids=list(ids))
     return {
-        str(row[0]): Ended(str(row[0]), State(str(row[1])), text_or_none(row[2]), text_or_none(row[3])) for row in rows
+        str(row[0]): Ended(str(row[0]), State(str(row[1])), text_or_none(row[2]), text_or_none(row[3]))
+        for row in rows
     }
 
 
@@ -123,7 +124,8 @@ def counts() -> Steps[list[Count]]:
     """Live jobs by queue, name and state."""
     rows = yield from execute("counts")
     return [
-        Count(str(row[0]), str(row[1]), State(str(row[2])), whole(row[3]), whole(row[4]), whole(row[5])) for row in rows
+        Count(str(row[0]), str(row[1]), State(str(row[2])), whole(row[3]), whole(row[4]), whole(row[5]))
+        for row in rows
     ]
 
 

@@ -42,7 +42,9 @@ def dead_holders() -> Steps[list[str]]:
 
 
 @operation()
-def reclaim(dead: Sequence[str], *, limit: int, actor: str | None) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+def reclaim(
+    dead: Sequence[str], *, limit: int, actor: str | None
+) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
     """Take running jobs from these dead holders, at most `limit`; returns what became of each, and the finished."""
     rows = yield from execute("reclaim", dead=list(dead), limit=limit, actor=actor)
     return (yield from _settle(rows))
@@ -50,7 +52,7 @@ def reclaim(dead: Sequence[str], *, limit: int, actor: str | None) -> Steps[tupl
 
 @operation()
 def time_out(*, limit: int, delay_s: float, actor: str | None) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
-    """End attempts past their hard deadline although their worker lives: a failure, retried after `delay_s` if any is left."""
+    """End attempts past their hard deadline although their worker lives: a failure, retried after `delay_s`."""
     rows = yield from execute("time_out", limit=limit, delay_s=delay_s, actor=actor)
     return (yield from _settle(rows))
 

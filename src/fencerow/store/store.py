@@ -1,6 +1,6 @@
 """Every verb of the system on one screen. Each returns an `Operation`; an engine runs it, or a test explores it.
 
-    engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, margin_s=60))
+engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, margin_s=60))
 """
 
 from __future__ import annotations

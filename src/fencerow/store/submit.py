@@ -65,7 +65,7 @@ def submit_keyed(jobs: Sequence[NewJob], claims: Sequence[KeyClaim]) -> Steps[li
 
 
 def _reserve(claims: Sequence[KeyClaim]) -> Steps[dict[tuple[str, str], str]]:
-    """Reserve each key or find its owner: insert, look in a second statement, and again, since the owner may be gone."""
+    """Reserve each key or find its owner: insert, look in a second statement, again if the owner is gone."""
     by_key: dict[tuple[str, str], KeyClaim] = {}
     for claim in claims:
         first = by_key.setdefault((claim.scope, claim.key), claim)

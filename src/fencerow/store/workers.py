@@ -22,7 +22,9 @@ class Holding(msgspec.Struct, frozen=True):
 @operation(alone=True, writes="workers")
 def register(*, holder: str, name: str, host: str, pid: int, info: str, lease_s: float) -> Steps[bool]:
     """Make the row of a worker under a fresh id; false when the id was used before (take another)."""
-    rows = yield from execute("register", holder=holder, name=name, host=host, pid=pid, info=info, lease_s=lease_s)
+    rows = yield from execute(
+        "register", holder=holder, name=name, host=host, pid=pid, info=info, lease_s=lease_s
+    )
     return bool(rows)
 
 
