@@ -162,7 +162,9 @@ class Acker:
     async def _write(self, kind: str, holder: str, batch: list[Pending]) -> set[str]:
         """Write one group under its fences; returns the ids that moved."""
         if kind == "requeue":
-            requeued = await self._engine.arun(store.requeue([_requeue(each) for each in batch], holder=holder))
+            requeued = await self._engine.arun(
+                store.requeue([_requeue(each) for each in batch], holder=holder)
+            )
             self._on_queued(requeued)
             return {job.id for job in requeued}
         if kind == "succeed":
@@ -286,10 +288,19 @@ def _requeue(each: Pending) -> Requeue:
     job_id, attempt = _fence(each)
     match each.outcome:
         case Retried(delay_s, error):
-            return Requeue(id=job_id, attempt=attempt, kind="retried", delay_s=delay_s, failures=1, detail=error.to_json())
+            return Requeue(
+                id=job_id,
+                attempt=attempt,
+                kind="retried",
+                delay_s=delay_s,
+                failures=1,
+                detail=error.to_json(),
+            )
         case Snoozed(delay_s, reason):
             detail = msgspec.json.encode({"reason": reason}).decode()
-            return Requeue(id=job_id, attempt=attempt, kind="snoozed", delay_s=delay_s, snoozes=1, detail=detail)
+            return Requeue(
+                id=job_id, attempt=attempt, kind="snoozed", delay_s=delay_s, snoozes=1, detail=detail
+            )
         case Released(reason):
             detail = msgspec.json.encode({"reason": reason}).decode()
             return Requeue(id=job_id, attempt=attempt, kind="released", detail=detail)

@@ -42,6 +42,7 @@ class Attempt:
         self.claimed = claimed
         self.holder = holder
         self.handler = handler
+        self.taken = time.monotonic()
         self.started = 0.0
         self.interrupt: Interrupt | None = None
         self.abandoned = False
@@ -92,6 +93,10 @@ class Attempt:
         else:
             self._interrupt(why)
         self._later(raise_s + self._kill_s, self._abandon)
+
+    def give_up_now(self) -> None:
+        """Go on without the handler at once: the worker leaves."""
+        self._abandon()
 
     def finish(self) -> None:
         """The handler is over, one way or the other."""

@@ -38,6 +38,7 @@ class Claimer:
         margin_s: float,
         suspect_running: Callable[[], bool],
         take: Callable[[Attempt], None],
+        give_back: Callable[[Attempt], None],
     ) -> None:
         self.pool = pool
         self.views = {queue: QueueView(queue) for queue in pool.queues}
@@ -49,11 +50,14 @@ class Claimer:
         self._margin_s = margin_s
         self._suspect_running = suspect_running
         self._take = take
+        self._give_back = give_back
         self._turn = deque(pool.queues)
         self.paused = False
 
     async def tick(self) -> float:
         """Claim once for each queue that may hold something; returns the pause until the next look."""
+        for attempt in self.pool.take_stale():
+            self._give_back(attempt)
         if self.paused:
             return self._poll_max_s
         if not self._lease.holds():

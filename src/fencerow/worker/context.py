@@ -129,7 +129,9 @@ class Job:
             return
         if self._attempt.interrupt is Interrupt.LOST:
             raise lease_lost(self.id, self.attempt)
-        raise CancelRequested(f"job {self.id} was asked to stop ({self._attempt.interrupt})", "", "let this error pass through")
+        raise CancelRequested(
+            f"job {self.id} was asked to stop ({self._attempt.interrupt})", "", "let this error pass through"
+        )
 
     def wait_cancelled(self, timeout_s: float) -> bool:
         """For plain handlers: wait this long, or until the handler should stop; returns whether it should."""
@@ -152,7 +154,9 @@ class Job:
         if note is not None:
             check_text(note, "the note of job.progress", NOTE_LENGTH_MAX, lines=True, empty=True)
         return self._write(
-            store.progress(self.id, holder=self._attempt.holder, attempt=self.attempt, percent=share, note=note)
+            store.progress(
+                self.id, holder=self._attempt.holder, attempt=self.attempt, percent=share, note=note
+            )
         )
 
     def log(self, message: str, level: str = "info") -> Awaitable[None]:
@@ -164,9 +168,13 @@ class Job:
         """
         check_text(message, "the line of job.log", LINE_LENGTH_MAX, lines=True)
         if level not in LEVELS:
-            raise InvalidInput(f"the level of job.log is {level!r}"[:100], f"one of {', '.join(LEVELS)} is expected", "")
+            raise InvalidInput(
+                f"the level of job.log is {level!r}"[:100], f"one of {', '.join(LEVELS)} is expected", ""
+            )
         return self._write(
-            store.log(self.id, holder=self._attempt.holder, attempt=self.attempt, level=level, message=message)
+            store.log(
+                self.id, holder=self._attempt.holder, attempt=self.attempt, level=level, message=message
+            )
         )
 
     def transaction(self) -> JobTransaction:

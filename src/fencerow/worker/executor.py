@@ -79,19 +79,21 @@ class Executor:
         outcome: Outcome | Committed | None
         try:
             outcome = await self._outcome(attempt, slot_lost)
+        except LeaseLost:
+            outcome = None
         except Exception as error:
             # A fault of ours or trouble with the database between claim and start: the job must not hang on it.
             log.exception("job %s could not be run", attempt.claimed.id)
-            outcome = None if isinstance(error, LeaseLost) else Released(f"{type(error).__name__}: {error}")
+            outcome = Released(f"{type(error).__name__}: {error}")
         if attempt.abandoned:
             return  # it was reported when it was given up
         attempt.finish()
         self._report(attempt, outcome)
 
     async def _outcome(self, attempt: Attempt, slot_lost: Callable[[], None]) -> Outcome | Committed | None:
-        refused = self._may_start(attempt)
+        refused = self._refused_start(attempt)
         if refused is not None:
-            return None if refused == "lost" else refused
+            return refused
         text = attempt.claimed.inline_args
         if text is None:
             text = await self._fetched_args(attempt)
@@ -101,10 +103,14 @@ class Executor:
             return self._judged(attempt, error)
         return await self._called(attempt, args, kwargs, slot_lost)
 
-    def _may_start(self, attempt: Attempt) -> Outcome | str | None:
-        """Nothing is started past the lease's deadline, and nothing that was asked to end."""
+    def _refused_start(self, attempt: Attempt) -> Outcome | None:
+        """Nothing is started past the lease's deadline, and nothing that was asked to end.
+
+        Raises:
+            LeaseLost: the registration under which it was claimed is over.
+        """
         if attempt.interrupt is Interrupt.LOST or self._lease.holder != attempt.holder:
-            return "lost"
+            raise lease_lost(attempt.claimed.id, attempt.claimed.attempt)
         if attempt.interrupt is Interrupt.CANCEL:
             return Stopped("cancelled before it started")
         if attempt.interrupt is not None:
@@ -134,9 +140,9 @@ class Executor:
         attempt.begin(
             self._raiser(attempt, ident), partial(self._give_up, attempt, slot_lost), kill_s=self._kill_s
         )
-        call = partial(run, attempt, job, args, given, ident)
+        call: Callable[[], Awaitable[Any]] = partial(run, attempt, job, args, given, ident)
         for middleware in reversed(self._middleware):
-            call = partial(middleware, job, call)  # type: ignore[assignment]
+            call = partial(middleware, job, call)
         return await self._settled(attempt, job, context, call)
 
     async def _settled(
@@ -157,7 +163,11 @@ class Executor:
             raise
         except BaseException as error:
             await _roll_back(job, error)
-            if isinstance(error, OutcomeUnknown) and job._transaction is not None and job._transaction.in_doubt:  # noqa: SLF001
+            if (
+                isinstance(error, OutcomeUnknown)
+                and job._transaction is not None
+                and job._transaction.in_doubt
+            ):
                 return await self._looked_up(attempt, error)
             return self._judged(attempt, error)
 
@@ -174,14 +184,14 @@ class Executor:
         def call() -> Any:
             try:
                 value = context.run(attempt.handler.function, *args, **kwargs)
-                transaction = job._transaction  # noqa: SLF001
+                transaction = job._transaction
                 if transaction is None or not transaction.is_open:
                     return value
                 # Committed on the thread that opened it, before the middleware unwinds.
                 return Committed(transaction.commit(attempt.handler.result.encode(value).decode()))
             except BaseException as error:
-                if job._transaction is not None:  # noqa: SLF001
-                    job._transaction.roll_back(error)  # noqa: SLF001
+                if job._transaction is not None:
+                    job._transaction.roll_back(error)
                 raise
             finally:
                 ident.clear()
@@ -192,7 +202,7 @@ class Executor:
         if isinstance(value, Committed):
             return value
         encoded = attempt.handler.result.encode(value)
-        transaction = job._transaction  # noqa: SLF001
+        transaction = job._transaction
         if transaction is not None and transaction.is_open:
             return Committed(await transaction.acommit(encoded.decode()))
         return Succeeded(encoded)
@@ -248,7 +258,11 @@ class Executor:
             return thread_raiser(lambda: ident[0] if ident else None)
         task = asyncio.current_task()
         assert task is not None
-        return lambda _why: (task.cancel(), None)[1]
+
+        def raise_in(_why: Interrupt) -> None:
+            task.cancel()
+
+        return raise_in
 
     def _give_up(self, attempt: Attempt, slot_lost: Callable[[], None]) -> None:
         """Go on without a handler that ignores its end. What it still does, the fence refuses."""
@@ -299,8 +313,8 @@ async def _as_coroutine(call: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def _roll_back(job: Job, error: BaseException) -> None:
-    if job._transaction is not None:  # noqa: SLF001
-        await job._transaction.aroll_back(error)  # noqa: SLF001
+    if job._transaction is not None:
+        await job._transaction.aroll_back(error)
 
 
 def _forgive(task: asyncio.Task[Any] | None) -> None:

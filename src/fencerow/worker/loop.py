@@ -22,7 +22,9 @@ TROUBLE_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 class Loop:
     """Calls `tick` again and again; it returns the seconds until it wants to be called next."""
 
-    def __init__(self, name: str, tick: Callable[[], Awaitable[float]], telemetry: Telemetry, *, jitter: float = 0.0) -> None:
+    def __init__(
+        self, name: str, tick: Callable[[], Awaitable[float]], telemetry: Telemetry, *, jitter: float = 0.0
+    ) -> None:
         self.name = name
         self._tick = tick
         self._telemetry = telemetry

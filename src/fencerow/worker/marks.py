@@ -27,6 +27,7 @@ class QueueView:
         self._dry = True
         self._due_at: float | None = None
         self._sweep_at = 0.0
+        self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
 
     def wants_sweep(self, now: float) -> bool:
         """Whether the lanes should be looked at from the beginning."""
@@ -35,6 +36,8 @@ class QueueView:
     def swept(self, lanes: Iterable[Lane], now_us: int, began: float, poll_max_s: float) -> None:
         """Start every lane from its beginning, and note what is due later."""
         now = time.monotonic()
+        if now_us:
+            self._ahead_us = now_us - int(now * 1e6)
         marks: dict[int, Mark] = {}
         later: list[float] = []
         self.suspect_due_at = None
@@ -51,17 +54,23 @@ class QueueView:
         self._due_at = min(later, default=None)
         self._sweep_at = now + max(poll_max_s if self._dry else SWEEP_S_MIN, SWEEP_SHARE * (now - began))
 
-    def hint(self, priority: int, run_at_us: int, delay_s: float) -> None:
+    def hint(self, priority: int, run_at_us: int) -> None:
         """Somebody queued a job: lower the lane's mark, or remember when it is due."""
-        if delay_s > 0.001:
-            due_at = time.monotonic() + delay_s
-            self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
-            return
+        now = time.monotonic()
+        if self._ahead_us is not None:
+            due_at = (run_at_us - self._ahead_us) / 1e6
+            if due_at > now + 0.001:
+                self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
+                return
         known = self._marks.get(priority)
         lowered = Mark(priority, run_at_us - 1, NIL)
         if known is None or (known.run_at_us, known.id) > (lowered.run_at_us, lowered.id):
             self._marks[priority] = lowered
         self._dry = False
+
+    def is_idle(self) -> bool:
+        """Whether the last look from the beginning found nothing due."""
+        return self._dry and self._sweep_at > 0 and self.suspect_due_at is None
 
     def look_again(self) -> None:
         """Hints may have been lost: sweep at once."""

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from fencerow.worker.attempt import Attempt
 
 PREFETCH_MAX = 1000
-SMOOTHING = 0.05
+WINDOW_S = 0.25  # over which the pace of the slots is measured
+STALE_S = 3.0  # a claimed job that waits longer than this for a slot is better off elsewhere
 
 
 class Pool:
     """Slots and the short buffer before them. Used on the event loop only."""
 
-    def __init__(self, queues: Sequence[str], slots: int, prefetch_s: float, on_room: Callable[[], None]) -> None:
+    def __init__(
+        self, queues: Sequence[str], slots: int, prefetch_s: float, on_room: Callable[[], None]
+    ) -> None:
         self.queues = tuple(queues)
         self.slots = slots
         self.running = 0
@@ -23,7 +27,9 @@ class Pool:
         self._on_room = on_room
         self._ready: deque[Attempt] = deque()
         self._arrived = asyncio.Event()
-        self._mean_s: float | None = None
+        self._window_began = time.monotonic()
+        self._window_count = 0
+        self._pace = 0.0  # jobs per second
 
     @property
     def waiting(self) -> int:
@@ -52,15 +58,24 @@ class Pool:
             self._on_room()
         return attempt
 
-    def done(self, duration_s: float) -> None:
-        """A slot is free again after this long."""
+    def done(self) -> None:
+        """A slot is free again."""
         self.running -= 1
-        if self._mean_s is None:
-            self._mean_s = duration_s
-        else:
-            self._mean_s += SMOOTHING * (duration_s - self._mean_s)
+        self._window_count += 1
+        self._measure()
         if self.wanted() > 0:
             self._on_room()
+
+    def take_stale(self) -> list[Attempt]:
+        """Claimed jobs that wait although the slots were thought to be quicker: give them back."""
+        if self.running < self.slots:
+            return []
+        limit = time.monotonic() - STALE_S
+        stale = [attempt for attempt in self._ready if attempt.taken < limit]
+        if stale:
+            self._pace = 0.0
+            self._ready = deque(attempt for attempt in self._ready if attempt.taken >= limit)
+        return stale
 
     def take_all(self) -> list[Attempt]:
         """Empty the buffer: the worker shuts down or has lost its lease."""
@@ -68,8 +83,14 @@ class Pool:
         self._ready.clear()
         return taken
 
+    def _measure(self) -> None:
+        now = time.monotonic()
+        if now - self._window_began >= WINDOW_S:
+            self._pace = self._window_count / (now - self._window_began)
+            self._window_began, self._window_count = now, 0
+
     def _buffer_max(self) -> int:
-        """What the slots work off in `prefetch_s`; nothing before anything was measured."""
-        if self._mean_s is None:
-            return 0
-        return min(PREFETCH_MAX, int(self.slots * self._prefetch_s / max(self._mean_s, 1e-6)))
+        """What the slots work off in `prefetch_s` at their measured pace; nothing before anything was measured."""
+        buffer = int(self._pace * self._prefetch_s)
+        # A pace of a few jobs a second is long work: it is left to whoever has a free slot.
+        return min(PREFETCH_MAX, buffer) if buffer > self.slots else 0

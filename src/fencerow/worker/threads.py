@@ -60,7 +60,9 @@ class Threads:
             number = self._count
         queue: SimpleQueue[Work | None] = SimpleQueue()
         queue.put(work)
-        threading.Thread(target=self._serve, args=(queue,), name=f"{self._name}-{number}", daemon=True).start()
+        threading.Thread(
+            target=self._serve, args=(queue,), name=f"{self._name}-{number}", daemon=True
+        ).start()
 
     def _serve(self, queue: SimpleQueue[Work | None]) -> None:
         while (work := queue.get()) is not None:

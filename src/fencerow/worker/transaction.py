@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from fencerow.db.engine import AsyncSession, Engine, Session
+from fencerow.db.statement import Operation
 from fencerow.errors import TransactionMisuse
 from fencerow.store import store
 from fencerow.store.finish import Moved
@@ -114,7 +115,7 @@ class JobTransaction:
                 if other is not error:
                     error.add_note(f"rolling back also failed: {type(other).__name__}: {other}")
 
-    def _success(self, result: str) -> Any:
+    def _success(self, result: str) -> Operation[list[Moved]]:
         outcome = store.Success(self._attempt.claimed.id, self._attempt.claimed.attempt, result)
         return store.succeed([outcome], holder=self._attempt.holder)
 
