@@ -10,7 +10,7 @@ from fencerow.model.state import Move, State
 from fencerow.store import store
 from fencerow.store.finish import Failure, Requeue, Stop, Success
 from fencerow.testing.clock import DatabaseClock
-from tests.jobs import AnyEngine, claim, read, register, running
+from tests.jobs import AnyEngine, claim, read, register, running, submit
 
 TIMEOUT_S = 10.0
 EXPIRES_S = 1000.0
@@ -180,3 +180,6 @@ def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bo
     return verbs[move]()
 
 
+def submit_one(engine: AnyEngine) -> str:
+    (job_id,) = submit(engine)
+    return job_id

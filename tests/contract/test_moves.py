@@ -165,9 +165,7 @@ def worker_in(engine: AnyEngine, clock: DatabaseClock, state: WorkerState | None
 def play_worker(engine: AnyEngine, clock: DatabaseClock, move: WorkerMove, holder: str) -> bool:
     match move:
         case WorkerMove.REGISTER:
-            return engine.run(
-                store.register(holder=holder, name="w", host="h", pid=2, info="{}", lease_s=9)
-            )
+            return engine.run(store.register(holder=holder, name="w", host="h", pid=2, info="{}", lease_s=9))
         case WorkerMove.RENEW:
             return engine.run(store.renew(holder=holder))
         case WorkerMove.RETIRE:
