@@ -202,14 +202,6 @@ INDEX = {
 }
 
 
-@pytest.fixture
-def lite(sqlite_path: Any) -> Iterator[SqliteEngine]:
-    engine = SqliteEngine(sqlite_path, store.sqlite_queries())
-    store.migrate(engine)
-    yield engine
-    engine.close()
-
-
 def lite_plan(engine: SqliteEngine, name: str) -> list[str]:
     lines = []
     query = engine.queries[name]
