@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,7 +12,6 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.queries import pyformat
 from fencerow.db.sqlite import SqliteEngine, bound
 from fencerow.db.statement import Param
-from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.jobs import register
@@ -107,8 +105,12 @@ def look_for_later_jobs(engine: PostgresEngine) -> int:
         engine,
         "claim",
         {
-            **{"queue": "later", "lanes": LANES, "holder": register(engine), "names": ["send"]},
-            **{"limit": 10, "margin_s": 60.0},
+            "queue": "later",
+            "lanes": LANES,
+            "holder": register(engine),
+            "names": ["send"],
+            "limit": 10,
+            "margin_s": 60.0,
         },
     )
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in scans(plan, "jobs")) == 0

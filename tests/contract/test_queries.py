@@ -32,12 +32,13 @@ UNFENCED = {
     "mark_awaited": "it moves nothing: who waits is no part of an attempt",
     "reclaim": "names the dead holder by value, and on PostgreSQL the attempt it found",
 }
-KEYWORDS = (
-    "select insert update delete from where and or not null set values returning order by group limit offset "
-    "join left cross lateral with recursive materialized union all exists in as on conflict do nothing case when "
-    "then else end is distinct into using any array between cast for skip share create table index unique "
-    "primary key default check view function"
-).split()
+KEYWORDS = re.findall(
+    r"\w+",
+    """select insert update delete from where and or not null set values returning order by group limit offset
+    join left cross lateral with recursive materialized union all exists in as on conflict do nothing case when
+    then else end is distinct into using any array between cast for skip share create table index unique
+    primary key default check view function""",
+)
 # Words that are also names of ours: a column may be called key, an alias next to it may not be a keyword.
 ALSO_NAMES = {"key", "index", "left", "all", "any", "default", "end", "values", "on", "set", "view", "by"}
 
