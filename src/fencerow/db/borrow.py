@@ -75,6 +75,27 @@ class AsyncBorrowed:
         return await aplay(self._lent.plan(operation), self._lent.send)
 
 
+class SwitchedBorrowed:
+    """A SQLAlchemy async object: it runs sync code that awaits its driver underneath."""
+
+    def __init__(self, lender: Any, engine: Engine, kind: str) -> None:
+        self._lender = lender
+        self._engine = engine
+        self._kind = kind
+
+    def run(self, operation: Operation[T]) -> T:  # noqa: ARG002
+        raise needs_await(self._kind)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        return cast(T, await self._lender.run_sync(self._run, operation))
+
+    def _run(self, sync: Any, operation: Operation[T]) -> T:
+        from fencerow.db.adapters.lent_sqlalchemy import lent
+
+        lender = lent(sync, self._engine)
+        return play(lender.plan(operation), lender.send)
+
+
 def needs_await(kind: str) -> UnusableConnection:
     """An async connection was passed to a sync verb."""
     return UnusableConnection(
@@ -97,8 +118,14 @@ def borrowed(connection: object, engine: Engine) -> Borrowed:
         match name:
             case "psycopg.Connection" | "psycopg.AsyncConnection":
                 return _psycopg(connection, engine, name)
+            case "asyncpg.Connection" | "asyncpg.PoolConnectionProxy":
+                return _asyncpg(connection, engine, name)
             case "sqlite3.Connection" | "aiosqlite.Connection":
                 return _sqlite(connection, engine, name)
+            case "sqlalchemy.Session" | "sqlalchemy.Connection" | "sqlalchemy.scoped_session":
+                return _sqlalchemy(connection, engine, name)
+            case "sqlalchemy.AsyncSession" | "sqlalchemy.AsyncConnection" | "sqlalchemy.async_scoped_session":
+                return _async_sqlalchemy(connection, engine, name)
             case _:
                 continue
     kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
@@ -116,6 +143,13 @@ def _psycopg(connection: Any, engine: Engine, name: str) -> Borrowed:
     return AsyncBorrowed(LentAsyncPsycopg(connection, engine.queries), name)
 
 
+def _asyncpg(connection: Any, engine: Engine, name: str) -> Borrowed:
+    from fencerow.db.adapters.lent_asyncpg import LentAsyncpg
+
+    _same_dialect("postgres", engine, name)
+    return AsyncBorrowed(LentAsyncpg(connection, engine.queries), name)
+
+
 def _sqlite(connection: Any, engine: Engine, name: str) -> Borrowed:
     from fencerow.db.adapters.lent_sqlite import LentAiosqlite, LentSqlite3
 
@@ -125,6 +159,27 @@ def _sqlite(connection: Any, engine: Engine, name: str) -> Borrowed:
             LentSqlite3(cast(sqlite3.Connection, connection), cast(SqliteEngine, engine)), name
         )
     return AsyncBorrowed(LentAiosqlite(connection, cast(SqliteEngine, engine)), name)
+
+
+def _sqlalchemy(connection: Any, engine: Engine, name: str) -> Borrowed:
+    from fencerow.db.adapters.lent_sqlalchemy import dialect_of, lent
+
+    lender = connection.registry() if name.endswith("scoped_session") else connection
+    _same_dialect(dialect_of(lender), engine, name)
+    return SyncBorrowed(lent(lender, engine), name)
+
+
+def _async_sqlalchemy(connection: Any, engine: Engine, name: str) -> Borrowed:
+    from fencerow.db.adapters.lent_sqlalchemy import dialect_of
+
+    lender = connection.registry() if name.endswith("scoped_session") else connection
+    sync = lender.sync_connection if name.endswith("Connection") else lender.sync_session
+    if sync is None:
+        raise UnusableConnection(
+            f"this {name} was not opened", "it must be open", "await engine.connect() first"
+        )
+    _same_dialect(dialect_of(sync), engine, name)
+    return SwitchedBorrowed(lender, engine, name)
 
 
 def _same_dialect(found: str, engine: Engine, name: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from fencerow.db.queries import Queries
 from fencerow.db.statement import Operation, Param, Rows, Statement
-from fencerow.errors import FencerowError, UnusableConnection
+from fencerow.errors import FencerowError, OutcomeUnknown, Unavailable, UnusableConnection
 
 T = TypeVar("T")
 
@@ -32,11 +32,12 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One text for the driver: one of our statements, or a transaction command without parameters."""
+    """One text for the driver: a statement of ours, or a `command` of the transaction, which has no rows."""
 
     text: str
     params: Mapping[str, Param] = field(default_factory=dict[str, Param])
     parameters: tuple[str, ...] = ()
+    command: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Frame:
 
 
 NOTHING = Frame((), (), ())
+WHOLE = Frame(("BEGIN",), ("COMMIT",), ("ROLLBACK",))
 INSIDE = Frame(
     (f"SAVEPOINT {SAVEPOINT}",),
     (f"RELEASE SAVEPOINT {SAVEPOINT}",),
@@ -98,7 +100,7 @@ class Lent(ABC):
             try:
                 result = yield from self._body(operation)
                 for text in frame.after:
-                    yield Sent(text)
+                    yield Sent(text, command=True)
             except BaseException as error:
                 yield from _undo(frame, error)
                 raise
@@ -193,10 +195,26 @@ def busy(kind: str) -> UnusableConnection:
     )
 
 
+def lost(standing: Standing, error: BaseException) -> FencerowError:
+    """The lent connection broke under our operation."""
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if standing is Standing.ALONE:
+        return OutcomeUnknown(
+            "your connection broke during the operation",
+            text,
+            "it may have happened; ask by id or key before repeating",
+        )
+    return Unavailable(
+        "your connection broke inside your transaction",
+        text,
+        "the database rolled it back; run it again on a new connection",
+    )
+
+
 def _begin(frame: Frame) -> Plan[None]:
     try:
         for text in frame.before:
-            yield Sent(text)
+            yield Sent(text, command=True)
     except Exception:
         raise  # refused: there is nothing to take back
     except BaseException as error:
@@ -208,6 +226,6 @@ def _undo(frame: Frame, error: BaseException) -> Plan[None]:
     """Take our part back. What fails here says less than the error that led here, so it only becomes a note."""
     try:
         for text in frame.undo:
-            yield Sent(text)
+            yield Sent(text, command=True)
     except Exception as second:
         error.add_note(f"taking our part of the transaction back failed too: {second}")

@@ -9,13 +9,24 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from fencerow.db.adapters import sqlstate
-from fencerow.db.adapters.frame import INSIDE, NOTHING, Frame, Lent, Sent, Standing, busy, closed, failed
+from fencerow.db.adapters.frame import (
+    INSIDE,
+    NOTHING,
+    WHOLE,
+    Frame,
+    Lent,
+    Sent,
+    Standing,
+    busy,
+    closed,
+    failed,
+    lost,
+)
 from fencerow.db.faults import connection_lost
 from fencerow.db.queries import Queries, pyformat
 from fencerow.db.statement import Operation, Rows
-from fencerow.errors import FencerowError, OutcomeUnknown, ReadOnly, Unavailable
+from fencerow.errors import FencerowError, ReadOnly
 
-WHOLE = Frame(("BEGIN",), ("COMMIT",), ("ROLLBACK",))
 BEGUN_BY_DRIVER = Frame((), (), ("ROLLBACK",))
 
 
@@ -77,19 +88,3 @@ class LentAsyncPsycopg(LentPsycopg):
         async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
             await cursor.execute(cast(Any, pyformat(sent.text)), sent.params, prepare=False)
             return list(await cursor.fetchall()) if cursor.description else []
-
-
-def lost(standing: Standing, error: BaseException) -> FencerowError:
-    """The lent connection broke under our operation."""
-    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if standing is Standing.ALONE:
-        return OutcomeUnknown(
-            "your connection broke during the operation",
-            text,
-            "it may have happened; ask by id or key before repeating",
-        )
-    return Unavailable(
-        "your connection broke inside your transaction",
-        text,
-        "the database rolled it back; run it again on a new connection",
-    )
