@@ -270,6 +270,12 @@ class UnusableConnection(DatabaseError):
     code = "FR-508"
 
 
+class UnsafeFileSystem(DatabaseError):
+    """The SQLite file lies on a network file system, where locks do not hold. Move it or use PostgreSQL."""
+
+    code = "FR-509"
+
+
 class SchemaMissing(DatabaseError):
     """Fencerow's tables are not there. Run `fencerow migrate`."""
 
