@@ -19,6 +19,9 @@ from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 
+# Prints how many scenarios passed; loaded here, since only this file is read by each of several test processes.
+pytest_plugins = ["tests.systems.tally"]
+
 MEMORY = Path("/dev/shm")
 TEMPLATE = "migrated"
 ROLE = "app"  # no superuser: it owns its schema and nothing else
