@@ -14,7 +14,6 @@ from fencerow.db.adapters.frame import (
     NOTHING,
     WHOLE,
     Frame,
-    Lent,
     Sent,
     Standing,
     busy,
@@ -22,6 +21,7 @@ from fencerow.db.adapters.frame import (
     failed,
     lost,
 )
+from fencerow.db.adapters.snapshot import LentPostgres
 from fencerow.db.faults import connection_lost
 from fencerow.db.queries import Queries, pyformat
 from fencerow.db.statement import Operation, Rows
@@ -30,7 +30,7 @@ from fencerow.errors import FencerowError, ReadOnly
 BEGUN_BY_DRIVER = Frame((), (), ("ROLLBACK",))
 
 
-class LentPsycopg(Lent):
+class LentPsycopg(LentPostgres):
     """Uses a cursor class and a row factory of our own; the connection's stay as they are."""
 
     kind = "psycopg connection"
