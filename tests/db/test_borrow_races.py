@@ -20,7 +20,7 @@ from tests.db.test_borrow_refusals import on_postgres, on_sqlite
 from tests.db.work import claimed, keyed, seen
 from tests.jobs import claim, new_job, register
 
-LEVELS = ["REPEATABLE READ", "SERIALIZABLE"]
+LEVELS = ["REPEATABLE READ"]
 
 
 async def until_somebody_waits(server: PostgresServer, database: str) -> None:
