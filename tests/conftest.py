@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -72,19 +73,29 @@ def sqlite_path() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def engine(request: pytest.FixtureRequest) -> AsyncIterator[SqliteEngine | PostgresEngine]:
-    """A fresh migrated engine of each kind, for sync and async tests. Threads left behind are an error."""
-    before = set(threading.enumerate())
-    made: SqliteEngine | PostgresEngine
-    if request.param == "sqlite":
-        made = SqliteEngine(request.getfixturevalue("sqlite_path"), store.sqlite_queries())
-        store.migrate(made)
-    else:
-        made = postgres_engine(request.getfixturevalue("postgres_url"))
-    yield made
-    await made.aclose()
-    _until(lambda: not _ours(before), lambda: f"these threads were left: {_ours(before)}")
+@pytest.fixture
+async def lite(sqlite_path: Path) -> AsyncIterator[SqliteEngine]:
+    """A fresh migrated SQLite file."""
+    made = SqliteEngine(sqlite_path, store.sqlite_queries())
+    store.migrate(made)
+    with _no_threads_left():
+        yield made
+        await made.aclose()
+
+
+@pytest.fixture
+async def pg(postgres_url: str) -> AsyncIterator[PostgresEngine]:
+    """A fresh migrated PostgreSQL database."""
+    with _no_threads_left():
+        yield (made := postgres_engine(postgres_url))
+        await made.aclose()
+
+
+@pytest.fixture(params=["lite", "pg"], ids=["sqlite", "postgres"])
+def engine(request: pytest.FixtureRequest) -> SqliteEngine | PostgresEngine:
+    """Each of the two in turn, for what both must do."""
+    made: SqliteEngine | PostgresEngine = request.getfixturevalue(request.param)
+    return made
 
 
 @pytest.fixture
@@ -97,8 +108,15 @@ def postgres_engine(url: str) -> PostgresEngine:
     return PostgresEngine(url, store.postgres_queries())
 
 
-def _ours(before: set[threading.Thread]) -> list[str]:
-    return [t.name for t in threading.enumerate() if t not in before and t.name.startswith("fencerow")]
+@contextmanager
+def _no_threads_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+
+    def ours() -> list[str]:
+        return [t.name for t in threading.enumerate() if t not in before and t.name.startswith("fencerow")]
+
+    _until(lambda: not ours(), lambda: f"these threads were left: {ours()}")
 
 
 def _until_nobody_is_connected(server: PostgresServer, database: str) -> None:

@@ -51,6 +51,10 @@ class Queries(Mapping[str, Query]):
     def __len__(self) -> int:
         return len(self._queries)
 
+    def joined(self, others: Queries) -> Queries:
+        """These queries and `others`, which may replace some."""
+        return Queries(self.dialect, {**self._queries, **others})
+
     def altered(self, name: str, old: str, new: str) -> Queries:
         """A copy with `old` replaced by `new` in one query: how a test takes a guard out to see its test turn red."""
         query = self._queries[name]
@@ -70,8 +74,8 @@ def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) 
                 if name in found:
                     raise ConfigError(f"query {name!r} is defined twice in {folder}")
                 found[name] = _query(name, text, rename)
-    for file in migrations(package, folder):
-        found[file.name] = _query(file.name, file.text, rename)
+    for step in migrations(package, folder):
+        found[step.name] = _query(step.name, step.text, rename)
     return Queries(dialect, found)
 
 
@@ -89,6 +93,8 @@ class Migration:
 def migrations(package: str, folder: str) -> list[Migration]:
     """The schema steps of a dialect in order; the checksum is over the text as it lies in the package."""
     schema = files(package).joinpath(folder, "schema")
+    if not schema.is_dir():
+        return []
     found = []
     for file in sorted(schema.iterdir(), key=lambda entry: entry.name):
         match = MIGRATION.fullmatch(file.name)

@@ -20,7 +20,7 @@ SELECT json_object(
            'progress', progress.percent, 'progress_note', progress.note
        )
 FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
 WHERE job.id IN (SELECT value FROM json_each(:ids));
 
 -- name: key_owner
@@ -44,13 +44,14 @@ SELECT json_object(
            'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
        )
 FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
 WHERE (:queue IS NULL OR job.queue = :queue)
   AND (:name IS NULL OR job.name = :name)
   AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
   AND (:scope IS NULL OR job.scope = :scope)
   AND (:key IS NULL OR job.key = :key)
-  AND (:tag IS NULL OR EXISTS (SELECT 1 FROM json_each(job.tags) AS tag WHERE tag.value = :tag))
+  AND (:tag IS NULL OR EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(job.tags) THEN job.tags END) AS tag
+                                WHERE tag.value = :tag))
   AND (:before_id IS NULL OR job.id < :before_id)
 ORDER BY job.id DESC
 LIMIT :limit;

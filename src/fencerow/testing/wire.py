@@ -1,0 +1,111 @@
+"""A PostgreSQL connection whose statements can be started and looked at without waiting for them."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+
+from fencerow.db.queries import Query, numbered
+from fencerow.db.statement import Param, Rows
+
+
+class Wire:
+    """One connection in autocommit. At most one statement is under way."""
+
+    def __init__(self, conninfo: str, settings: Mapping[str, str]) -> None:
+        self._connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
+        self._pg = self._connection.pgconn
+        self.pid = self._pg.backend_pid
+        self.busy = False
+        for name, value in settings.items():
+            self.run(f"SELECT set_config('{name}', '{value}', false)")
+
+    @property
+    def socket(self) -> int:
+        return self._pg.socket
+
+    def start(self, query: Query, params: Mapping[str, Param]) -> None:
+        """Send a named query and return at once."""
+        if query.parameters:
+            (text,) = query.statements
+            values = [encoded(params[name]) for name in query.parameters]
+            self._pg.send_query_params(numbered(text, query.parameters).encode(), values)
+            self.busy = True
+        else:
+            self.begin(";\n".join(query.statements))
+
+    def begin(self, text: str) -> None:
+        """Send a script without parameters and return at once."""
+        self._pg.send_query(text.encode())
+        self.busy = True
+
+    def run(self, text: str) -> Rows:
+        """Send a script without parameters and wait for its rows."""
+        self.begin(text)
+        return self.wait()
+
+    def replied(self, timeout_s: float = 0.0) -> bool:
+        """Whether the reply is there, after at most this time."""
+        if timeout_s:
+            select.select([self.socket], [], [], timeout_s)
+        self._pg.consume_input()
+        return not self._pg.is_busy()
+
+    def wait(self) -> Rows:
+        """The rows of what is under way.
+
+        Raises:
+            psycopg.Error: the server refused it.
+        """
+        rows: Rows = []
+        failed: psycopg.Error | None = None
+        while True:
+            while not self.replied():
+                select.select([self.socket], [], [], 1.0)
+            result = self._pg.get_result()
+            if result is None:
+                self.busy = False
+                if failed is not None:
+                    raise failed
+                return rows
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                failed = error_from_result(result)
+            elif result.status == pq.ExecStatus.TUPLES_OK:
+                rows = [*rows, *self._loaded(result)]
+
+    def cancel(self) -> None:
+        """Ask the server to give up what is under way; the reply then is an error."""
+        self._connection.cancel_safe()
+
+    def close(self) -> None:
+        """Break the connection: an open transaction is rolled back by the server."""
+        self._connection.close()
+
+    def _loaded(self, result: pq.abc.PGresult) -> Rows:
+        transformer = Transformer(self._connection)
+        transformer.set_pgresult(result)
+        loaded: list[Any] = transformer.load_rows(0, result.ntuples, tuple)
+        return loaded
+
+
+def encoded(value: Param) -> bytes | None:
+    """A parameter as text for the server, which infers the types from the statement."""
+    match value:
+        case None:
+            return None
+        case bytes():
+            return value
+        case list():
+            return ("{" + ",".join("NULL" if part is None else _quoted(str(part)) for part in value) + "}").encode()
+        case _:
+            return str(value).encode()
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
