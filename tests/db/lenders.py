@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -251,6 +252,12 @@ LENDERS = [
     alchemy("async-session-aiosqlite", "sqlite", "sqlite+aiosqlite"),
     alchemy("async-connection-aiosqlite", "sqlite", "sqlite+aiosqlite", session=False),
 ]
+
+if sys.version_info >= (3, 12):
+    LENDERS += [
+        Lender("sqlite3-new-autocommit", "sqlite", lend_sqlite3, True, {"autocommit": True}),
+        Lender("sqlite3-new-transactions", "sqlite", lend_sqlite3, False, {"autocommit": False}),
+    ]
 
 
 def place(engine: Any) -> str:

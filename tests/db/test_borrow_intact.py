@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,8 @@ import aiosqlite
 import asyncpg
 import msgspec
 import psycopg
+import psycopg.types.json
+import psycopg.types.string
 import pytest
 from psycopg.rows import dict_row
 from sqlalchemy import NullPool, create_engine, event
@@ -63,6 +67,30 @@ def test_psycopg_factories_and_loaders_stay_and_do_not_matter(pg: PostgresEngine
     assert connection.cursor_factory is psycopg.ClientCursor
     assert connection.execute("SELECT 1 AS one").fetchone() == {"one": 1}
     connection.close()
+
+
+def test_psycopg_adapters_of_the_users_stay_and_do_not_matter(pg: PostgresEngine) -> None:
+    connection = psycopg.connect(pg.conninfo)
+    connection.adapters.register_dumper(list, psycopg.types.json.JsonbDumper)
+    connection.adapters.register_dumper(str, psycopg.types.json.JsonDumper)
+    connection.adapters.register_loader("uuid", psycopg.types.string.ByteaLoader)
+    jobs, keys = keyed()
+
+    assert borrowed(connection, pg).run(store.submit_keyed(jobs, keys)) == [store.Submitted(jobs[0].id)]
+    cancelled = borrowed(connection, pg).run(store.cancel(jobs[0].id, actor="ada"))
+
+    assert cancelled.moved is not None
+    assert cancelled.moved.id == jobs[0].id
+    assert connection.execute("SELECT %s->>0", [["a"]]).fetchone() == ("a",)
+    connection.close()
+
+
+def test_no_driver_is_imported_before_one_of_its_connections_is_lent() -> None:
+    code = "import fencerow.db.borrow, sys; print({'asyncpg', 'aiosqlite', 'sqlalchemy'} & set(sys.modules))"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
 
 
 async def test_a_json_codec_on_asyncpg_does_not_encode_twice(pg: PostgresEngine) -> None:

@@ -248,6 +248,14 @@ def test_a_connection_in_the_middle_of_a_copy_is_refused(pg: PostgresEngine) -> 
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_a_connection_in_a_pipeline_is_refused(pg: PostgresEngine) -> None:
+    with psycopg.connect(pg.conninfo) as connection:
+        with connection.pipeline(), pytest.raises(UnusableConnection, match="pipeline"):
+            borrowed(connection, pg).run(store.submit([new_job()]))
+
+        assert len(borrowed(connection, pg).run(store.submit([new_job()]))) == 1
+
+
 def test_an_open_cursor_of_the_users_goes_on(lite: SqliteEngine) -> None:
     connection = sqlite3.connect(lite.path)
     connection.execute("CREATE TABLE mine (n)")

@@ -193,7 +193,7 @@ def busy(kind: str) -> UnusableConnection:
     return UnusableConnection(
         f"the {kind} is in the middle of another statement",
         "an unfinished query, COPY or pipeline of yours",
-        "finish it first, or use another connection",
+        "finish it (leave the pipeline) first, or use another connection",
     )
 
 
