@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 import pytest
 
+from fencerow.db.adapters.frame import Lent
+from fencerow.db.adapters.snapshot import LentPostgres
 from fencerow.db.borrow import borrowed
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
-from fencerow.errors import Busy, RetryTransaction, UnusableConnection
+from fencerow.errors import Busy, OutcomeUnknown, RetryTransaction, Unavailable, UnusableConnection
 from fencerow.store import store
 from fencerow.store.finish import Success
 from fencerow.testing.postgres import PostgresServer
+from tests.conftest import postgres_engine
 from tests.db.lenders import Lender, Loan
 from tests.db.test_borrow_refusals import on_postgres, on_sqlite
 from tests.db.work import claimed, keyed, seen
@@ -181,3 +185,48 @@ async def test_a_cancelled_submit_leaves_the_transaction_usable(
         await loan.run(store.submit([job]))
         await loan.end("COMMIT")
         assert claimed(lent_engine) == [job.id]
+
+
+async def test_without_the_refusal_a_repeated_submit_would_run_a_finished_job_again(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LentPostgres, "body", Lent.body)
+    engine = postgres_engine(postgres_url)
+    job = new_job()
+    with psycopg.connect(postgres_url) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        engine.run(store.submit([job]))
+        connection.execute("SELECT count(*) FROM fencerow.jobs")
+        holder = register(engine)
+        (attempt,) = claim(engine, holder)
+        engine.run(store.succeed([Success(attempt.id, attempt.attempt, "null")], holder=holder))
+
+        assert borrowed(connection, engine).run(store.resubmit([job])) == [job.id]
+
+    assert claimed(engine) == [job.id]
+    engine.close()
+
+
+@on_postgres
+@pytest.mark.parametrize("inside", [True, False])
+async def test_a_connection_that_breaks_says_what_became_of_the_submit(
+    loan: Loan, lent_engine: PostgresEngine, server: PostgresServer, inside: bool
+) -> None:
+    jobs, _ = keyed()
+    if inside:
+        await loan.begin()
+    else:
+        await loan.sql("SELECT 1")
+    server.kill_backends(database_of(lent_engine))
+
+    with pytest.raises((Unavailable, OutcomeUnknown, UnusableConnection)) as broken:
+        await loan.run(store.submit(jobs))
+    with suppress(Exception):  # the driver's own complaint about its broken connection
+        await loan.end("ROLLBACK")
+
+    if inside:
+        assert not isinstance(broken.value, OutcomeUnknown)
+    lent_engine.close()
+    again = postgres_engine(lent_engine.conninfo)
+    assert not seen(again, jobs[0].id)
+    again.close()
