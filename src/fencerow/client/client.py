@@ -394,7 +394,7 @@ class Client:
 
 
 def _borrowed(connection: Any, engine: Engine) -> Runner:
-    from fencerow.db.borrow import borrowed  # type: ignore[import-not-found]
+    from fencerow.db.borrow import borrowed
 
     runner: Runner = borrowed(connection, engine)
     return runner
