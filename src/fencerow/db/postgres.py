@@ -255,9 +255,10 @@ class PostgresEngine:
     def close(self) -> None:
         with self._lock:
             sender, self._sender = self._sender, None
-            pool, self._pool = self._pool, None
         if sender is not None:
-            sender.close(1.0)
+            sender.close(1.0)  # before the pool is taken away: it would open another for what it still sends
+        with self._lock:
+            pool, self._pool = self._pool, None
         if pool is not None:
             pool.close(1.0)
 
