@@ -14,11 +14,9 @@ from typing import Any
 
 from fencerow.config import Config
 from fencerow.db.engine import Engine
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import SchemaMissing, SchemaTooOld
-from fencerow.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.store import store
+from fencerow.store.connect import DEFAULT_URL, open_engine
 
 log = logging.getLogger("fencerow")
 
@@ -62,23 +60,7 @@ def warn_of_local_file(folder: Path) -> None:
 
 def engine_of(config: Config, folder: Path) -> Engine:
     """An engine for the configured database, or for a file in `folder`. Nothing is opened yet."""
-    url = SqliteUrl(LOCAL_FILE) if config.url is None else parse_url(config.url)
-    if isinstance(url, PostgresUrl):
-        return PostgresEngine(
-            url.conninfo,
-            store.postgres_queries(config.schema),
-            schema=config.schema,
-            listen_conninfo=_conninfo(config.listen_url),
-            pool_max=config.pool_max,
-            connect_timeout_s=config.connect_timeout_s,
-            statement_timeout_s=config.statement_timeout_s,
-        )
-    return SqliteEngine(
-        folder / url.path,
-        store.sqlite_queries(config.table_prefix),
-        prefix=config.table_prefix,
-        busy_timeout_s=config.busy_timeout_s,
-    )
+    return open_engine(config if config.url else replace(config, url=DEFAULT_URL), folder)
 
 
 def make_ready(engine: Engine, actor: str | None) -> None:
@@ -104,8 +86,3 @@ def default_actor() -> str:
         user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
     text = f"{user}@{socket.gethostname()}"
     return "".join(character for character in text if character.isprintable())[:ACTOR_LENGTH_MAX]
-
-
-def _conninfo(listen_url: str | None) -> str | None:
-    url = parse_url(listen_url) if listen_url else None
-    return url.conninfo if isinstance(url, PostgresUrl) else None

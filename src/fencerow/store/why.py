@@ -117,7 +117,10 @@ def _ended(job: JobRecord, now_us: int) -> Answer:
     reason = str(error.get("message") or error.get("type") or "")
     found = f"{job.state.value} {_ago(job.ended_at_us, now_us)}".strip() + (f": {reason}" if reason else "")
     fact = Condition(
-        "has not ended", False, found, {"ended_at_us": job.ended_at_us, "attempt": job.attempt, "error": job.error}
+        "has not ended",
+        False,
+        found,
+        {"ended_at_us": job.ended_at_us, "attempt": job.attempt, "error": job.error},
     )
     return Answer(job.id, job.state, f"it has ended: {job.state.value}", [fact])
 
@@ -136,7 +139,9 @@ def _running(job: JobRecord, workers: list[WorkerRecord], now_us: int) -> Answer
         _cancel(job, now_us),
     ]
     alive = holder is not None and holder.state == WorkerState.ALIVE and holder.lease_until_us > holder.now_us
-    summary = "it is running" if alive else "it is marked running, but its holder is gone: a sweep takes it back"
+    summary = (
+        "it is running" if alive else "it is marked running, but its holder is gone: a sweep takes it back"
+    )
     return Answer(job.id, job.state, summary, conditions)
 
 
@@ -234,7 +239,9 @@ def _cancel(job: JobRecord, now_us: int) -> Condition:
 
 def _known(job: JobRecord, living: list[Busy]) -> Condition:
     if not living:
-        return Condition("a living worker knows the job", False, "no worker is alive: start `fencerow worker`")
+        return Condition(
+            "a living worker knows the job", False, "no worker is alive: start `fencerow worker`"
+        )
     knowing = [each for each in living if each.names is None or job.name in each.names]
     found = f"{len(knowing)} of {len(living)} living workers know {job.name}"
     if not knowing:
