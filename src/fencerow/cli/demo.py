@@ -11,12 +11,13 @@ from fencerow.errors import MissingExtra
 EXTRA = ("pypdfium2", "rich")
 
 
-@click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}, add_help_option=False
+@click.command()
+@click.argument("documents", nargs=-1, metavar="[FILE.pdf]...", type=click.Path())
+@click.option(
+    "--exit", "exit_at_end", is_flag=True, help="End by itself; so it does when nobody watches a terminal."
 )
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def demo(arguments: tuple[str, ...]) -> int:
-    """Watch jobs survive a killed worker, on real input, in two minutes."""
+def demo(documents: tuple[str, ...], exit_at_end: bool) -> int:
+    """Watch jobs survive a killed worker, on real documents: yours, or those that come with Fencerow."""
     for module in EXTRA:
         try:
             importlib.import_module(module)
@@ -27,4 +28,4 @@ def demo(arguments: tuple[str, ...]) -> int:
                 'python -m pip install "fencerow[demo]"',
             ) from None
     show = importlib.import_module("fencerow.demo.show")
-    return int(show.main(list(arguments)) or 0)
+    return int(show.main(documents, exit_at_end=exit_at_end))
