@@ -168,12 +168,12 @@ class PostgresArena:
             under_way = [player for player in players if player.wire.busy]
             if not under_way:
                 return
-            if self._all_wait(under_way):
+            if self._all_wait(under_way, story):
                 return
             assert time.monotonic() < deadline, "a statement neither ends nor waits for a lock"
             under_way[0].wire.replied(0.0002)
 
-    def _all_wait(self, under_way: list[Player]) -> bool:
+    def _all_wait(self, under_way: list[Player], story: Story) -> bool:
         pids = ",".join(str(player.wire.pid) for player in under_way)
         rows = self._control.run(
             f"SELECT pid, pg_blocking_pids(pid) FROM unnest(ARRAY[{pids}]) AS pid"  # noqa: S608 (numbers)
@@ -184,6 +184,8 @@ class PostgresArena:
             return False
         for player in under_way:
             player.held = self._control.pid in blockers[player.wire.pid]
+            if not player.held:
+                story.waited.add(player.course.actor.name)
         ring = _ring(blockers)
         if ring:
             # The server would break it, but at whom depends on timing: always at the last actor of the ring.

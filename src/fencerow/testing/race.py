@@ -75,13 +75,14 @@ class Arena(Protocol):
 
 @dataclass(slots=True)
 class Story:
-    """One order as it was played: what a check looks at."""
+    """One order as it was played: what a check looks at. `waited` names those who met another's lock."""
 
     arena: Arena
     context: Any = None
     results: dict[str, Any] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    waited: set[str] = field(default_factory=set)
 
     def run(self, operation: Operation[T]) -> T:
         """Look at the database by an operation."""
