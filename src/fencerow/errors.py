@@ -224,10 +224,17 @@ class Unavailable(DatabaseError):
 
 
 class OutcomeUnknown(DatabaseError):
-    """The connection broke while a commit was under way: it may have happened. Ask by id or key, then repeat."""
+    """The connection broke while a commit was under way: it may have happened. Ask by id or key, then repeat.
+
+    `job_ids` are the ids of a submit in doubt: submit again under the same ids, or look them up.
+    """
 
     code = "FR-503"
     repeat = "ask"
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, job_ids: tuple[str, ...] = ()) -> None:
+        super().__init__(what, why, fix)
+        self.job_ids = job_ids
 
 
 class Busy(DatabaseError):
@@ -261,6 +268,12 @@ class UnusableConnection(DatabaseError):
     """The connection passed in cannot carry a submit: failed, closed, read-only, or of an unknown kind."""
 
     code = "FR-508"
+
+
+class UnsafeFileSystem(DatabaseError):
+    """The SQLite file lies on a network file system, where locks do not hold. Move it or use PostgreSQL."""
+
+    code = "FR-509"
 
 
 class SchemaMissing(DatabaseError):

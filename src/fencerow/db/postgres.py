@@ -352,7 +352,7 @@ class PostgresEngine:
 
 
 def _pause_s(number: int) -> float:
-    return random.uniform(0.5, 1.5) * 0.01 * 2**number  # noqa: S311 (jitter, not a secret)
+    return random.uniform(0.5, 1.5) * 0.01 * float(2**number)  # noqa: S311 (jitter, not a secret)
 
 
 def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:

@@ -70,8 +70,8 @@ def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) 
                 if name in found:
                     raise ConfigError(f"query {name!r} is defined twice in {folder}")
                 found[name] = _query(name, text, rename)
-    for file in migrations(package, folder):
-        found[file.name] = _query(file.name, file.text, rename)
+    for step in migrations(package, folder):
+        found[step.name] = _query(step.name, step.text, rename)
     return Queries(dialect, found)
 
 

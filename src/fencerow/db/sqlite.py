@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fencerow.db.engine import drive
+from fencerow.db.filesystem import refuse_network
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.statement import Operation, Param, Rows, Statement
 from fencerow.db.wakes import LocalWakes
@@ -35,7 +36,9 @@ from fencerow.errors import (
 
 T = TypeVar("T")
 
-# Two connections that write and checkpoint at once could corrupt a WAL before these versions (found in March 2026).
+# From 3.7.0 on, a commit that resets the WAL while another connection checkpoints could corrupt the file: the
+# "WAL-reset bug", fixed in 3.51.3 of 2026-03-13 and all later releases, and in these two older branches.
+# Source: https://www.sqlite.org/wal.html#walresetbug
 WAL_FIXED = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 VERSION_MIN = (3, 35, 0)  # RETURNING
 
@@ -249,6 +252,7 @@ class SqliteEngine:
         return self._workers_connection
 
     def _open(self) -> sqlite3.Connection:
+        refuse_network(self.path)
         connection = sqlite3.connect(
             self.path, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
         )

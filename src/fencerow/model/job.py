@@ -90,6 +90,7 @@ class Fence(msgspec.Struct, frozen=True):
     state: State
     holder: str | None
     attempt: int
+    cancel_requested: bool = False
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):

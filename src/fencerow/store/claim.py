@@ -9,11 +9,9 @@ import msgspec
 
 from fencerow.db.statement import Rows, Steps, execute, operation, whole
 from fencerow.model.job import Claimed, Lane
+from fencerow.store.decoding import claims_of
 
 NIL = "00000000-0000-0000-0000-000000000000"
-
-_many = msgspec.json.Decoder(list[Claimed])
-_one = msgspec.json.Decoder(Claimed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +75,5 @@ def decoded(rows: Rows) -> list[Claimed]:
         if document is None:
             continue
         text = str(document)
-        found += _many.decode(text) if text.startswith("[[") else [_one.decode(text)]
+        found += claims_of(text if text.startswith("[[") else f"[{text}]")
     return sorted(found, key=lambda job: (-job.priority, job.run_at_us, job.id))

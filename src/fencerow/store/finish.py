@@ -100,8 +100,10 @@ def requeue(outcomes: Sequence[Requeue], *, holder: str) -> Steps[list[Requeued]
 def read_fences(ids: Sequence[str]) -> Steps[dict[str, Fence]]:
     """State, holder and attempt of each job, live or finished; a job that is nowhere is not in the answer."""
     rows = yield from execute("read_fences", ids=list(ids))
-    fences = (Fence(str(row[0]), State(str(row[1])), text_or_none(row[2]), whole(row[3])) for row in rows)
-    return {fence.id: fence for fence in fences}
+    return {
+        str(row[0]): Fence(str(row[0]), State(str(row[1])), text_or_none(row[2]), whole(row[3]), bool(row[4]))
+        for row in rows
+    }
 
 
 def archive(ids: Iterable[str]) -> Steps[list[Moved]]:

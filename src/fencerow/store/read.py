@@ -9,8 +9,7 @@ import msgspec
 from fencerow.db.statement import Steps, execute, first_column, operation, text_or_none, whole
 from fencerow.model.job import Ended, Happening, JobRecord, LogLine
 from fencerow.model.state import State
-
-_record = msgspec.json.Decoder(JobRecord)
+from fencerow.store.decoding import record_of
 
 
 class KeyOwner(msgspec.Struct, frozen=True):
@@ -36,7 +35,7 @@ class Count(msgspec.Struct, frozen=True):
 def read(ids: Sequence[str]) -> Steps[dict[str, JobRecord]]:
     """Jobs by id; one that is nowhere is not in the answer."""
     rows = yield from execute("read", ids=list(ids))
-    records = (_record.decode(str(row[0])) for row in rows)
+    records = (record_of(str(row[0])) for row in rows)
     return {record.id: record for record in records}
 
 
@@ -71,7 +70,7 @@ def list_jobs(
         before_id=before_id,
         limit=limit,
     )
-    return [_record.decode(str(row[0])) for row in rows]
+    return [record_of(str(row[0])) for row in rows]
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -178,6 +178,6 @@ RETURNING id, awaited;
 -- name: read_fences
 -- What became of these jobs: state, holder and attempt over live and finished together.
 -- A lost reply is resolved by this, never by a blind repeat.
-SELECT job.id, job.state, job.holder, job.attempt
+SELECT job.id, job.state, job.holder, job.attempt, job.cancel_requested_at IS NOT NULL
 FROM fencerow.all_jobs AS job
 WHERE job.id = ANY(CAST(:ids AS uuid[]));

@@ -5,6 +5,7 @@
 -- The mark is only a hint; exclusivity is the file's one write lock and the state.
 -- Guard: still queued, due, not expired, the queue not paused, and the claiming worker's own row alive.
 -- Each row is one JSON document; arguments beyond 64 KiB, or that are no JSON any more, are fetched at start.
+-- What else is no JSON any more comes as null: one edited row must not keep a queue from being claimed.
 UPDATE fencerow.jobs
 SET state = 'running',
     attempt = attempt + 1,
@@ -41,7 +42,8 @@ RETURNING json_array(
     id, name, queue, attempt, priority, run_at, json(CASE WHEN suspect THEN 'true' ELSE 'false' END),
     failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
     CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
-    json(options), json(tags), json(metadata), json(headers)
+    CASE WHEN json_valid(options) THEN json(options) END, CASE WHEN json_valid(tags) THEN json(tags) END,
+    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END
 );
 
 -- name: claim_suspect
@@ -75,7 +77,8 @@ RETURNING json_array(
     id, name, queue, attempt, priority, run_at, json(CASE WHEN suspect THEN 'true' ELSE 'false' END),
     failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
     CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
-    json(options), json(tags), json(metadata), json(headers)
+    CASE WHEN json_valid(options) THEN json(options) END, CASE WHEN json_valid(tags) THEN json(tags) END,
+    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END
 );
 
 -- name: lanes

@@ -2,6 +2,8 @@
 -- They are group commits: outcomes come as one JSON document, and a missing row means "lost", which is settled by
 -- reading (read_fences). SQLite cannot change two tables in one statement, so a query here is a short script under the
 -- file's one write lock: each statement repeats the guard, and between them nobody else can write.
+-- The + before holder keeps the planner off the holder's index: it would compare every job the worker holds with every
+-- outcome, instead of looking each outcome's job up by its id.
 
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones.
@@ -21,14 +23,14 @@ SELECT
 FROM json_each(:outcomes) AS o
 JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'running'
-  AND job.holder = :holder
+  AND +job.holder = :holder
   AND job.attempt = json_extract(o.value, '$.attempt')
 RETURNING id, awaited;
 DELETE FROM fencerow.jobs
 WHERE (id, attempt) IN (SELECT json_extract(o.value, '$.id'), json_extract(o.value, '$.attempt')
                         FROM json_each(:outcomes) AS o)
   AND state = 'running'
-  AND holder = :holder;
+  AND +holder = :holder;
 UPDATE fencerow.keys
 SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
 WHERE expires_at IS NULL
@@ -44,7 +46,7 @@ SELECT job.id, job.attempt, fencerow.now(), 'failed', :holder, json_object('clai
 FROM json_each(:outcomes) AS o
 JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'running'
-  AND job.holder = :holder
+  AND +job.holder = :holder
   AND job.attempt = json_extract(o.value, '$.attempt');
 UPDATE fencerow.jobs
 SET state = 'failed',
@@ -54,7 +56,7 @@ SET state = 'failed',
 FROM json_each(:outcomes) AS o
 WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
   AND fencerow.jobs.state = 'running'
-  AND fencerow.jobs.holder = :holder
+  AND +fencerow.jobs.holder = :holder
   AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
 RETURNING id;
 
@@ -70,7 +72,7 @@ SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :ho
 FROM json_each(:outcomes) AS o
 JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'running'
-  AND job.holder = :holder
+  AND +job.holder = :holder
   AND job.attempt = json_extract(o.value, '$.attempt')
   AND job.cancel_requested_at IS NULL;
 UPDATE fencerow.jobs
@@ -84,7 +86,7 @@ SET state = 'queued',
 FROM json_each(:outcomes) AS o
 WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
   AND fencerow.jobs.state = 'running'
-  AND fencerow.jobs.holder = :holder
+  AND +fencerow.jobs.holder = :holder
   AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
   AND fencerow.jobs.cancel_requested_at IS NULL
 RETURNING id, queue, priority, run_at;
@@ -97,7 +99,7 @@ SELECT job.id, job.attempt, fencerow.now(), 'stopped', :holder, json_object('cla
 FROM json_each(:outcomes) AS o
 JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'running'
-  AND job.holder = :holder
+  AND +job.holder = :holder
   AND job.attempt = json_extract(o.value, '$.attempt')
   AND job.cancel_requested_at IS NOT NULL;
 UPDATE fencerow.jobs
@@ -107,7 +109,7 @@ SET state = 'cancelled',
 FROM json_each(:outcomes) AS o
 WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
   AND fencerow.jobs.state = 'running'
-  AND fencerow.jobs.holder = :holder
+  AND +fencerow.jobs.holder = :holder
   AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
   AND fencerow.jobs.cancel_requested_at IS NOT NULL
 RETURNING id;
@@ -135,6 +137,6 @@ WHERE expires_at IS NULL
 -- name: read_fences
 -- What became of these jobs: state, holder and attempt over live and finished together.
 -- A lost reply is resolved by this, never by a blind repeat.
-SELECT job.id, job.state, job.holder, job.attempt
+SELECT job.id, job.state, job.holder, job.attempt, job.cancel_requested_at IS NOT NULL
 FROM fencerow.all_jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids));

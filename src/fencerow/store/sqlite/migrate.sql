@@ -5,9 +5,11 @@
 SELECT :lock IS NOT NULL;
 
 -- name: ledger_exists
+-- Whether any step was ever applied here.
 SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :ledger);
 
 -- name: make_ledger
+-- The ledger itself is no step: it comes before the first.
 CREATE TABLE IF NOT EXISTS fencerow.schema_migrations (
     version INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
@@ -18,8 +20,10 @@ CREATE TABLE IF NOT EXISTS fencerow.schema_migrations (
 );
 
 -- name: read_ledger
+-- The steps that were applied, in order, each with the checksum of its text.
 SELECT version, name, checksum, compatible_from FROM fencerow.schema_migrations ORDER BY version;
 
 -- name: note_migration
+-- Note a step in the transaction that applied it: both or neither.
 INSERT INTO fencerow.schema_migrations (version, name, checksum, compatible_from, applied_by)
 VALUES (:version, :name, :checksum, :compatible_from, :actor);

@@ -50,7 +50,8 @@ WHERE (:queue IS NULL OR job.queue = :queue)
   AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
   AND (:scope IS NULL OR job.scope = :scope)
   AND (:key IS NULL OR job.key = :key)
-  AND (:tag IS NULL OR EXISTS (SELECT 1 FROM json_each(job.tags) AS tag WHERE tag.value = :tag))
+  AND (:tag IS NULL OR EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(job.tags) THEN job.tags END) AS tag
+                                WHERE tag.value = :tag))
   AND (:before_id IS NULL OR job.id < :before_id)
 ORDER BY job.id DESC
 LIMIT :limit;

@@ -1,0 +1,111 @@
+"""Which database an app uses, and opening it: nothing here touches it before it is needed."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import socket
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fencerow.config import Config
+from fencerow.db.engine import Engine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.errors import SchemaMissing, SchemaTooOld
+from fencerow.model.url import PostgresUrl, SqliteUrl, parse_url
+from fencerow.store import store
+
+log = logging.getLogger("fencerow")
+
+LOCAL_FILE = "fencerow.db"
+ACTOR_LENGTH_MAX = 200
+
+
+class LocalDatabaseWarning(UserWarning):
+    """No database was named, so jobs are kept in a SQLite file in the working directory."""
+
+
+def settings_of(
+    environ: Mapping[str, str],
+    config: Config | None,
+    *,
+    url: str | None,
+    schema: str | None,
+    table_prefix: str | None,
+    actor: str | None,
+) -> Config:
+    """The settings of an app: arguments win over `config`, or over the environment when there is no config.
+
+    Raises:
+        ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
+    """
+    given: dict[str, Any] = {"url": url, "schema": schema, "table_prefix": table_prefix, "actor": actor}
+    if config is None:
+        return Config.load(environ, **given)
+    if config.url is None and url is None:
+        given["url"] = environ.get("FENCEROW_URL", "").strip() or None
+    return replace(config, **{name: value for name, value in given.items() if value is not None})
+
+
+def warn_of_local_file(folder: Path) -> None:
+    """Say where the jobs will lie, since nobody chose the place."""
+    file = folder / LOCAL_FILE
+    text = f"no database was named, so jobs are kept in {file}; pass a URL to App() or set FENCEROW_URL"
+    log.warning(text)
+    warnings.warn(text, LocalDatabaseWarning, stacklevel=2)
+
+
+def engine_of(config: Config, folder: Path) -> Engine:
+    """An engine for the configured database, or for a file in `folder`. Nothing is opened yet."""
+    url = SqliteUrl(LOCAL_FILE) if config.url is None else parse_url(config.url)
+    if isinstance(url, PostgresUrl):
+        return PostgresEngine(
+            url.conninfo,
+            store.postgres_queries(config.schema),
+            schema=config.schema,
+            listen_conninfo=_conninfo(config.listen_url),
+            pool_max=config.pool_max,
+            connect_timeout_s=config.connect_timeout_s,
+            statement_timeout_s=config.statement_timeout_s,
+        )
+    return SqliteEngine(
+        folder / url.path,
+        store.sqlite_queries(config.table_prefix),
+        prefix=config.table_prefix,
+        busy_timeout_s=config.busy_timeout_s,
+    )
+
+
+def make_ready(engine: Engine, actor: str | None) -> None:
+    """Before the first use: a SQLite file gets its tables, a PostgreSQL database must have them.
+
+    Raises:
+        SchemaMissing, SchemaTooOld: run `fencerow migrate`.
+        SchemaTooNew, SchemaTampered: this code must not work with this database.
+    """
+    try:
+        store.check_schema(engine)
+    except (SchemaMissing, SchemaTooOld):
+        if engine.dialect != "sqlite":
+            raise
+        store.migrate(engine, actor=actor)
+
+
+def default_actor() -> str:
+    """Who is named in the audit trail when nobody said: user and host."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+    text = f"{user}@{socket.gethostname()}"
+    return "".join(character for character in text if character.isprintable())[:ACTOR_LENGTH_MAX]
+
+
+def _conninfo(listen_url: str | None) -> str | None:
+    url = parse_url(listen_url) if listen_url else None
+    return url.conninfo if isinstance(url, PostgresUrl) else None

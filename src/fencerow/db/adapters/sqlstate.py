@@ -1,0 +1,52 @@
+"""What PostgreSQL's error codes mean to whoever lent us a connection, under every driver."""
+
+from __future__ import annotations
+
+import psycopg
+
+from fencerow.db.adapters.frame import failed
+from fencerow.db.faults import fault as known_fault
+from fencerow.db.faults import first_line
+from fencerow.errors import FencerowError, ReadOnly, RetryTransaction
+
+RETRY = {
+    "40001": "a concurrent transaction committed what yours cannot see",
+    "40P01": "two transactions waited for each other",
+}
+FAILED = "25P02"
+READ_ONLY = "25006"
+NO_TRANSACTION = "25P01"
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The code that the server gave, however the driver calls it."""
+    for holder in (error, getattr(error, "orig", None), getattr(error, "__cause__", None)):
+        for name in ("sqlstate", "pgcode"):
+            state = getattr(holder, name, None)
+            if isinstance(state, str):
+                return state
+    return None
+
+
+def fault(error: BaseException, kind: str) -> FencerowError | None:
+    """Which of our errors it is; None for integrity errors and all else that is the caller's to judge."""
+    state = sqlstate(error)
+    if state is None:
+        return None
+    text = first_line(error)
+    if state in RETRY:
+        return RetryTransaction(
+            f"your transaction lost to a concurrent one ({RETRY[state]})",
+            text,
+            "roll it back and run it again",
+        )
+    if state == FAILED:
+        return failed(kind)
+    if state == READ_ONLY:
+        return ReadOnly(
+            "your transaction is read-only", text, "use a connection to the primary that may write"
+        )
+    try:
+        return known_fault(psycopg.errors.lookup(state)(text))
+    except KeyError:
+        return None  # a code that psycopg has no class for

@@ -1,0 +1,23 @@
+"""Which errors are the database's trouble, so that a loop should wait and try again, and which are ours."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import psycopg
+
+from fencerow.errors import DatabaseError, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
+
+# The schema will not mend itself while we wait.
+HOPELESS = (SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaTampered)
+
+
+def is_trouble(error: BaseException) -> bool:
+    """Whether waiting may help: the server is away, busy, full, read-only, or the connection broke."""
+    if isinstance(error, HOPELESS):
+        return False
+    if isinstance(error, DatabaseError):
+        return True
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
+        return True
+    return isinstance(error, sqlite3.OperationalError | OSError)

@@ -1,0 +1,67 @@
+"""What processes tell one another through wake-ups: work is there, jobs have ended, a cancel was asked.
+
+A wake-up is a hint: it may be lost or come twice, and a newer Fencerow may send kinds that this one does
+not know. Whoever hears it looks for himself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+# PostgreSQL takes 8,000 bytes in one notification; an id takes 39 of them in JSON.
+IDS_MAX = 150
+
+
+class Queued(
+    msgspec.Struct,
+    frozen=True,
+    tag_field="k",
+    tag="queued",
+    rename={"queue": "q", "priority": "p", "run_at_us": "t"},
+):
+    """Jobs were queued in this lane, the first of them due at `run_at_us`."""
+
+    queue: str
+    priority: int
+    run_at_us: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag_field="k", tag="ended"):
+    """Jobs that somebody waits for have ended."""
+
+    ids: tuple[str, ...]
+
+
+class CancelAsked(
+    msgspec.Struct, frozen=True, tag_field="k", tag="cancel", rename={"holder": "h", "job_id": "id"}
+):
+    """The cancel of a job that this holder runs was asked."""
+
+    holder: str
+    job_id: str
+
+
+WakeUp = Queued | Ended | CancelAsked
+
+_decoder: msgspec.json.Decoder[WakeUp] = msgspec.json.Decoder(WakeUp)
+
+
+def encode(message: WakeUp) -> str:
+    """The text to send. Pass many ended ids through `encode_ended`, which keeps each text short enough."""
+    return msgspec.json.encode(message).decode()
+
+
+def encode_ended(ids: Iterable[str]) -> list[str]:
+    """The texts that announce these ends, each below the size that PostgreSQL takes."""
+    known = tuple(ids)
+    return [encode(Ended(known[at : at + IDS_MAX])) for at in range(0, len(known), IDS_MAX)]
+
+
+def decode(text: str) -> WakeUp | None:
+    """The message, or None for a kind that this code does not know."""
+    try:
+        return _decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None

@@ -1,0 +1,139 @@
+"""One attempt in this process: who asked it to end, why, and how far that went.
+
+The order of interruption: the handler can see it (`job.cancelled`), then an exception is raised in it,
+then it is given up: its outcome is reported without it, and the fence refuses what it still does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+from fencerow.errors import AttemptTimeout, CancelRequested, LeaseLost
+from fencerow.model.job import Claimed
+from fencerow.worker.handler import Handler
+from fencerow.worker.threads import raise_in_thread
+
+
+class Interrupt(StrEnum):
+    """Why an attempt was asked to end. The first reason stands."""
+
+    CANCEL = "cancel"
+    TIMEOUT = "timeout"
+    LOST = "lost"
+    SHUTDOWN = "shutdown"
+
+
+ERRORS: dict[Interrupt, type[BaseException]] = {
+    Interrupt.CANCEL: CancelRequested,
+    Interrupt.TIMEOUT: AttemptTimeout,
+    Interrupt.LOST: LeaseLost,
+    Interrupt.SHUTDOWN: CancelRequested,
+}
+
+
+class Attempt:
+    """A claimed job while this worker has it. Changed on the event loop, read from any thread."""
+
+    def __init__(self, claimed: Claimed, holder: str, handler: Handler) -> None:
+        self.claimed = claimed
+        self.holder = holder
+        self.handler = handler
+        self.taken = time.monotonic()
+        self.started = 0.0
+        self.interrupt: Interrupt | None = None
+        self.abandoned = False
+        self._asked = threading.Event()
+        self._raise: Callable[[Interrupt], None] | None = None
+        self._give_up: Callable[[], None] | None = None
+        self._kill_s = 0.0
+        self._timers: list[asyncio.TimerHandle] = []
+
+    @property
+    def timeout_s(self) -> float | None:
+        """The limit of this run: the job's own, as it was submitted."""
+        return self.claimed.timeout_s
+
+    @property
+    def asked_to_end(self) -> bool:
+        return self._asked.is_set()
+
+    @property
+    def thread_event(self) -> threading.Event:
+        """Set when the attempt is asked to end: something a plain handler can wait for."""
+        return self._asked
+
+    def begin(
+        self, raise_in: Callable[[Interrupt], None], give_up: Callable[[], None], *, kill_s: float
+    ) -> None:
+        """The handler starts now. `raise_in` raises an exception in it; `give_up` goes on without it.
+
+        A handler that ignores the exception for `kill_s` seconds is given up.
+        """
+        self.started = time.monotonic()
+        self._raise = raise_in
+        self._give_up = give_up
+        self._kill_s = kill_s
+        if self.timeout_s is not None:
+            self._later(self.timeout_s, lambda: self.end(Interrupt.TIMEOUT))
+
+    def end(self, why: Interrupt, raise_s: float = 0.0) -> None:
+        """Ask the attempt to end: visible now, an exception after `raise_s`, given up `kill_s` later."""
+        if self.interrupt is not None and why is not Interrupt.LOST:
+            return
+        self.interrupt = why
+        self._asked.set()
+        if self._raise is None:
+            return  # not started: the executor looks before it starts
+        if raise_s > 0:
+            self._later(raise_s, lambda: self._interrupt(why))
+        else:
+            self._interrupt(why)
+        self._later(raise_s + self._kill_s, self._abandon)
+
+    def give_up_now(self) -> None:
+        """Go on without the handler at once: the worker leaves."""
+        self._abandon()
+
+    def finish(self) -> None:
+        """The handler is over, one way or the other."""
+        self._raise = self._give_up = None
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+
+    def _interrupt(self, why: Interrupt) -> None:
+        if self._raise is not None:
+            self._raise(why)
+
+    def _abandon(self) -> None:
+        if self._give_up is not None:
+            give_up, self.abandoned = self._give_up, True
+            self.finish()
+            give_up()
+
+    def _later(self, delay_s: float, call: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(delay_s, call))
+
+
+def thread_raiser(ident: Callable[[], int | None]) -> Callable[[Interrupt], None]:
+    """Raise in the thread that runs the handler, once it is known."""
+
+    def raise_in(why: Interrupt) -> None:
+        thread = ident()
+        if thread is not None:
+            raise_in_thread(thread, ERRORS[why])
+
+    return raise_in
+
+
+def lease_lost(job_id: str, attempt: int) -> LeaseLost:
+    """What a stale attempt is told."""
+    return LeaseLost(
+        f"attempt {attempt} no longer holds job {job_id}",
+        "the job ended or belongs to a newer attempt",
+        "stop working on it; nothing was changed",
+    )

@@ -1,0 +1,126 @@
+"""The claimer: keeps the slots of one pool fed, with one claim in flight while jobs run.
+
+It asks for as many jobs as there are free slots plus what the slots work off in about a second, so
+that short jobs never wait for a round trip and long ones are left to other workers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from fencerow.db.engine import Engine
+from fencerow.model.job import Claimed
+from fencerow.store import store
+from fencerow.telemetry import Event, Telemetry
+from fencerow.worker.attempt import Attempt
+from fencerow.worker.handler import Handler
+from fencerow.worker.lease import Lease
+from fencerow.worker.marks import QueueView
+from fencerow.worker.pool import Pool
+
+LOST_PAUSE_S = 0.2
+
+
+class Claimer:
+    """Claims for one pool of slots, its queues in turn."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        pool: Pool,
+        lease: Lease,
+        handlers: Mapping[str, Handler],
+        telemetry: Telemetry,
+        *,
+        poll_max_s: float,
+        margin_s: float,
+        suspect_running: Callable[[], bool],
+        take: Callable[[Attempt], None],
+        give_back: Callable[[Attempt], None],
+    ) -> None:
+        self.pool = pool
+        self.views = {queue: QueueView(queue) for queue in pool.queues}
+        self._engine = engine
+        self._lease = lease
+        self._handlers = handlers
+        self._telemetry = telemetry
+        self._poll_max_s = poll_max_s
+        self._margin_s = margin_s
+        self._suspect_running = suspect_running
+        self._take = take
+        self._give_back = give_back
+        self._turn = deque(pool.queues)
+        self.paused = False
+
+    async def tick(self) -> float:
+        """Claim once for each queue that may hold something; returns the pause until the next look."""
+        for attempt in self.pool.take_stale():
+            self._give_back(attempt)
+        if self.paused:
+            return self._poll_max_s
+        if not self._lease.holds():
+            return LOST_PAUSE_S
+        pauses = []
+        for queue in tuple(self._turn):
+            view = self.views[queue]
+            if self.pool.wanted() > 0:
+                await self._serve(view)
+            pauses.append(view.pause_s(time.monotonic()))
+        self._turn.rotate(-1)
+        if self.pool.wanted() <= 0:
+            return self._poll_max_s  # the pool wakes us when it has room
+        return min(pauses, default=self._poll_max_s)
+
+    async def _serve(self, view: QueueView) -> None:
+        if view.wants_sweep(time.monotonic()):
+            began = time.monotonic()
+            lanes, now_us = await self._engine.arun(store.lanes(view.queue))
+            view.swept(lanes, now_us, began, self._poll_max_s)
+        if view.suspect_due_at is not None and time.monotonic() >= view.suspect_due_at:
+            await self._claim_suspect(view)
+        marks = view.marks()
+        wanted = self.pool.wanted()
+        if marks and wanted > 0:
+            holder = self._holder()
+            began = time.monotonic()
+            jobs = await self._engine.arun(
+                store.claim(
+                    view.queue,
+                    marks,
+                    holder=holder,
+                    names=self._names(),
+                    limit=wanted,
+                    margin_s=self._margin_s,
+                )
+            )
+            view.claimed(jobs, wanted)
+            self._accept(view.queue, jobs, holder, time.monotonic() - began)
+
+    async def _claim_suspect(self, view: QueueView) -> None:
+        """A suspect runs beside others, but never beside another suspect: a death must count against one job."""
+        if self._suspect_running():
+            return
+        holder = self._holder()
+        began = time.monotonic()
+        jobs = await self._engine.arun(
+            store.claim_suspect(view.queue, holder=holder, names=self._names(), margin_s=self._margin_s)
+        )
+        view.suspect_due_at = None
+        self._accept(view.queue, jobs, holder, time.monotonic() - began)
+
+    def _accept(self, queue: str, jobs: Sequence[Claimed], holder: str, duration_s: float) -> None:
+        for claimed in jobs:
+            self._take(Attempt(claimed, holder, self._handlers[claimed.name]))
+        if jobs:
+            self._telemetry.emit(Event.CLAIMED, queue=queue, count=len(jobs), duration_s=duration_s)
+
+    def _names(self) -> list[str]:
+        """Only what is registered here: a job nobody knows waits for a worker that does."""
+        return list(self._handlers)
+
+    def _holder(self) -> str:
+        holder = self._lease.holder
+        assert holder is not None, "claiming without a registration"
+        return holder

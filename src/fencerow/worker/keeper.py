@@ -1,0 +1,176 @@
+"""The keeper: renews the lease from a thread of its own with a connection of its own.
+
+A blocked event loop or a handler that computes in Python does not stop it. Code that keeps the
+interpreter lock for longer than the lease does (one giant regular expression, one giant json.loads):
+the lease is then lost, the fence refuses the late result, and such code belongs in a child process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from fencerow.db.engine import Engine
+from fencerow.db.trouble import is_trouble
+from fencerow.model.ids import new_id
+from fencerow.store import store
+from fencerow.store.workers import Holding
+from fencerow.telemetry import Event, Telemetry
+from fencerow.worker.lease import Lease
+
+log = logging.getLogger("fencerow.worker.keeper")
+
+RETRY_S = 0.5
+
+
+class KeeperOwner(Protocol):
+    """What the keeper tells; called in the keeper's thread."""
+
+    def on_holdings(self, holder: str, holdings: list[Holding]) -> None:
+        """What the database says this registration runs, read after the last renewal."""
+
+    def on_death(self, holder: str) -> None:
+        """Others have declared this registration dead; everything it held is lost."""
+
+    def on_keeper_failed(self, error: BaseException) -> None:
+        """The keeper cannot go on."""
+
+
+class Keeper:
+    """Registers the worker, renews its lease, registers anew after a death."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        lease: Lease,
+        owner: KeeperOwner,
+        *,
+        name: str,
+        info: dict[str, object],
+        renew_s: float,
+        telemetry: Telemetry,
+        ping: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._engine = engine.keeper()
+        self._lease = lease
+        self._owner = owner
+        self._name = name
+        self._info = info
+        self._renew_s = renew_s
+        self._telemetry = telemetry
+        self._ping = ping
+        self._stopped = threading.Event()
+        self._soon = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fencerow-keeper", daemon=True)
+        self._pinged_at: float | None = None
+
+    def start(self) -> None:
+        """Register and begin to renew. Blocks for one statement.
+
+        Raises:
+            DatabaseError: the first registration failed; nothing was started.
+        """
+        self._register()
+        self._thread.start()
+
+    def look_now(self) -> None:
+        """Renew and compare at once: somebody hinted at a cancel."""
+        self._soon.set()
+
+    def stop(self) -> None:
+        """End the registration. What is still held is found by others at their next sweep."""
+        self._stopped.set()
+        self._soon.set()
+        if self._thread.is_alive():
+            self._thread.join(self._renew_s + 5)
+        holder = self._lease.holder
+        self._lease.end()
+        try:
+            if holder is not None:
+                self._engine.run(store.retire(holder=holder))
+        except Exception as error:
+            if not is_trouble(error):
+                raise
+            log.warning("worker %s could not sign off (%s); its lease will run out", self._name, error)
+        finally:
+            self._engine.close()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                self._soon.wait(self._pause_s())
+                self._soon.clear()
+                if not self._stopped.is_set():
+                    self._tick()
+        except BaseException as error:
+            self._owner.on_keeper_failed(error)
+
+    def _pause_s(self) -> float:
+        return self._renew_s if self._lease.holds() else min(RETRY_S, self._renew_s)
+
+    def _tick(self) -> None:
+        self._watch_loop()
+        try:
+            holder = self._lease.holder
+            if holder is None:
+                self._register()
+            elif not self._renew(holder):
+                log.error("worker %s was declared dead by others; it registers anew", self._name)
+                self._lease.end()
+                self._owner.on_death(holder)
+                self._register()
+            else:
+                self._owner.on_holdings(holder, self._engine.run(store.holdings(holder=holder)))
+        except Exception as error:
+            if not is_trouble(error):
+                raise
+            self._lease.stumbled()
+            self._telemetry.counters.add("renewal_failures")
+            self._telemetry.emit(Event.LOOP_ERROR, loop="keeper", error=str(error))
+            log.warning("worker %s could not renew its lease: %s", self._name, error)
+
+    def _register(self) -> None:
+        sent = time.monotonic()
+        holder = new_id()
+        registered = self._engine.run(
+            store.register(
+                holder=holder,
+                name=self._name,
+                host=platform.node(),
+                pid=os.getpid(),
+                info=msgspec.json.encode(self._info).decode(),
+                lease_s=self._lease.lease_s,
+            )
+        )
+        # A lost reply makes the runner say so with an error; an id that is taken is a fault of the id maker.
+        assert registered, "a fresh worker id was already in use"
+        self._lease.begin(holder, sent)
+
+    def _renew(self, holder: str) -> bool:
+        sent = time.monotonic()
+        alive = self._engine.run(store.renew(holder=holder))
+        if alive:
+            self._lease.renewed(sent)
+            self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=time.monotonic() - sent)
+        return alive
+
+    def _watch_loop(self) -> None:
+        """Say so when the event loop has not answered since the last renewal: some handler blocks it."""
+        if self._pinged_at is not None:
+            log.warning(
+                "the event loop has been blocked for %.1f s; a blocking handler should be a plain def",
+                time.monotonic() - self._pinged_at,
+            )
+            return
+        self._pinged_at = time.monotonic()
+        self._ping(self._ponged)
+
+    def _ponged(self) -> None:
+        self._pinged_at = None

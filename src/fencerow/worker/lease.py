@@ -1,0 +1,70 @@
+"""What a worker believes of its own lease, by the monotonic clock of its own host.
+
+The database decides who owns what; this only makes the worker stop earlier than others may start.
+The deadline counts from before the renewal was sent, as after River's trust window:
+
+    sent ──────────── reply ─────────────────────────── deadline ── lease_until in the database
+     └── lease_s minus margin ──────────────────────────────┘
+
+A gap in the renewals also takes away the right to declare others dead: after an outage everybody's
+lease has run out, and whoever wakes first would execute all the others.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+class Lease:
+    """The holder id of the present registration and how long it may be relied upon. Safe from any thread."""
+
+    def __init__(self, lease_s: float, renew_s: float) -> None:
+        self.lease_s = lease_s
+        self.margin_s = min(2.0, lease_s * 0.1)
+        self._gap_s = max(renew_s * 2.5, 0.5)
+        self._lock = threading.Lock()
+        self._holder: str | None = None
+        self._deadline = 0.0
+        self._renewed_at = 0.0
+        self._gapless_since = 0.0
+
+    @property
+    def holder(self) -> str | None:
+        """The id under which jobs are claimed now; None while there is no registration."""
+        return self._holder
+
+    def begin(self, holder: str, sent: float) -> None:
+        """A fresh registration was made by a statement sent at this monotonic time."""
+        with self._lock:
+            self._holder = holder
+            self._deadline = sent + self.lease_s - self.margin_s
+            self._renewed_at = self._gapless_since = sent
+
+    def renewed(self, sent: float) -> None:
+        """A renewal sent at this monotonic time succeeded."""
+        with self._lock:
+            if sent - self._renewed_at > self._gap_s:
+                self._gapless_since = sent
+            self._deadline = sent + self.lease_s - self.margin_s
+            self._renewed_at = sent
+
+    def stumbled(self) -> None:
+        """A renewal failed: the gapless run is over, the lease itself may still stand."""
+        with self._lock:
+            self._gapless_since = time.monotonic() + self._gap_s
+
+    def end(self) -> None:
+        """The registration is over, by death or by retirement."""
+        with self._lock:
+            self._holder = None
+            self._deadline = 0.0
+
+    def holds(self, now: float | None = None) -> bool:
+        """Whether new work may be started."""
+        return self._holder is not None and (time.monotonic() if now is None else now) < self._deadline
+
+    def may_judge(self, now: float | None = None) -> bool:
+        """Whether others may be declared dead: own renewals went well without a gap for one whole lease."""
+        moment = time.monotonic() if now is None else now
+        return self.holds(moment) and moment - self._gapless_since >= self.lease_s

@@ -1,0 +1,98 @@
+"""What the claimer remembers of one queue: its lanes, their low-water marks, and when something is due.
+
+A mark spares the claim the dead entries at the head of its lane. It is only a hint: what commits late
+behind it is found by the sweep, which starts from the beginning every max(1 s, 50 times its cost); what
+we put behind it ourselves lowers it through a wake-up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from fencerow.model.job import Claimed, Lane
+from fencerow.store.claim import NIL, Mark
+
+SWEEP_S_MIN = 1.0
+SWEEP_SHARE = 50.0
+
+
+class QueueView:
+    """One queue as this worker sees it. All times are this host's monotonic seconds."""
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        self.suspect_due_at: float | None = None
+        self._marks: dict[int, Mark] = {}
+        self._dry = True
+        self._due_at: float | None = None
+        self._sweep_at = 0.0
+        self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
+
+    def wants_sweep(self, now: float) -> bool:
+        """Whether the lanes should be looked at from the beginning."""
+        return now >= self._sweep_at or (self._due_at is not None and now >= self._due_at)
+
+    def swept(self, lanes: Iterable[Lane], now_us: int, began: float, poll_max_s: float) -> None:
+        """Start every lane from its beginning, and note what is due later."""
+        now = time.monotonic()
+        if now_us:
+            self._ahead_us = now_us - int(now * 1e6)
+        marks: dict[int, Mark] = {}
+        later: list[float] = []
+        self.suspect_due_at = None
+        for lane in lanes:
+            due_at = now + (lane.first_us - now_us) / 1e6
+            if lane.priority is None:
+                self.suspect_due_at = due_at
+            elif lane.first_us <= now_us:
+                marks[lane.priority] = Mark(lane.priority)
+            if due_at > now:
+                later.append(due_at)
+        self._marks = marks
+        self._dry = not marks
+        self._due_at = min(later, default=None)
+        self._sweep_at = now + max(poll_max_s if self._dry else SWEEP_S_MIN, SWEEP_SHARE * (now - began))
+
+    def hint(self, priority: int, run_at_us: int) -> None:
+        """Somebody queued a job: lower the lane's mark, or remember when it is due."""
+        now = time.monotonic()
+        if self._ahead_us is not None:
+            due_at = (run_at_us - self._ahead_us) / 1e6
+            if due_at > now + 0.001:
+                self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
+                return
+        known = self._marks.get(priority)
+        lowered = Mark(priority, run_at_us - 1, NIL)
+        if known is None or (known.run_at_us, known.id) > (lowered.run_at_us, lowered.id):
+            self._marks[priority] = lowered
+        self._dry = False
+
+    def is_idle(self) -> bool:
+        """Whether the last look from the beginning found nothing due."""
+        return self._dry and self._sweep_at > 0 and self.suspect_due_at is None
+
+    def look_again(self) -> None:
+        """Hints may have been lost: sweep at once."""
+        self._sweep_at = 0.0
+
+    def marks(self) -> list[Mark]:
+        """Where the next claim starts, highest priority first; empty when nothing is thought to be due."""
+        if self._dry:
+            return []
+        return [self._marks[priority] for priority in sorted(self._marks, reverse=True)]
+
+    def claimed(self, jobs: Iterable[Claimed], asked: int) -> None:
+        """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them."""
+        count = 0
+        for job in jobs:
+            count += 1
+            self._marks[job.priority] = Mark(job.priority, job.run_at_us, job.id)
+        self._dry = count < asked
+
+    def pause_s(self, now: float) -> float:
+        """How long until this queue deserves another look, when no wake-up comes."""
+        if not self._dry:
+            return 0.0
+        due = [at for at in (self._sweep_at, self._due_at) if at is not None]
+        return max(0.0, min(due) - now)

@@ -1,0 +1,96 @@
+"""A pool: the slots that serve one or several queues, and the claimed jobs that wait for one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from fencerow.worker.attempt import Attempt
+
+PREFETCH_MAX = 1000
+WINDOW_S = 0.25  # over which the pace of the slots is measured
+STALE_S = 3.0  # a claimed job that waits longer than this for a slot is better off elsewhere
+
+
+class Pool:
+    """Slots and the short buffer before them. Used on the event loop only."""
+
+    def __init__(
+        self, queues: Sequence[str], slots: int, prefetch_s: float, on_room: Callable[[], None]
+    ) -> None:
+        self.queues = tuple(queues)
+        self.slots = slots
+        self.running = 0
+        self._prefetch_s = prefetch_s
+        self._on_room = on_room
+        self._ready: deque[Attempt] = deque()
+        self._arrived = asyncio.Event()
+        self._window_began = time.monotonic()
+        self._window_count = 0
+        self._pace = 0.0  # jobs per second
+
+    @property
+    def waiting(self) -> int:
+        """Claimed jobs that wait for a slot."""
+        return len(self._ready)
+
+    def wanted(self) -> int:
+        """How many jobs the next claim should ask for; 0 while the buffer is more than half full."""
+        buffer = self._buffer_max()
+        if self._ready and len(self._ready) > buffer // 2:
+            return 0
+        return max(0, self.slots - self.running + buffer - len(self._ready))
+
+    def put(self, attempt: Attempt) -> None:
+        self._ready.append(attempt)
+        self._arrived.set()
+
+    async def get(self) -> Attempt:
+        """The next claimed job; waits for one."""
+        while not self._ready:
+            self._arrived.clear()
+            await self._arrived.wait()
+        self.running += 1
+        attempt = self._ready.popleft()
+        if self.wanted() > 0:
+            self._on_room()
+        return attempt
+
+    def done(self) -> None:
+        """A slot is free again."""
+        self.running -= 1
+        self._window_count += 1
+        self._measure()
+        if self.wanted() > 0:
+            self._on_room()
+
+    def take_stale(self) -> list[Attempt]:
+        """Claimed jobs that wait although the slots were thought to be quicker: give them back."""
+        if self.running < self.slots:
+            return []
+        limit = time.monotonic() - STALE_S
+        stale = [attempt for attempt in self._ready if attempt.taken < limit]
+        if stale:
+            self._pace = 0.0
+            self._ready = deque(attempt for attempt in self._ready if attempt.taken >= limit)
+        return stale
+
+    def take_all(self) -> list[Attempt]:
+        """Empty the buffer: the worker shuts down or has lost its lease."""
+        taken = list(self._ready)
+        self._ready.clear()
+        return taken
+
+    def _measure(self) -> None:
+        now = time.monotonic()
+        if now - self._window_began >= WINDOW_S:
+            self._pace = self._window_count / (now - self._window_began)
+            self._window_began, self._window_count = now, 0
+
+    def _buffer_max(self) -> int:
+        """What the slots work off in `prefetch_s` at their measured pace; nothing before anything was measured."""
+        buffer = int(self._pace * self._prefetch_s)
+        # A pace of a few jobs a second is long work: it is left to whoever has a free slot.
+        return min(PREFETCH_MAX, buffer) if buffer > self.slots else 0

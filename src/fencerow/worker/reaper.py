@@ -1,0 +1,139 @@
+"""The reaper: in every worker, with no leader. Its statements are safe to run everywhere at once.
+
+It declares others dead only when the keeper's own renewals went well for a whole lease; what the dead
+and the retired still hold goes back at every sweep, so that a claim which raced its holder's death is
+not stranded. Every so often it also removes what retention lets go.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fencerow.config import Config
+from fencerow.db.engine import Engine
+from fencerow.db.statement import Operation
+from fencerow.model.state import State
+from fencerow.store import store
+from fencerow.store.finish import Moved, Requeued
+from fencerow.store.reap import Reclaimed
+from fencerow.telemetry import Event, Telemetry
+from fencerow.worker.lease import Lease
+
+log = logging.getLogger("fencerow.worker.reaper")
+
+BATCH_ROWS = 500
+PURGE_EVERY_S = 60.0
+WORKERS_KEPT_S = 3600.0
+OVERDUE_DELAY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Purge:
+    """One rule of retention."""
+
+    state: State
+    age_s: float
+
+
+class Reaper:
+    """One sweep after another."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        lease: Lease,
+        config: Config,
+        telemetry: Telemetry,
+        *,
+        actor: str,
+        on_queued: Callable[[list[Requeued]], None],
+        on_ended: Callable[[list[str]], None],
+    ) -> None:
+        self._engine = engine
+        self._lease = lease
+        self._config = config
+        self._telemetry = telemetry
+        self._actor = actor
+        self._on_queued = on_queued
+        self._on_ended = on_ended
+        self._purge_at = time.monotonic() + PURGE_EVERY_S
+        self._rules = (
+            Purge(State.SUCCEEDED, config.retention_succeeded_s),
+            Purge(State.FAILED, config.retention_failed_s),
+            Purge(State.CANCELLED, config.retention_cancelled_s),
+        )
+
+    async def tick(self) -> float:
+        """One sweep; returns the pause until the next."""
+        if self._lease.may_judge():
+            for holder in await self._engine.arun(store.die()):
+                log.warning("worker %s is dead: its lease ran out", holder)
+            await self._engine.arun(store.adopt())
+        await self._reclaim()
+        await self._time_out()
+        await self._expire()
+        if time.monotonic() >= self._purge_at:
+            await self._purge()
+            self._purge_at = time.monotonic() + PURGE_EVERY_S
+        return self._config.sweep_s
+
+    async def _reclaim(self) -> None:
+        while dead := await self._engine.arun(store.dead_holders()):
+            reclaimed, moved = await self._engine.arun(
+                store.reclaim(dead, limit=BATCH_ROWS, actor=self._actor)
+            )
+            self._announce(reclaimed, moved)
+            for holder in sorted({job.holder for job in reclaimed if job.holder}):
+                count = sum(job.holder == holder for job in reclaimed)
+                self._telemetry.counters.add("jobs_reclaimed", count)
+                self._telemetry.emit(Event.RECLAIMED, count=count, worker=holder)
+                log.warning("took back %d jobs from dead worker %s", count, holder)
+            if len(reclaimed) < BATCH_ROWS:
+                return  # the rest is locked right now; the next sweep comes soon
+
+    async def _time_out(self) -> None:
+        reclaimed, moved = await self._engine.arun(
+            store.time_out(limit=BATCH_ROWS, delay_s=OVERDUE_DELAY_S, actor=self._actor)
+        )
+        if reclaimed:
+            log.error("ended %d attempts past their hard deadline; their workers did not", len(reclaimed))
+            self._telemetry.counters.add("jobs_timed_out", len(reclaimed))
+            self._telemetry.emit(Event.TIMED_OUT, count=len(reclaimed))
+        self._announce(reclaimed, moved)
+
+    async def _expire(self) -> None:
+        while moved := await self._engine.arun(store.expire(limit=BATCH_ROWS, actor=self._actor)):
+            self._telemetry.counters.add("jobs_expired", len(moved))
+            self._telemetry.emit(Event.EXPIRED, count=len(moved))
+            self._announce([], moved)
+            if len(moved) < BATCH_ROWS:
+                return
+
+    async def _purge(self) -> None:
+        for rule in self._rules:
+            count = await self._all(store.purge_by_age(rule.state, age_s=rule.age_s, limit=BATCH_ROWS))
+            if self._config.retention_count_max is not None:
+                keep = self._config.retention_count_max
+                count += await self._all(store.purge_by_count(rule.state, keep=keep, limit=BATCH_ROWS))
+            if count:
+                self._telemetry.emit(Event.PRUNED, state=rule.state, count=count)
+        await self._all(store.purge_by_own_age(limit=BATCH_ROWS))
+        await self._all(store.purge_keys(limit=BATCH_ROWS))
+        await self._engine.arun(store.forget_workers(age_s=WORKERS_KEPT_S))
+
+    async def _all(self, removal: Operation[int]) -> int:
+        """Run a bounded removal until it has caught up."""
+        total = 0
+        while True:
+            count = await self._engine.arun(removal)
+            total += count
+            if count < BATCH_ROWS:
+                return total
+
+    def _announce(self, reclaimed: Sequence[Reclaimed], moved: Sequence[Moved]) -> None:
+        queued = [job for job in reclaimed if job.state is State.QUEUED]
+        self._on_queued([Requeued(job.id, job.queue, job.priority, job.run_at_us) for job in queued])
+        self._on_ended([job.id for job in moved if job.awaited])

@@ -1,0 +1,138 @@
+"""Fixtures for everyone: one real PostgreSQL per pytest process, a fresh migrated database or file per test."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.store import store
+from fencerow.testing.clock import DatabaseClock, clock_of
+from fencerow.testing.postgres import PostgresServer
+
+MEMORY = Path("/dev/shm")
+TEMPLATE = "migrated"
+ROLE = "app"  # no superuser: it owns its schema and nothing else
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PostgresServer]:
+    """A server of this pytest process. Give each test its own database: see `postgres_url`."""
+    with PostgresServer(fast=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def _template(server: PostgresServer) -> str:
+    engine = postgres_engine(server.create_role_and_schema(role=ROLE, database=TEMPLATE))
+    store.migrate(engine)
+    engine.close()
+    _until_nobody_is_connected(server, TEMPLATE)
+    return TEMPLATE
+
+
+@pytest.fixture
+def postgres_url(server: PostgresServer, _template: str) -> Iterator[str]:
+    """A fresh migrated database, as a role that owns the schema `fencerow` and nothing else."""
+    name = f"test_{next(_numbers)}"
+    server.create_database(name, template=_template)
+    yield server.conninfo(name, ROLE)
+    try:
+        _until_nobody_is_connected(server, name)
+    finally:
+        server.drop_database(name)
+
+
+@pytest.fixture
+def empty_postgres_url(server: PostgresServer) -> Iterator[str]:
+    """The same before the first migration."""
+    name = f"empty_{next(_numbers)}"
+    yield server.create_role_and_schema(role=ROLE, database=name)
+    try:
+        _until_nobody_is_connected(server, name)
+    finally:
+        server.drop_database(name)
+
+
+@pytest.fixture
+def sqlite_path() -> Iterator[Path]:
+    """Where a SQLite file may be made, in memory if the machine can; nothing is there yet."""
+    folder = Path(tempfile.mkdtemp(prefix="fencerow-test-", dir=MEMORY if MEMORY.is_dir() else None))
+    yield folder / "jobs.db"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+async def lite(sqlite_path: Path) -> AsyncIterator[SqliteEngine]:
+    """A fresh migrated SQLite file."""
+    made = SqliteEngine(sqlite_path, store.sqlite_queries())
+    store.migrate(made)
+    with _no_threads_left():
+        yield made
+        await made.aclose()
+
+
+@pytest.fixture
+async def pg(postgres_url: str) -> AsyncIterator[PostgresEngine]:
+    """A fresh migrated PostgreSQL database."""
+    with _no_threads_left():
+        yield (made := postgres_engine(postgres_url))
+        await made.aclose()
+
+
+@pytest.fixture(params=["lite", "pg"], ids=["sqlite", "postgres"])
+def engine(request: pytest.FixtureRequest) -> SqliteEngine | PostgresEngine:
+    """Each of the two in turn, for what both must do."""
+    made: SqliteEngine | PostgresEngine = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture
+def clock(engine: SqliteEngine | PostgresEngine) -> DatabaseClock:
+    """Moves the time that this engine's statements see: `clock.advance(seconds)`."""
+    return clock_of(engine)
+
+
+def postgres_engine(url: str) -> PostgresEngine:
+    return PostgresEngine(url, store.postgres_queries())
+
+
+@contextmanager
+def _no_threads_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+
+    def ours() -> list[str]:
+        return [t.name for t in threading.enumerate() if t not in before and t.name.startswith("fencerow")]
+
+    _until(lambda: not ours(), lambda: f"these threads were left: {ours()}")
+
+
+def _until_nobody_is_connected(server: PostgresServer, database: str) -> None:
+    """A closed connection's backend takes a moment to go; one that stays was forgotten by the test."""
+    with server.connect() as connection:
+        query = "SELECT application_name, query FROM pg_stat_activity WHERE datname = %s"
+
+        def found() -> list[tuple[object, ...]]:
+            return connection.execute(query, [database]).fetchall()
+
+        _until(lambda: not found(), lambda: f"these connections were left open: {found()}")
+
+
+def _until(done: Callable[[], bool], complaint: Callable[[], str]) -> None:
+    deadline = time.monotonic() + 5
+    while not done():
+        if time.monotonic() > deadline:
+            raise AssertionError(complaint())
+        time.sleep(0.005)

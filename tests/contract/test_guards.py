@@ -1,0 +1,286 @@
+"""Every guard that stands in a statement is needed: with it taken out, the scenario that it protects turns red.
+
+A test that cannot fail proves nothing, so each scenario here also runs as it should with the guard in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from fencerow.model.state import State
+from fencerow.store import store
+from fencerow.testing.clock import DatabaseClock
+from tests.contract import stage
+from tests.contract.stage import Placed, bring, changed, dump
+from tests.jobs import AnyEngine, claim, new_job, register, running, submit
+
+Scenario = Callable[[AnyEngine, DatabaseClock], None]
+Taken = tuple[tuple[str, str], ...]  # texts of a statement, and what stands there without the guard
+
+FENCED: dict[str, Callable[[AnyEngine, Placed], object]] = {
+    "succeed": stage.succeed,
+    "fail": stage.fail,
+    "stop": stage.stop,
+    "requeue": stage.retry,
+    "progress": lambda e, j: e.run(
+        store.progress(j.id, holder=j.holder, attempt=j.attempt, percent=1.0, note=None)
+    ),
+    "log": lambda e, j: e.run(store.log(j.id, holder=j.holder, attempt=j.attempt, level="info", message="m")),
+    "fetch_args": lambda e, j: e.run(store.fetch_args(j.id, holder=j.holder, attempt=j.attempt)),
+    "check_fence": lambda e, j: (
+        e.run(store.check_fence(j.id, holder=j.holder, attempt=j.attempt)) is not None
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A guard of one query as each dialect writes it, and the scenario that must fail without it."""
+
+    query: str
+    postgres: Taken
+    sqlite: Taken
+    scenario: Scenario
+
+    def take_out(self, engine: AnyEngine) -> None:
+        for old, new in self.postgres if engine.dialect == "postgres" else self.sqlite:
+            engine.queries = engine.queries.altered(self.query, old, new)
+
+
+def other_attempt(verb: str) -> Scenario:
+    def scenario(engine: AnyEngine, clock: DatabaseClock) -> None:
+        job = bring(engine, State.RUNNING)
+        if verb == "stop":
+            stage.ask(engine, job)
+        assert not FENCED[verb](engine, Placed(job.id, job.holder, job.attempt + 1))
+
+    return scenario
+
+
+def other_holder(verb: str) -> Scenario:
+    def scenario(engine: AnyEngine, clock: DatabaseClock) -> None:
+        job = bring(engine, State.RUNNING)
+        if verb == "stop":
+            stage.ask(engine, job)
+        assert not FENCED[verb](engine, Placed(job.id, register(engine), job.attempt))
+
+    return scenario
+
+
+def claimed_before_due(engine: AnyEngine, clock: DatabaseClock) -> None:
+    submit(engine, new_job(delay_s=60))
+    assert claim(engine, register(engine)) == []
+
+
+def claimed_while_paused(engine: AnyEngine, clock: DatabaseClock) -> None:
+    submit(engine)
+    engine.run(store.pause_queue("mail", actor="ada"))
+    assert claim(engine, register(engine)) == []
+
+
+def claimed_by_the_dead(engine: AnyEngine, clock: DatabaseClock) -> None:
+    submit(engine)
+    holder = register(engine)
+    clock.advance(31)
+    engine.run(store.die())
+    assert claim(engine, holder) == []
+
+
+def claimed_when_expired(engine: AnyEngine, clock: DatabaseClock) -> None:
+    submit(engine, new_job(expires_s=5))
+    clock.advance(6)
+    assert claim(engine, register(engine)) == []
+
+
+def two_suspects_at_once(engine: AnyEngine, clock: DatabaseClock) -> None:
+    for _ in range(2):
+        job = running(engine, holder := register(engine))
+        assert stage.reclaim(engine, Placed(job.id, holder, 1), clock)
+    worker = register(engine)
+    suspect = store.claim_suspect("mail", holder=worker, names=["send"], margin_s=60)
+    assert [len(engine.run(suspect)), len(engine.run(suspect))] == [1, 0]
+
+
+def requeued_after_a_request(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = bring(engine, State.RUNNING)
+    stage.ask(engine, job)
+    assert not stage.retry(engine, job)
+
+
+def stopped_without_a_request(engine: AnyEngine, clock: DatabaseClock) -> None:
+    assert not stage.stop(engine, bring(engine, State.RUNNING))
+
+
+def died_while_alive(engine: AnyEngine, clock: DatabaseClock) -> None:
+    register(engine)
+    assert engine.run(store.die()) == []
+
+
+def renewed_after_death(engine: AnyEngine, clock: DatabaseClock) -> None:
+    holder = register(engine)
+    clock.advance(31)
+    engine.run(store.die())
+    assert not engine.run(store.renew(holder=holder))
+
+
+def reclaimed_from_the_living(engine: AnyEngine, clock: DatabaseClock) -> None:
+    running(engine)
+    before = dump(engine)
+    engine.run(store.reclaim([register(engine)], limit=10, actor=None))
+    assert changed(before, dump(engine)) == set()
+
+
+def cancelled_while_running(engine: AnyEngine, clock: DatabaseClock) -> None:
+    assert not stage.cancel(engine, bring(engine, State.RUNNING))
+
+
+def withdrew_what_never_ran(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = new_job()
+    assert engine.run(store.resubmit([job])) == [job.id]
+    assert stage.state_of(engine, job.id) is State.QUEUED
+
+
+def progress_went_back(engine: AnyEngine, clock: DatabaseClock) -> None:
+    """A slow writer of an old attempt that got past the fence must not overwrite the newer word."""
+    job = bring(engine, State.RUNNING)
+    stage.rows(
+        engine, f"INSERT INTO {{job_progress}} VALUES ('{job.id}', 9, 50, 'newer', {_instant(engine)})"
+    )
+    FENCED["progress"](engine, job)
+    assert engine.run(store.read([job.id]))[job.id].progress_note == "newer"
+
+
+def _instant(engine: AnyEngine) -> str:
+    return "clock_timestamp()" if engine.dialect == "postgres" else "0"
+
+
+GROUPS = ("succeed", "fail", "stop", "requeue")
+SCRIPTS = ("fail", "stop", "requeue")  # on SQLite the event and the update are two statements of one script
+
+
+def always(*texts: str) -> Taken:
+    return tuple((text, "true") for text in texts)
+
+
+def never(*texts: str) -> Taken:
+    return tuple((text, "false") for text in texts)
+
+
+def fence(query: str) -> list[Guard]:
+    """The two halves of a fence: who, and in which attempt."""
+    row = "fencerow_jobs" if query in SCRIPTS else "job"
+    attempt = "json_extract(o.value, '$.attempt')" if query in GROUPS else ":attempt"
+    attempt_pg = "outcome.attempt" if query in GROUPS else "CAST(:attempt AS bigint)"
+    return [
+        Guard(
+            query,
+            always(f"job.attempt = {attempt_pg}"),
+            always(f"{row}.attempt = {attempt}"),
+            other_attempt(query),
+        ),
+        Guard(
+            query,
+            always("job.holder = CAST(:holder AS uuid)"),
+            always(f"{row}.holder = :holder"),
+            other_holder(query),
+        ),
+    ]
+
+
+GUARDS = [
+    *(guard for query in FENCED for guard in fence(query)),
+    Guard(
+        "claim",
+        always('queued.run_at <= (SELECT "fencerow".now())'),
+        always("queued.run_at <= (SELECT fencerow_now())"),
+        claimed_before_due,
+    ),
+    Guard(
+        "claim",
+        never("queue.paused_at IS NOT NULL"),
+        never("queue.paused_at IS NOT NULL"),
+        claimed_while_paused,
+    ),
+    Guard("claim", always("worker.state = 'alive'"), always("worker.state = 'alive'"), claimed_by_the_dead),
+    Guard(
+        "claim",
+        always('queued.expires_at > (SELECT "fencerow".now())'),
+        always("queued.expires_at > fencerow_now()"),
+        claimed_when_expired,
+    ),
+    Guard(
+        "claim_suspect",
+        never("other.holder = CAST(:holder AS uuid)"),
+        never("other.holder = :holder"),
+        two_suspects_at_once,
+    ),
+    Guard(
+        "requeue",
+        always("job.cancel_requested_at IS NULL"),
+        always("fencerow_jobs.cancel_requested_at IS NULL"),
+        requeued_after_a_request,
+    ),
+    Guard(
+        "stop",
+        always("job.cancel_requested_at IS NOT NULL"),
+        always("fencerow_jobs.cancel_requested_at IS NOT NULL"),
+        stopped_without_a_request,
+    ),
+    Guard(
+        "die",
+        always(
+            'late.lease_until < (SELECT "fencerow".now())', 'worker.lease_until < (SELECT "fencerow".now())'
+        ),
+        always("lease_until < fencerow_now()"),
+        died_while_alive,
+    ),
+    Guard("renew", always("worker.state = 'alive'"), always("state = 'alive'"), renewed_after_death),
+    Guard(
+        "reclaim",
+        always("job.holder = ANY(CAST(:dead AS uuid[]))"),
+        (
+            ("found.holder IN (SELECT value FROM json_each(:dead))", "true"),
+            ("job.holder IN (SELECT value FROM json_each(:dead))", "true"),
+        ),
+        reclaimed_from_the_living,
+    ),
+    Guard(
+        "cancel_idle",
+        always("job.state IN ('waiting', 'queued')"),
+        always("job.state IN ('waiting', 'queued')", "state IN ('waiting', 'queued')"),
+        cancelled_while_running,
+    ),
+    Guard(
+        "withdraw",
+        always('EXISTS (SELECT 1 FROM "fencerow".finished_jobs AS finished WHERE finished.id = job.id)'),
+        always(
+            "id IN (SELECT finished.id FROM fencerow_finished_jobs AS finished\n"
+            "             WHERE finished.id IN (SELECT value FROM json_each(:ids)))"
+        ),
+        withdrew_what_never_ran,
+    ),
+    Guard(
+        "progress",
+        always("known.attempt <= EXCLUDED.attempt"),
+        always("known.attempt <= excluded.attempt"),
+        progress_went_back,
+    ),
+]
+NAMED = [pytest.param(guard, id=f"{guard.query}-{guard.postgres[0][0][:40]}") for guard in GUARDS]
+
+
+@pytest.mark.parametrize("guard", NAMED)
+def test_with_the_guard_the_scenario_holds(engine: AnyEngine, clock: DatabaseClock, guard: Guard) -> None:
+    guard.scenario(engine, clock)
+
+
+@pytest.mark.parametrize("guard", NAMED)
+def test_without_the_guard_the_scenario_turns_red(
+    engine: AnyEngine, clock: DatabaseClock, guard: Guard
+) -> None:
+    guard.take_out(engine)
+    with pytest.raises(AssertionError):
+        guard.scenario(engine, clock)

@@ -1,0 +1,210 @@
+"""Every (state, move) pair of the one table, on both engines: a legal one changes one job, an illegal one none."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+
+import pytest
+
+from fencerow.model.job import Claimed
+from fencerow.model.state import RULES, WORKER_RULES, Move, State, WorkerMove, WorkerState, legal
+from fencerow.store import store
+from fencerow.testing.clock import DatabaseClock
+from tests.contract import stage
+from tests.contract.stage import Placed, bring, changed, dump, play, state_of
+from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
+
+# Waiting for a signal, a child or a time is a later feature: the table has its moves, no verb makes them yet.
+UNREACHABLE = {Move.WAKE, Move.SUSPEND}
+PLAYED = [
+    pytest.param(state, move, id=f"{move}-{state}")
+    for state, move in itertools.product(State, Move)
+    if move not in UNREACHABLE
+]
+
+
+@pytest.mark.parametrize(("state", "move"), PLAYED)
+def test_a_legal_move_changes_one_job_and_an_illegal_one_none(
+    engine: AnyEngine, clock: DatabaseClock, state: State, move: Move
+) -> None:
+    stage.bystanders(engine)
+    job = bring(engine, state)
+    if move is Move.STOP and state is State.RUNNING:
+        stage.ask(engine, job)
+    before = dump(engine)
+
+    said = play(engine, clock, move, job)
+
+    after = dump(engine)
+    if move is Move.RENEW:  # it is the worker's row that moves
+        assert said and changed(before, after) == set()
+    elif legal(move, state):
+        assert said, "the verb says that nothing moved"
+        assert changed(before, after) == {job.id}
+        assert state_of(engine, job.id) == RULES[move].target
+    else:
+        assert not said, "the verb claims to have moved the job"
+        assert changed(before, after) == set()
+
+
+@pytest.mark.parametrize("move", sorted(UNREACHABLE))
+def test_a_move_without_a_verb_is_not_reachable(engine: AnyEngine, move: Move) -> None:
+    assert not hasattr(store, move.value)
+    written = " ".join(text for query in engine.queries.values() for text in query.statements)
+    assert "state = 'waiting'" not in written, "a statement now leads to waiting: play its moves above"
+
+
+def test_every_move_is_played_or_listed_as_unreachable(engine: AnyEngine) -> None:
+    source = inspect.getsource(play)
+    assert {move for move in Move if f"Move.{move.name}:" not in source} == UNREACHABLE
+
+
+# --- what a move leads to instead ------------------------------------------------------------------
+
+
+def as_placed(job: Claimed, holder: str) -> Placed:
+    return Placed(job.id, holder, job.attempt)
+
+
+@pytest.mark.parametrize("move", [Move.RETRY, Move.RELEASE])
+def test_a_job_asked_to_cancel_does_not_return_to_its_queue(
+    engine: AnyEngine, clock: DatabaseClock, move: Move
+) -> None:
+    job = bring(engine, State.RUNNING)
+    stage.ask(engine, job)
+    before = dump(engine)
+
+    assert not play(engine, clock, move, job)
+    assert changed(before, dump(engine)) == set()
+    assert stage.stop(engine, job)
+    assert state_of(engine, job.id) is State.CANCELLED
+    assert State.CANCELLED in RULES[move].otherwise
+
+
+def test_stop_needs_the_request(engine: AnyEngine) -> None:
+    job = bring(engine, State.RUNNING)
+    assert not stage.stop(engine, job)
+    assert state_of(engine, job.id) is State.RUNNING
+
+
+@pytest.mark.parametrize("move", [Move.SUCCEED, Move.FAIL])
+def test_a_late_request_does_not_undo_an_end(engine: AnyEngine, clock: DatabaseClock, move: Move) -> None:
+    job = bring(engine, State.RUNNING)
+    stage.ask(engine, job)
+    assert play(engine, clock, move, job)
+    assert state_of(engine, job.id) is RULES[move].target
+
+
+@pytest.mark.parametrize("move", [Move.RECLAIM, Move.TIMEOUT])
+def test_what_is_taken_away_after_a_request_is_cancelled(
+    engine: AnyEngine, clock: DatabaseClock, move: Move
+) -> None:
+    job = bring(engine, State.RUNNING)
+    stage.ask(engine, job)
+    before = dump(engine)
+
+    assert play(engine, clock, move, job)
+    assert changed(before, dump(engine)) == {job.id}
+    assert state_of(engine, job.id) is State.CANCELLED
+
+
+def test_the_first_death_only_makes_a_job_suspect(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = as_placed(running(engine, holder := register(engine), crashes_max=1), holder)
+    assert stage.reclaim(engine, job, clock)
+
+    found = read(engine, job.id)
+    assert (found.state, found.suspect, found.crashes) == (State.QUEUED, True, 0)
+
+
+@pytest.mark.parametrize("crashes_max", [1, 2])
+def test_a_spent_crash_budget_fails_the_job(
+    engine: AnyEngine, clock: DatabaseClock, crashes_max: int
+) -> None:
+    job = as_placed(running(engine, holder := register(engine), crashes_max=crashes_max), holder)
+    assert stage.reclaim(engine, job, clock)
+    for number in range(1, crashes_max + 1):
+        holder = register(engine)
+        (again,) = engine.run(store.claim_suspect("mail", holder=holder, names=["send"], margin_s=60))
+        assert stage.reclaim(engine, as_placed(again, holder), clock)
+        assert read(engine, job.id).crashes == number
+
+    found = read(engine, job.id)
+    assert found.state is State.FAILED
+    assert found.error["code"] == "crashes_exhausted"
+
+
+@pytest.mark.parametrize("attempts_max", [1, 2])
+def test_a_spent_failure_budget_fails_the_job_that_hangs(
+    engine: AnyEngine, clock: DatabaseClock, attempts_max: int
+) -> None:
+    (job_id,) = submit(engine, new_job(timeout_s=stage.TIMEOUT_S, attempts_max=attempts_max))
+    for _ in range(attempts_max):
+        clock.advance(5)
+        assert len(claim(engine, register(engine))) == 1
+        assert stage.time_out(engine, clock)
+
+    found = read(engine, job_id)
+    assert (found.state, found.failures) == (State.FAILED, attempts_max)
+    assert found.error["code"] == "FR-403"
+
+
+# --- workers ---------------------------------------------------------------------------------------
+
+
+def worker_in(engine: AnyEngine, clock: DatabaseClock, state: WorkerState | None) -> str:
+    holder = register(engine, lease_s=30)
+    if state is WorkerState.RETIRED:
+        assert engine.run(store.retire(holder=holder))
+    elif state is WorkerState.DEAD:
+        clock.advance(31)
+        assert engine.run(store.die()) == [holder]
+    return holder
+
+
+def play_worker(engine: AnyEngine, clock: DatabaseClock, move: WorkerMove, holder: str) -> bool:
+    match move:
+        case WorkerMove.REGISTER:
+            return engine.run(store.register(holder=holder, name="w", host="h", pid=2, info="{}", lease_s=9))
+        case WorkerMove.RENEW:
+            return engine.run(store.renew(holder=holder))
+        case WorkerMove.RETIRE:
+            return engine.run(store.retire(holder=holder))
+        case WorkerMove.DIE:
+            clock.advance(31)
+            return holder in engine.run(store.die())
+
+
+@pytest.mark.parametrize(
+    ("state", "move"),
+    [pytest.param(state, move, id=f"{move}-{state}") for state in WorkerState for move in WorkerMove],
+)
+def test_a_worker_moves_as_the_table_says(
+    engine: AnyEngine, clock: DatabaseClock, state: WorkerState, move: WorkerMove
+) -> None:
+    holder = worker_in(engine, clock, state)
+    (before,) = engine.run(store.list_workers())
+
+    said = play_worker(engine, clock, move, holder)
+
+    (after,) = engine.run(store.list_workers())
+    allowed = WORKER_RULES[move].source is state
+    assert said is allowed
+    assert after.state == (WORKER_RULES[move].target if allowed else state)
+    if not allowed:
+        assert (after.lease_until_us, after.ended_at_us, after.pid) == (
+            before.lease_until_us,
+            before.ended_at_us,
+            before.pid,
+        )
+
+
+def test_a_renewal_extends_the_lease_and_touches_no_job(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = bring(engine, State.RUNNING)
+    before = dump(engine)
+    clock.advance(20)
+    assert engine.run(store.renew(holder=job.holder))
+    clock.advance(20)
+
+    assert engine.run(store.die()) == []
+    assert changed(before, dump(engine)) == set()

@@ -1,0 +1,184 @@
+"""The two dialects say the same, and every statement has the shape that the house's rules ask."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+
+import fencerow
+from fencerow.db.queries import Query, parse
+from fencerow.store import store
+
+DIALECTS = ("postgres", "sqlite")
+QUERIES = {"postgres": store.postgres_queries(), "sqlite": store.sqlite_queries()}
+
+# Said in one dialect only, with the reason.
+ONLY: dict[str, dict[str, str]] = {
+    "sqlite": {"ensure_workers": "the workers' file is made with each connection; it has no ledger"},
+    "postgres": {},
+}
+# Statements on running jobs that name no holder and attempt, with the reason.
+UNFENCED = {
+    "claim": "it makes the fence: the job is queued",
+    "claim_suspect": "it makes the fence: the job is queued",
+    "time_out": "the database's own deadline ends an attempt whoever holds it",
+    "cancel_idle": "nobody runs it",
+    "ask_cancel": "it asks and moves nothing; the holder's own writes stay fenced",
+    "expire": "nobody runs it",
+    "archive": "an earlier statement of the same transaction ended it under its own guard",
+    "withdraw": "inserted by this very transaction and never claimed",
+    "mark_awaited": "it moves nothing: who waits is no part of an attempt",
+    "reclaim": "names the dead holder by value, and on PostgreSQL the attempt it found",
+}
+KEYWORDS = re.findall(
+    r"\w+",
+    """select insert update delete from where and or not null set values returning order by group limit offset
+    join left cross lateral with recursive materialized union all exists in as on conflict do nothing case when
+    then else end is distinct into using any array between cast for skip share create table index unique
+    primary key default check view function""",
+)
+# Words that are also names of ours: a column may be called key, an alias next to it may not be a keyword.
+ALSO_NAMES = {"key", "index", "left", "all", "any", "default", "end", "values", "on", "set", "view", "by"}
+
+
+def texts(dialect: str) -> list[tuple[str, str]]:
+    """Every named query of a dialect as it lies in the package: name and body with its prose."""
+    folder = files("fencerow.store").joinpath(dialect)
+    return [
+        pair
+        for file in folder.iterdir()
+        if file.name.endswith(".sql")
+        for pair in parse(file.read_text("utf-8"))
+    ]
+
+
+def bare(body: str) -> str:
+    """SQL without strings and comments."""
+    return re.sub(r"'(?:[^']|'')*'|--[^\n]*", " ", body)
+
+
+NAMED = [
+    pytest.param(dialect, name, body, id=f"{dialect}-{name}")
+    for dialect in DIALECTS
+    for name, body in texts(dialect)
+]
+
+
+def test_both_dialects_have_the_same_queries() -> None:
+    names = {dialect: set(QUERIES[dialect]) - ONLY[dialect].keys() for dialect in DIALECTS}
+    assert names["postgres"] == names["sqlite"]
+    for dialect in DIALECTS:
+        assert ONLY[dialect].keys() <= set(QUERIES[dialect]), "a listed exception is none any more"
+
+
+@pytest.mark.parametrize("name", sorted(set(QUERIES["postgres"]) & set(QUERIES["sqlite"])))
+def test_both_dialects_take_the_same_parameters(name: str) -> None:
+    found = {dialect: set(QUERIES[dialect][name].parameters) for dialect in DIALECTS}
+    assert found["postgres"] == found["sqlite"]
+
+
+def test_the_store_uses_every_query_and_every_used_one_exists() -> None:
+    sources = [
+        file.read_text("utf-8")
+        for package in ("store", "db")
+        for file in files(fencerow).joinpath(package).iterdir()
+        if file.name.endswith(".py")
+    ]
+    used = {
+        name
+        for source in sources
+        for pattern in (
+            r'execute\(\s*"([a-z_]+)"',
+            r'_then_archive\("([a-z_]+)"',
+            r'queries\["([a-z_]+)"\]',
+        )
+        for name in re.findall(pattern, source)
+    }
+    schema = {step.name for dialect in DIALECTS for step in store.known_migrations(dialect)}
+    for dialect in DIALECTS:
+        everything = set(QUERIES[dialect]) - schema
+        assert everything - used == set(), "nobody uses these"
+        assert used - everything - ONLY["sqlite"].keys() - ONLY["postgres"].keys() == set(), (
+            "these do not exist"
+        )
+
+
+@pytest.mark.parametrize(("dialect", "name", "body"), NAMED)
+def test_a_line_of_prose_stands_under_the_name(dialect: str, name: str, body: str) -> None:
+    first = body.lstrip("\n").splitlines()[0]
+    assert re.match(r"-- [A-Z].{8,}", first), f"say in a line what {name} does and which guard it keeps"
+
+
+@pytest.mark.parametrize(("dialect", "name", "body"), NAMED)
+def test_a_statement_keeps_the_rules_of_shape(dialect: str, name: str, body: str) -> None:
+    sql = bare(body)
+    assert "::" not in sql, "write CAST(x AS type): a colon pair reads as a parameter"
+    if dialect == "postgres":
+        assert not limited_subqueries(sql), (
+            "IN (SELECT … LIMIT) may take more than the limit: use ANY(ARRAY(…))"
+        )
+        assert not re.search(r"(?<!fencerow\.)\bnow\(\)", sql), "the schema's own clock decides"
+    assert "current_timestamp" not in sql.lower() or name == "make_ledger"
+
+
+def limited_subqueries(sql: str) -> list[str]:
+    """Every `IN (SELECT …)` whose own level has a LIMIT."""
+    found = []
+    for match in re.finditer(r"\bIN \(SELECT", sql):
+        depth, end = 0, match.end()
+        own = ""
+        for position in range(match.start() + 3, len(sql)):
+            depth += {"(": 1, ")": -1}.get(sql[position], 0)
+            own += sql[position] if depth == 1 else ""
+            if depth == 0:
+                end = position
+                break
+        if "LIMIT" in own:
+            found.append(sql[match.start() : end])
+    return found
+
+
+def test_the_shape_test_sees_what_it_forbids() -> None:
+    assert limited_subqueries("WHERE id IN (SELECT x FROM y WHERE (a) LIMIT 3)")
+    assert not limited_subqueries("WHERE id IN (SELECT x FROM y) LIMIT 3")
+
+
+@pytest.mark.parametrize(("dialect", "name", "body"), NAMED)
+def test_keywords_are_in_capitals(dialect: str, name: str, body: str) -> None:
+    words = set(re.findall(r"(?<![.:\w])([a-z_]+)\b(?!\.)", bare(body)))
+    assert words & (set(KEYWORDS) - ALSO_NAMES) == set()
+
+
+def writes_on_jobs(query: Query) -> list[str]:
+    return [
+        text
+        for text in query.statements
+        if re.search(r'(UPDATE|DELETE FROM) ("fencerow"\.|fencerow_)jobs\b', text)
+    ]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_write_on_a_running_job_names_holder_and_attempt(dialect: str) -> None:
+    unfenced = {
+        name
+        for name, query in QUERIES[dialect].items()
+        for text in writes_on_jobs(query)
+        if not (re.search(r"holder = (CAST\()?:holder", text) and re.search(r"attempt\b[^,]* (=|IN) ", text))
+        or re.search(r"SET state = 'running'", text)
+    }
+    assert unfenced == UNFENCED.keys() & unfenced, "these change jobs without naming who may"
+    assert UNFENCED.keys() <= unfenced, "these need no exception any more"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_both_job_tables_have_the_same_columns_in_the_same_order(dialect: str) -> None:
+    """archive moves rows by SELECT *."""
+    (schema,) = [step.text for step in store.known_migrations(dialect)]
+    if dialect == "postgres":
+        assert "LIKE fencerow.jobs INCLUDING DEFAULTS" in schema
+        return
+    tables = re.findall(r"CREATE TABLE fencerow\.(?:finished_)?jobs \((.*?)\n\);", schema, re.DOTALL)
+    live, finished = (re.findall(r"^    ([a-z_]+) [A-Z]", text, re.MULTILINE) for text in tables)
+    assert live == finished and len(live) > 30

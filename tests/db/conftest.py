@@ -1,0 +1,41 @@
+"""A lent connection of every kind, each with an engine on the same fresh database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.store import store
+from tests.conftest import postgres_engine
+from tests.db.lenders import LENDERS, MINE, Lender, Loan, place
+
+
+@pytest.fixture(params=LENDERS, ids=lambda lender: lender.name)
+def lender(request: pytest.FixtureRequest) -> Lender:
+    found: Lender = request.param
+    return found
+
+
+@pytest.fixture
+def lent_engine(lender: Lender, request: pytest.FixtureRequest) -> Iterator[SqliteEngine | PostgresEngine]:
+    made: SqliteEngine | PostgresEngine
+    if lender.dialect == "sqlite":
+        made = SqliteEngine(
+            request.getfixturevalue("sqlite_path"), store.sqlite_queries(), busy_timeout_s=0.2
+        )
+        store.migrate(made)
+    else:
+        made = postgres_engine(request.getfixturevalue("postgres_url"))
+    with made.session() as session:
+        session.connection.execute(f"CREATE TABLE {MINE[made.dialect]} (n INTEGER PRIMARY KEY)")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def loan(lender: Lender, lent_engine: SqliteEngine | PostgresEngine) -> AsyncIterator[Loan]:
+    async with lender.open(lent_engine, place(lent_engine)) as made:
+        yield made

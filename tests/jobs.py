@@ -1,0 +1,68 @@
+"""Short ways to what most tests need: a job, a worker's row, a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.model.ids import new_id
+from fencerow.model.job import Claimed, JobRecord, NewJob
+from fencerow.store import store
+from fencerow.store.claim import Mark
+
+AnyEngine = SqliteEngine | PostgresEngine
+
+QUEUE = "mail"
+NAME = "send"
+
+
+def new_job(args: str = '{"to":"ada"}', **changes: Any) -> NewJob:
+    """A job that is due at once; `changes` are fields of NewJob."""
+    fields: dict[str, Any] = {"id": new_id(), "queue": QUEUE, "name": NAME, "args": args}
+    return NewJob(**{**fields, "args_bytes": len(args.encode()), **changes})
+
+
+def register(engine: AnyEngine, *, lease_s: float = 30.0) -> str:
+    """Register a living worker and return its id, the holder of what it claims."""
+    holder = new_id()
+    made = engine.run(
+        store.register(holder=holder, name="w", host="h", pid=1, info='{"queues":["mail"]}', lease_s=lease_s)
+    )
+    assert made
+    return holder
+
+
+def submit(engine: AnyEngine, *jobs: NewJob) -> list[str]:
+    """Submit jobs, by default one; returns their ids."""
+    wanted = jobs or (new_job(),)
+    assert engine.run(store.submit(wanted)) == [job.id for job in wanted]
+    return [job.id for job in wanted]
+
+
+def claim(
+    engine: AnyEngine,
+    holder: str,
+    *,
+    limit: int = 10,
+    queue: str = QUEUE,
+    names: Sequence[str] = (NAME,),
+    marks: Sequence[Mark] = (Mark(0),),
+    margin_s: float = 60.0,
+) -> list[Claimed]:
+    """Claim for a worker, from lane 0 if no marks are given."""
+    return engine.run(store.claim(queue, marks, holder=holder, names=names, limit=limit, margin_s=margin_s))
+
+
+def running(engine: AnyEngine, holder: str | None = None, **changes: Any) -> Claimed:
+    """One job in the hands of a worker (a new one if none is given)."""
+    (job_id,) = submit(engine, new_job(**changes))
+    (claimed,) = claim(engine, holder or register(engine), limit=1)
+    assert claimed.id == job_id
+    return claimed
+
+
+def read(engine: AnyEngine, job_id: str) -> JobRecord:
+    """A job as it stands."""
+    return engine.run(store.read([job_id]))[job_id]
