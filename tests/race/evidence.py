@@ -50,5 +50,5 @@ def table(facts: list[dict[str, Any]]) -> list[str]:
 
 
 def _cell(fact: dict[str, Any]) -> str:
-    of = "" if fact["played"] == fact["total"] else f" of ≤ {fact['total']:.2g}"
+    of = "" if fact["played"] == fact["total"] else f" of ≈ {fact['total']:,}"
     return f"{fact['mode']} {fact['played']}{of} ({fact['seconds']:.1f} s)"

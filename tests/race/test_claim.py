@@ -88,7 +88,7 @@ IN_SELECT = (
 )
 NESTED_LOOP = {
     "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off", "enable_hashagg": "off",
-    "enable_sort": "off", "enable_memoize": "off",
+    "enable_sort": "off", "enable_memoize": "off", "jit": "off",
 }  # fmt: skip
 forced = Scenario(
     "claim under a nested loop",

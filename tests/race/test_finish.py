@@ -143,7 +143,7 @@ def test_a_late_success_or_the_reclaim_wins(race: Race) -> None:
 def test_a_reclaimed_job_succeeds_when_the_fence_is_gone(race: Race) -> None:
     race.turns_red(
         succeed_reclaim,
-        Cut("succeed", ("      AND job.holder = CAST(:holder AS uuid)\n", ""), ("\n  AND job.holder = :holder", "")),
+        Cut("succeed", ("      AND job.holder = CAST(:holder AS uuid)\n", ""), ("\n  AND +job.holder = :holder", "")),
         Cut("succeed", ("      AND job.state = 'running'\n", ""), ("WHERE job.state = 'running'", "WHERE true")),
     )
 

@@ -138,9 +138,9 @@ def test_the_same_number_under_another_holder_is_not_mistaken(race: Race, name: 
 def test_it_is_without_the_holder_in_the_fence(race: Race, name: str) -> None:
     here = "      AND job.holder = CAST(:holder AS uuid)\n"
     there = {
-        "succeed": ("\n  AND job.holder = :holder", ""),
-        "fail": ("\n  AND fencerow.jobs.holder = :holder", ""),
-        "requeue": ("\n  AND fencerow.jobs.holder = :holder", ""),
+        "succeed": ("\n  AND +job.holder = :holder", ""),
+        "fail": ("\n  AND +fencerow.jobs.holder = :holder", ""),
+        "requeue": ("\n  AND +fencerow.jobs.holder = :holder", ""),
     }[QUERY[name]]
     race.turns_red(against_namesake(name), Cut(QUERY[name], (here, ""), there))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from fencerow.db.queries import Queries, qualified
 from fencerow.db.sqlite import SqliteEngine, names
 from fencerow.db.statement import Operation
 from fencerow.testing.actor import Actor, Script
+from fencerow.testing.crash import Point, ending
 from fencerow.testing.invariants import SNAPSHOT, History, broken
 from fencerow.testing.orders import Choose
 from fencerow.testing.race import Scenario, Story
@@ -37,6 +38,10 @@ class SqliteArena:
         if self._engine.queries is not self.queries:
             self._engine.close()
             self._engine = SqliteEngine(self._path, self.queries, prefix=self._prefix)
+        self.clear()
+
+    def clear(self) -> None:
+        """Empty tables, and the clock as it is."""
         self._engine.clock.offset_us = 0
         with self._engine.session() as session:
             for table in TABLES:
@@ -54,22 +59,37 @@ class SqliteArena:
     def play(self, scenario: Scenario, context: Any, choose: Choose, story: Story) -> None:
         players = {actor.name: Player(actor, context) for actor in scenario.actors}
         history = History()
-        self._look(history)
+        self.look(history)
         while any(not player.done for player in players.values()):
             player = players[choose([name for name, player in players.items() if not player.done])]
             story.order.append(player.name)
             player.go(self, story)
-            self._look(history)
+            self.look(history)
         assert not history.wrong, "; ".join(history.wrong)
         story.results = {name: player.result for name, player in players.items()}
+
+    def break_at(self, operation: Operation[Any], point: Point) -> None:
+        """Run an operation and leave it at the point, as a process that ends there would."""
+        try:
+            self._engine.run(ending(operation, point, _end))
+        except Ended:
+            pass  # rolled back, as the next opener of the file would do
 
     def invariants(self) -> list[str]:
         with self._engine.session() as session:
             return broken(lambda text: session.connection.execute(text).fetchall(), self._rename)
 
-    def _look(self, history: History) -> None:
+    def look(self, history: History, *, moves: int = 1) -> None:
         with self._engine.session() as session:
-            history.look(session.connection.execute(qualified(SNAPSHOT, self._rename)).fetchall())
+            history.look(session.connection.execute(qualified(SNAPSHOT, self._rename)).fetchall(), moves=moves)
+
+
+class Ended(Exception):
+    """The process is gone, as far as the database knows."""
+
+
+def _end() -> NoReturn:
+    raise Ended
 
 
 class Player:

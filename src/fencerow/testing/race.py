@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from fencerow.db.statement import Operation
 from fencerow.testing.actor import Actor, Script
-from fencerow.testing.orders import Choose, play_all, replay
+from fencerow.testing.orders import SEED, Choose, play_all, replay
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class Story:
         self.lines.append(f"{actor}: {line}")
 
 
-def explore(arena: Arena, scenario: Scenario, *, limit: int = 5000, seed: int = 0) -> Report:
+def explore(arena: Arena, scenario: Scenario, *, limit: int = 5000, seed: int = SEED) -> Report:
     """Play every order of the scenario (a seeded sample beyond `limit`).
 
     Raises:
