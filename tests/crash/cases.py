@@ -12,15 +12,9 @@ from fencerow.store import store
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD, cancel, claim, fail, keyed, new_job, reclaim, register, requeue,
+    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD, cancel, claim, fail, keyed, new_job, nothing, reclaim, register, requeue,
     revive, stop, succeed, with_jobs, with_running, with_zombie,
 )  # fmt: skip
-
-
-def nothing() -> Script:
-    """The caller is gone as well: whatever is left is found by others."""
-    return
-    yield  # a script
 
 
 def again(operation: Operation[Any]) -> Callable[[], Script]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,7 +81,7 @@ def test_a_finished_job_runs_again_when_a_repeat_is_not_withdrawn(arenas: Mappin
 def test_one_operation_in_two_transactions_is_caught(arenas: Mapping[str, Any]) -> None:
     """What `fail` would be without one transaction around both of its statements."""
     whole = fail(FIRST)
-    split = type(whole)(whole.name, whole.start, True, False, whole.writes)
+    split = replace(whole, alone=True)
 
     with pytest.raises(Unrecovered, match="live_state"):
         crash_everywhere(arenas["plain"], swept("split fail", with_running(), split, JOB))

@@ -73,6 +73,12 @@ def reclaim(*dead: str) -> Operation[Any]:
     return store.reclaim(list(dead), limit=10, actor="reaper")
 
 
+def nothing() -> Script:
+    """A setup of an empty database, or a caller who is gone."""
+    return
+    yield  # what makes it a script
+
+
 def with_jobs(*jobs: NewJob, workers: Sequence[str] = (FIRST, SECOND)) -> Any:
     """A setup: living workers, and jobs that are due."""
 

@@ -2,60 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-import json
-
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.queries import Migration, Queries, Query
 from fencerow.store import store
 from fencerow.store.migrate import apply_next, lock_number
 from fencerow.testing.actor import Script
-from fencerow.testing.arena_postgres import PostgresArena
-from fencerow.testing.invariants import History
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.race import Scenario, Story, Violation, explore
-from tests.race.people import acting
-
-LEDGER = '"fencerow".schema_migrations'
-# A second step, so that a migrator can come between two.
-SECOND = Migration(9000, "schema_9000_more", "", 1, "checksum of the second")
-KNOWN = [*store.known_migrations("postgres"), SECOND]
-
-
-def with_second(queries: Queries) -> Queries:
-    more = Query(SECOND.name, ('CREATE TABLE "fencerow".more (id integer)',), ())
-    return Queries("postgres", {**queries, SECOND.name: more})
-
-
-class Bare(PostgresArena):
-    """An arena before the first migration: there is nothing to look at yet."""
-
-    def __init__(self, server: PostgresServer, database: str, queries: Queries) -> None:
-        self._owner = server.connect(database)
-        super().__init__(server.conninfo(database, "racer"), queries)
-
-    def close(self) -> None:
-        super().close()
-        self._owner.close()
-
-    def prepare(self) -> None:
-        pass
-
-    def fresh(self, scenario: Scenario) -> None:
-        self._owner.execute("SET client_min_messages = error")
-        self._owner.execute("DROP SCHEMA fencerow CASCADE")
-        self._owner.execute("CREATE SCHEMA fencerow AUTHORIZATION racer")
-
-    def look(self, history: History, *, moves: int = 1) -> None:
-        pass
-
-    def invariants(self) -> list[str]:
-        return []
+from tests.race.bare import KNOWN, LEDGER, Bare, with_second
+from tests.race.people import acting, nothing
 
 
 @pytest.fixture
@@ -86,8 +46,8 @@ def each_step_once(story: Story) -> None:
 
 
 migrate_migrate = Scenario(
-    "migrate × migrate", lambda: iter(()), [acting("one", migrating), acting("other", migrating)], each_step_once
-)  # type: ignore[arg-type]
+    "migrate × migrate", nothing, [acting("one", migrating), acting("other", migrating)], each_step_once
+)
 
 
 def test_two_migrators_apply_each_step_once(bare: Bare, request: Any, record_property: Any) -> None:

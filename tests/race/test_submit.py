@@ -18,7 +18,7 @@ from tests.race.people import (
 )  # fmt: skip
 
 
-def nothing() -> Script:
+def one_worker() -> Script:
     yield register(FIRST)
 
 
@@ -34,7 +34,7 @@ def one_answer(story: Story) -> None:
 
 same_key = Scenario(
     "submit_keyed × submit_keyed",
-    nothing,
+    one_worker,
     [doing("first", keyed(JOB)), doing("second", keyed(OTHER_JOB))],
     one_answer,
 )
@@ -81,7 +81,7 @@ def test_the_same_key_with_another_payload_is_refused(race: Race) -> None:
     race(
         Scenario(
             "submit_keyed × submit_keyed with another payload",
-            nothing,
+            one_worker,
             [doing("first", keyed(JOB)), doing("second", keyed(OTHER_JOB, "other"))],
             other_payload,
         )
@@ -105,7 +105,7 @@ def the_loser_inserts(story: Story) -> None:
 
 winner_aborts = Scenario(
     "submit_keyed × submit_keyed whose winner aborts",
-    nothing,
+    one_worker,
     [doing("winner", transaction("aborted submit", aborted)), doing("loser", keyed(OTHER_JOB))],
     the_loser_inserts,
 )
@@ -119,7 +119,7 @@ def test_the_loser_inserts_when_the_winner_aborts(race: Race) -> None:
 
 
 def expired_key() -> Script:
-    yield from nothing()
+    yield from one_worker()
     yield keyed(JOB)
     yield claim(FIRST)
     yield succeed(FIRST)
@@ -235,7 +235,7 @@ def test_a_job_of_an_open_transaction_is_not_claimed(race: Race, commit: bool) -
     race(
         Scenario(
             f"submit in a user's transaction ({'committed' if commit else 'rolled back'}) × claim",
-            nothing,
+            one_worker,
             [doing("user", user_submits(commit)), acting("worker", twice)],
             seen_when_committed,
         )
@@ -259,7 +259,7 @@ def ran_once(story: Story) -> None:
 
 lost_submit = Scenario(
     "lost submit × claim × succeed × resubmit",
-    nothing,
+    one_worker,
     [acting("client", losing_the_reply), working("worker", FIRST)],
     ran_once,
 )

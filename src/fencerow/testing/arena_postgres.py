@@ -69,8 +69,9 @@ class PostgresArena:
     def __init__(self, conninfo: str, queries: Queries, *, schema: str = "fencerow", held: bool = False) -> None:
         self.mode = "held" if held else "plain"
         self.queries = queries
+        self.offset_us = 0  # the clock lies in the database
         self._rename = names(schema)
-        self._conninfo = conninfo
+        self.url = conninfo
         self._held = held
         self._control = Wire(conninfo, {})
         self._seats: dict[int, Wire] = {}
@@ -150,7 +151,7 @@ class PostgresArena:
 
     def break_at(self, operation: Operation[Any], point: Point) -> None:
         """Run an operation on a connection of its own and break that at the point; the server ends what it must."""
-        wire = Wire(self._conninfo, {})
+        wire = Wire(self.url, {})
         try:
             self._run_until(wire, operation, point)
         finally:
@@ -252,7 +253,7 @@ class PostgresArena:
     def _seat(self, number: int) -> Wire:
         if number not in self._seats:
             gate = {"fencerow.gate": str(GATES + number)} if self._held else {}
-            wire = Wire(self._conninfo, {**gate, **self._settings})
+            wire = Wire(self.url, {**gate, **self._settings})
             self._seats[number] = wire
         return self._seats[number]
 

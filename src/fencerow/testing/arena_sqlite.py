@@ -31,6 +31,16 @@ class SqliteArena:
         self.queries = queries
         self._engine = SqliteEngine(path, queries, prefix=prefix)
 
+    @property
+    def url(self) -> str:
+        """Where another process finds the file."""
+        return str(self._path)
+
+    @property
+    def offset_us(self) -> int:
+        """How far the clock of this process is ahead; another process must be told."""
+        return self._engine.clock.offset_us
+
     def close(self) -> None:
         self._engine.close()
 
