@@ -16,10 +16,9 @@ from fencerow import CancelAnswer, JobFailed, JobNotFound, ResultTimeout, State
 from fencerow.client.handle import Handle
 from fencerow.errors import IllegalMove
 from fencerow.model.ids import new_id
-from fencerow.model.job import Happening
 from tests.systems import flydocs
 from tests.systems.outside import until
-from tests.systems.stage import Stage
+from tests.systems.stage import STEADY, Stage
 
 # What a machine with other work to do may add to a bound; a recovery that does not happen exceeds any.
 ALLOWANCE_S = 3.0
@@ -118,8 +117,8 @@ async def test_ten_concurrent_submits_under_one_key_are_one_job(stage: Stage) ->
 async def test_a_job_whose_worker_was_killed_is_back_within_lease_and_sweep(
     stage: Stage, tmp_path: Path
 ) -> None:
-    lease_s, sweep_s = 2.0, 0.5
-    settings = {"lease_s": lease_s, "renew_s": 0.5, "sweep_s": sweep_s}
+    lease_s, sweep_s = 1.0, 0.5
+    settings = {"lease_s": lease_s, "renew_s": 0.2, "sweep_s": sweep_s}
     flydocs.model.script("hang", "ok")
     with (
         stage.process(tmp_path / "one.log", **settings) as one,
@@ -137,7 +136,7 @@ async def test_a_job_whose_worker_was_killed_is_back_within_lease_and_sweep(
     job = handle.refresh()
     assert job.state is State.SUCCEEDED and job.attempt == 2
     assert set(flydocs.model.pids()) == {one.pid, other.pid}
-    (reclaimed,) = happenings(handle, "reclaimed")
+    (reclaimed,) = stage.happenings(handle, "reclaimed")
     assert (reclaimed.at_us - killed_us) / 1e6 <= lease_s + sweep_s + ALLOWANCE_S
 
 
@@ -148,7 +147,7 @@ async def test_a_retry_happens_at_its_due_time_though_its_worker_was_killed(
     flydocs.model.script("runtime error", "ok")
     with stage.process(tmp_path / "worker.log") as worker:
         handle = flydocs.extract.submit("letter")
-        await until(lambda: happenings(handle, "retried"), "the first failure")
+        await until(lambda: stage.happenings(handle, "retried"), "the first failure")
         worker.kill()
         worker.wait()
 
@@ -180,6 +179,7 @@ async def test_a_value_error_ends_a_job_at_once(stage: Stage) -> None:
 
 @pytest.mark.scenario("A.11")
 async def test_a_runtime_error_is_tried_three_times_after_5_and_10_seconds(stage: Stage) -> None:
+    await stage.open(**STEADY)
     flydocs.model.script("runtime error")
     handle = flydocs.extract.submit("scan")
 
@@ -194,6 +194,7 @@ async def test_a_runtime_error_is_tried_three_times_after_5_and_10_seconds(stage
 
 @pytest.mark.scenario("A.11")
 async def test_delays_are_capped_at_300_seconds(stage: Stage) -> None:
+    await stage.open(**STEADY)
     flydocs.model.script("runtime error")
     handle = flydocs.extract.using(attempts_max=9).submit("scan")
 
@@ -245,7 +246,7 @@ async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(
 
     assert sorted(flydocs.model.calls()) == sorted(orphans * 2), "one run before the death, one after"
     assert [handle.refresh().attempt for handle in handles] == [2] * len(orphans)
-    assert [len(happenings(handle, "reclaimed")) for handle in handles] == [1] * len(orphans)
+    assert [len(stage.happenings(handle, "reclaimed")) for handle in handles] == [1] * len(orphans)
 
 
 # --- short ways ---------------------------------------------------------------------------------------
@@ -259,10 +260,6 @@ def cancelled(handle: Handle[str]) -> bool:
         return False
 
 
-def happenings(handle: Handle[str], kind: str) -> list[Happening]:
-    return [each for each in flydocs.app.client.timeline(handle.id) if each.kind == kind]
-
-
 def assert_delays(found_s: list[float], least_s: list[float]) -> None:
     """Each delay is its least, plus up to 20 %."""
     assert len(found_s) == len(least_s)
@@ -271,16 +268,14 @@ def assert_delays(found_s: list[float], least_s: list[float]) -> None:
 
 
 async def _delays_until_failed(stage: Stage, handle: Handle[str]) -> list[float]:
-    """Go from one attempt to the next; the delay counts from the failure to `run_at`."""
+    """Go from one attempt to the next; each delay counts from the failure to `run_at`."""
     delays: list[float] = []
-    while True:
-        await stage.work()
-        job = handle.refresh()
-        if job.is_final:
-            assert job.state is State.FAILED
-            return delays
-        delays.append((job.run_at_us - happenings(handle, "retried")[-1].at_us) / 1e6)
-        stage.pass_until(job.run_at_us)
+    async with flydocs.app.worker():
+        while not (job := await stage.attempted(handle, len(delays) + 1)).is_final:
+            delays.append(stage.delay_s(handle, "retried"))
+            stage.pass_until(job.run_at_us)
+    assert job.state is State.FAILED
+    return delays
 
 
 def _workers_older_than(stage: Stage, age_s: float) -> int:

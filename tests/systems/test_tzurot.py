@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from fencerow import JobFailed, ResultTimeout, State
-from fencerow.client.handle import Handle
-from fencerow.model.job import Happening
 from tests.systems import tzurot
 from tests.systems.outside import Step, until
-from tests.systems.stage import Stage
+from tests.systems.stage import STEADY, Stage
 from tests.systems.tzurot import BUSY, CENSORED
 
 HOUR_S = 3600.0
@@ -49,24 +46,28 @@ async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives
 
     assert reply == tzurot.Reply(True, "reply of a long story")
     assert tzurot.llm.pids() == [slow.pid]
-    assert happenings(handle) == ["submitted", "claimed", "succeeded"]
+    assert [each.kind for each in tzurot.app.client.timeline(handle.id)] == [
+        "submitted",
+        "claimed",
+        "succeeded",
+    ]
 
 
 @pytest.mark.scenario("C.7")
 @pytest.mark.parametrize("trouble", [429, 500, 503, "timeout"])
 async def test_trouble_that_passes_is_tried_three_times(stage: Stage, trouble: Step) -> None:
+    await stage.open(**STEADY)
     tzurot.llm.script(trouble)
     handle = tzurot.answer.submit("hello")
 
-    delays: list[float] = []
-    while not handle.status().value == "failed":
-        await stage.work()
-        job = handle.refresh()
-        if job.state is State.QUEUED:
-            delays.append((job.run_at_us - last(handle, "retried").at_us) / 1e6)
+    async with tzurot.app.worker():
+        for attempt, delay_s in ((1, 2), (2, 4)):
+            job = await stage.attempted(handle, attempt)
+            assert stage.delay_s(handle, "retried") == pytest.approx(delay_s, abs=0.001)
             stage.pass_until(job.run_at_us)
+        job = await stage.attempted(handle, 3)
 
-    assert delays == pytest.approx([2, 4], abs=0.001)
+    assert (job.state, job.failures) == (State.FAILED, 3)
     assert tzurot.llm.calls() == ["hello"] * 3
 
 
@@ -97,18 +98,19 @@ async def test_a_business_failure_is_delivered_as_a_result(stage: Stage) -> None
 @pytest.mark.scenario("C.10")
 async def test_a_job_may_snooze_48_times_and_then_fails_with_a_clear_code(stage: Stage) -> None:
     """The snoozes cost nothing of the attempts' budget; the number of the attempt, a fence, counts every claim."""
+    await stage.open(**STEADY)
     tzurot.site.script(BUSY)
     handle = tzurot.fetch.submit("Lilith")
 
-    for snoozes in range(1, 49):
-        await stage.work()
-        job = handle.refresh()
-        assert (job.state, job.snoozes, job.failures) == (State.QUEUED, snoozes, 0)
-        assert (job.run_at_us - last(handle, "snoozed").at_us) / 1e6 == pytest.approx(HOUR_S / 2)
-        stage.pass_until(job.run_at_us)
-    await stage.work()
+    async with tzurot.app.worker():
+        for snoozes in range(1, 49):
+            job = await stage.attempted(handle, snoozes)
+            assert (job.state, job.snoozes, job.failures) == (State.QUEUED, snoozes, 0)
+            assert stage.delay_s(handle, "snoozed") == pytest.approx(HOUR_S / 2, abs=0.001)
+            stage.pass_until(job.run_at_us)
+        job = await stage.attempted(handle, 49)
 
-    assert handle.status() is State.FAILED
+    assert job.state is State.FAILED
     with pytest.raises(JobFailed, match="snoozed 48 times") as caught:
         handle.result()
     assert caught.value.error.code == "snoozes_exhausted"
@@ -174,14 +176,3 @@ async def test_waiting_times_out_cleanly(stage: Stage) -> None:
 
     await stage.work()
     assert (await handle.aresult(timeout_s=10)).success
-
-
-# --- short ways ---------------------------------------------------------------------------------------
-
-
-def happenings(handle: Handle[tzurot.Reply]) -> list[str]:
-    return [each.kind for each in tzurot.app.client.timeline(handle.id)]
-
-
-def last(handle: Handle[tzurot.Reply] | Handle[str], kind: str) -> Happening:
-    return [each for each in tzurot.app.client.timeline(handle.id) if each.kind == kind][-1]
