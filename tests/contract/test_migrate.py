@@ -133,7 +133,7 @@ def test_another_checksum_is_not_our_schema(engine: AnyEngine) -> None:
     rows(engine, "UPDATE {schema_migrations} SET checksum = 'abc'")
     for attempt in (store.check_schema, store.migrate):
         with pytest.raises(SchemaTampered, match="abc"):
-            attempt(engine)  # type: ignore[operator]
+            attempt(engine)
 
 
 def test_a_newer_schema_is_worked_with_only_if_it_says_so(engine: AnyEngine) -> None:
@@ -145,7 +145,7 @@ def test_a_newer_schema_is_worked_with_only_if_it_says_so(engine: AnyEngine) -> 
     note(engine, 8, compatible_from=2)
     for attempt in (store.check_schema, store.migrate):
         with pytest.raises(SchemaTooNew, match="step 8"):
-            attempt(engine)  # type: ignore[operator]
+            attempt(engine)
 
 
 def test_an_older_schema_is_named_and_migrated(engine: AnyEngine, monkeypatch: pytest.MonkeyPatch) -> None:
