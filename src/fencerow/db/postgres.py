@@ -34,9 +34,9 @@ TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it
 
 
 def names(schema: str) -> Callable[[str], str]:
-    """How `fencerow.x` is written in PostgreSQL: a quoted schema."""
+    """How `fencerow.x` is written in PostgreSQL: a quoted schema, and `fencerow.own_schema` for the schema itself."""
     identifier(schema, "schema name")
-    return lambda name: f'"{schema}".{name}'
+    return lambda name: f'"{schema}"' if name == "own_schema" else f'"{schema}".{name}'
 
 
 class PostgresSession:
@@ -255,9 +255,10 @@ class PostgresEngine:
     def close(self) -> None:
         with self._lock:
             sender, self._sender = self._sender, None
-            pool, self._pool = self._pool, None
         if sender is not None:
-            sender.close(1.0)
+            sender.close(1.0)  # before the pool is taken away: it would open another for what it still sends
+        with self._lock:
+            pool, self._pool = self._pool, None
         if pool is not None:
             pool.close(1.0)
 
