@@ -152,6 +152,31 @@ def test_integrity_errors_reach_the_caller_unchanged(pg: PostgresEngine) -> None
     submit(pg)
 
 
+async def test_a_callers_own_missing_table_is_not_taken_for_ours(
+    pg: PostgresEngine, empty_postgres_url: str
+) -> None:
+    def ask() -> None:
+        with pg.session() as session:
+            session.connection.execute("SELECT * FROM orders")
+
+    async def ask_async() -> None:
+        async with pg.asession() as session:
+            await session.connection.execute("SELECT nothing(1)")
+
+    def ask_ours() -> None:
+        with empty.session() as session:
+            session.run(store.counts())
+
+    empty = engine_on(empty_postgres_url)
+    with pytest.raises(psycopg.errors.UndefinedTable, match="orders"):
+        ask()
+    with pytest.raises(psycopg.errors.UndefinedFunction, match="nothing"):
+        await ask_async()
+    with pytest.raises((SchemaMissing, SchemaTooOld)):
+        ask_ours()
+    empty.close()
+
+
 # --- lost connections ----------------------------------------------------------------------------------
 
 

@@ -47,7 +47,8 @@ class PostgresSession:
         self._queries = queries
 
     def run(self, operation: Operation[T]) -> T:
-        return drive(operation.steps(), self.execute)
+        with translated():
+            return drive(operation.steps(), self.execute)
 
     def execute(self, statement: Statement) -> Rows:
         query = self._queries[statement.name]
@@ -66,7 +67,8 @@ class AsyncPostgresSession:
         self._queries = queries
 
     async def arun(self, operation: Operation[T]) -> T:
-        return await adrive(operation.steps(), self.execute)
+        with translated():
+            return await adrive(operation.steps(), self.execute)
 
     async def execute(self, statement: Statement) -> Rows:
         query = self._queries[statement.name]
@@ -195,7 +197,11 @@ class PostgresEngine:
     def session(self) -> Iterator[PostgresSession]:
         committing = False
         try:
-            with translated(), self._connection() as connection, connection.transaction():
+            with (
+                translated(around_user_code=True),
+                self._connection() as connection,
+                connection.transaction(),
+            ):
                 yield PostgresSession(connection, self.queries)
                 committing = True
         except psycopg.Error as error:
@@ -207,7 +213,7 @@ class PostgresEngine:
     async def asession(self) -> AsyncIterator[AsyncPostgresSession]:
         committing = False
         try:
-            with translated():
+            with translated(around_user_code=True):
                 async with self._aconnection() as connection, connection.transaction():
                     yield AsyncPostgresSession(connection, self.queries)
                     committing = True

@@ -83,13 +83,15 @@ class Clock:
 class SqliteSession:
     """One open transaction on one connection."""
 
-    def __init__(self, connection: sqlite3.Connection, queries: Queries, clock: Clock) -> None:
+    def __init__(self, connection: sqlite3.Connection, queries: Queries, clock: Clock, path: Path) -> None:
         self.connection = connection
+        self._path = path
         self._queries = queries
         self._clock = clock
 
     def run(self, operation: Operation[T]) -> T:
-        return drive(operation.steps(), self.execute)
+        with translated(self._path):
+            return drive(operation.steps(), self.execute)
 
     async def arun(self, operation: Operation[T]) -> T:
         return await asyncio.to_thread(self.run, operation)
@@ -150,12 +152,12 @@ class SqliteEngine:
         self._check_process()
         if operation.writes == "workers":
             with self._workers_lock, translated(self.path):
-                return SqliteSession(self._workers(), self.queries, self.clock).run(operation)
+                return SqliteSession(self._workers(), self.queries, self.clock, self.path).run(operation)
         with self._writing(), translated(self.path):
             connection = self._main()
             begin = self._begin_writing if operation.writes else _begin_reading
             with self._transaction(connection, begin):
-                return SqliteSession(connection, self.queries, self.clock).run(operation)
+                return SqliteSession(connection, self.queries, self.clock, self.path).run(operation)
 
     async def arun(self, operation: Operation[T]) -> T:
         loop = asyncio.get_running_loop()
@@ -164,11 +166,11 @@ class SqliteEngine:
 
     @contextmanager
     def session(self) -> Iterator[SqliteSession]:
-        with self._writing(), translated(self.path):
+        with self._writing(), translated(self.path, around_user_code=True):
             connection = self._open()
             try:
                 with self._transaction(connection, self._begin_writing):
-                    yield SqliteSession(connection, self.queries, self.clock)
+                    yield SqliteSession(connection, self.queries, self.clock, self.path)
             finally:
                 connection.close()
 
@@ -329,13 +331,14 @@ def _begin_reading(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translated(path: Path, *, around_user_code: bool = False) -> Iterator[None]:
     """Turn SQLite's errors that an operator can do something about into ours; leave all others as they are."""
     try:
         yield
     except sqlite3.OperationalError as error:
         known = fault(error, path)
-        if known is None:
+        # A missing table speaks of ours only when a statement of ours met it.
+        if known is None or (around_user_code and isinstance(known, SchemaMissing)):
             raise
         raise known from error
     except sqlite3.DatabaseError as error:
