@@ -28,6 +28,10 @@ class WorkerProcess:
         return self.process.pid
 
     @property
+    def label(self) -> str:
+        return self.name if self.is_alive else f"{self.name} (dead)"
+
+    @property
     def is_alive(self) -> bool:
         return self.process.poll() is None
 

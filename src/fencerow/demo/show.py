@@ -109,7 +109,7 @@ class _Show:
                 records = self._read()
                 self._view.show(
                     [(document.path.name, records[document.job_id]) for document in self._documents],
-                    {worker.holder: worker.name for worker in self._seen_workers()},
+                    {worker.holder: worker.label for worker in self._seen_workers()},
                 )
                 if all(record.is_final for record in records.values()):
                     return

@@ -28,6 +28,7 @@ from fencerow.store import store
 from fencerow.store.finish import Requeued
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
+from fencerow.version import __version__
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt, Interrupt
 from fencerow.worker.claimer import Claimer
@@ -247,8 +248,6 @@ class Worker:
         )
 
     def _info(self) -> dict[str, object]:
-        from fencerow import __version__
-
         queues = {queue: pool.slots for pool in self._pools for queue in pool.queues}
         return {
             "queues": queues,
