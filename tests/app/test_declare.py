@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -101,6 +102,21 @@ def test_options_of_the_job_win_over_queue_app_and_settings(sqlite_path: object)
     assert job.handler.timeout_s == 500
     assert job.handler.rule.attempts_max == 7
     assert job.handler.rule.backoff == Backoff(base_s=1)
+
+
+def test_a_backoff_may_be_any_callable(lite_app: App) -> None:
+    @dataclass
+    class Linear:
+        step_s: float
+
+        def __call__(self, failures: int) -> float:
+            return self.step_s * failures
+
+    job = lite_app.job(backoff=Linear(2))(without)
+
+    assert job.handler.rule.backoff == Linear(2)
+    assert job.submit("a").refresh().options is None
+    lite_app.close()
 
 
 @pytest.mark.parametrize(
