@@ -23,12 +23,16 @@ def load_app(name: str | None, *, url: str | None = None) -> App:
     """
     if not name:
         raise ConfigError(
-            "no application was named", "its handlers are what a worker runs", "give -A module:app or FENCEROW_APP"
+            "no application was named",
+            "its handlers are what a worker runs",
+            "give -A module:app or FENCEROW_APP",
         )
     module_name, colon, attribute = name.partition(":")
     if not module_name or (colon and not attribute):
         raise ConfigError(
-            f"{ascii(name)[:100]} names no application", "expected module:name", "for example -A shop.jobs:app"
+            f"{ascii(name)[:100]} names no application",
+            "expected module:name",
+            "for example -A shop.jobs:app",
         )
     if url is not None:
         os.environ["FENCEROW_URL"] = url

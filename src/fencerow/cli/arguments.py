@@ -39,7 +39,7 @@ def _pair(word: str) -> tuple[str, Any]:
         raise InvalidInput(
             f"{_shown(word)} is neither JSON nor key=value",
             "arguments are one JSON object, or pairs",
-            "for example path=invoice.pdf pages=3, or '{\"path\": \"invoice.pdf\"}'",
+            'for example path=invoice.pdf pages=3, or \'{"path": "invoice.pdf"}\'',
         )
     if text in NOT_NUMBERS:
         _refuse_constant(text)
@@ -54,7 +54,7 @@ def _object(text: str, where: str) -> dict[str, Any]:
         value = _decoded(text)
     except ValueError as error:
         raise InvalidInput(
-            f"{where} is no JSON: {_shown(text)}", str(error), "quote it for the shell: '{\"key\": \"value\"}'"
+            f"{where} is no JSON: {_shown(text)}", str(error), 'quote it for the shell: \'{"key": "value"}\''
         ) from None
     except RecursionError:
         raise InvalidInput(f"{where} is nested too deeply", "64 levels are kept", "flatten it") from None
@@ -74,12 +74,16 @@ def _decoded(text: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise InvalidInput("a JSON object has the same key twice", "one of the values would be lost", "leave one out")
+        raise InvalidInput(
+            "a JSON object has the same key twice", "one of the values would be lost", "leave one out"
+        )
     return found
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise InvalidPayload(f"the arguments hold {text}", "JSON has no such number", "pass null or a string instead")
+    raise InvalidPayload(
+        f"the arguments hold {text}", "JSON has no such number", "pass null or a string instead"
+    )
 
 
 def _shown(text: str) -> str:

@@ -99,7 +99,11 @@ class Bulk:
                     "dry_run": False,
                     "jobs": len(done) - len(left),
                     "outcomes": [
-                        {"id": each.id, "outcome": each.outcome, "error": each.error.code if each.error else None}
+                        {
+                            "id": each.id,
+                            "outcome": each.outcome,
+                            "error": each.error.code if each.error else None,
+                        }
                         for each in done
                     ],
                 }

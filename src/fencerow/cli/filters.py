@@ -108,6 +108,8 @@ def restricted(chosen: Filter, legal: Iterable[State], default: Iterable[State],
     for state in chosen.states:
         if state not in set(legal):
             raise InvalidInput(
-                f"--state {state} was asked for", f"nobody can {verb} a {state} job", f"leave out --state {state}"
+                f"--state {state} was asked for",
+                f"nobody can {verb} a {state} job",
+                f"leave out --state {state}",
             )
     return chosen if chosen.states else replace(chosen, states=tuple(default))

@@ -28,12 +28,14 @@ def jobs() -> None:
 
 @jobs.command("list")
 @filter_options
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+)
 @json_option
 @database_options
 @app_option
 @click.pass_context
-def list_(context: click.Context, limit: int, **options: Any) -> None:
+def list_(context: click.Context, /, limit: int, **options: Any) -> None:
     """List jobs, the newest first. The next page: --before and the last id."""
     chosen = made(options)
     with working(asked(context)) as engine:
@@ -69,7 +71,7 @@ def show(context: click.Context, job_id: str) -> None:
 @jobs.command()
 @bulk_options
 @click.pass_context
-def retry(context: click.Context, **options: Any) -> int:
+def retry(context: click.Context, /, **options: Any) -> int:
     """Run finished jobs again: budgets start anew, the attempt goes on.
 
     By filter only failed ones are meant, unless --state says otherwise.
@@ -86,7 +88,7 @@ def retry(context: click.Context, **options: Any) -> int:
 @bulk_options
 @click.option("--only-queued", is_flag=True, help="Leave those that run.")
 @click.pass_context
-def cancel(context: click.Context, only_queued: bool, **options: Any) -> int:
+def cancel(context: click.Context, /, only_queued: bool, **options: Any) -> int:
     """Cancel jobs: at once when nobody runs them, by request when somebody does."""
 
     def once(client: Client, job_id: str, reason: str | None) -> str:
@@ -100,10 +102,10 @@ def cancel(context: click.Context, only_queued: bool, **options: Any) -> int:
 @jobs.command()
 @bulk_options
 @click.pass_context
-def delete(context: click.Context, **options: Any) -> int:
+def delete(context: click.Context, /, **options: Any) -> int:
     """Delete finished jobs with their timeline and log. Jobs that have not ended stay."""
 
-    def once(client: Client, job_id: str, reason: str | None) -> str:
+    def once(client: Client, job_id: str, _reason: str | None) -> str:
         client.delete(job_id)
         return "deleted"
 

@@ -24,13 +24,15 @@ def set_up(log_format: str, level: str) -> None:
 
 
 class ConsoleFormatter(logging.Formatter):
-    """For people. A traceback follows indented, so that no line of it can pass for an event."""
+    """For people. Whatever follows a first line is indented, so that no line of it can pass for an event."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = _moment(record).strftime("%H:%M:%S.%f")[:-3]
         fields = " ".join(f"{name}={value}" for name, value in _fields(record).items())
-        line = clean(f"{moment} {record.levelname:<8} {record.getMessage()}" + (f"  {fields}" if fields else ""))
-        return "\n".join([line, *(f"    {clean(each)}" for each in _trace(self, record).splitlines())])
+        first, *rest = record.getMessage().split("\n")
+        line = f"{moment} {record.levelname:<8} {first}" + (f"  {fields}" if fields else "")
+        following = [*rest, *_trace(self, record).splitlines()]
+        return "\n".join([clean(line), *(f"    {clean(each)}" for each in following)])
 
 
 class JsonFormatter(logging.Formatter):

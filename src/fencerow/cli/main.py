@@ -20,7 +20,14 @@ from fencerow.cli import exits, output
 from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
 from fencerow.cli.jobs import jobs
-from fencerow.cli.options import Asked, app_option, asked, database_options, json_option, refuse_unknown_variables
+from fencerow.cli.options import (
+    Asked,
+    app_option,
+    asked,
+    database_options,
+    json_option,
+    refuse_unknown_variables,
+)
 from fencerow.cli.queues import queues
 from fencerow.cli.schema import migrate, sql
 from fencerow.cli.submit import submit

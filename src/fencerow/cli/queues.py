@@ -9,10 +9,10 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.database import actor, working
 from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.client.client import Client
 from fencerow.db.engine import Engine
 from fencerow.model.state import FINAL, LIVE, State
 from fencerow.model.text import check_text
-from fencerow.model.wakeup import Queued, encode
 from fencerow.store import store
 
 NAME_MAX = 100
@@ -52,7 +52,8 @@ def pause(context: click.Context, queue: str, reason: str | None) -> int:
     if reason is not None:
         check_text(reason, "--reason", REASON_MAX)
     with working(asked(context)) as engine:
-        changed = engine.run(store.pause_queue(queue, actor=actor(asked(context).config()), reason=reason))
+        client = Client(engine, actor=actor(asked(context).config()))
+        changed = client.pause_queue(queue, reason=reason)
     output.say(f"{queue} is paused" if changed else f"{queue} was paused already; the first reason is kept")
     return exits.OK
 
@@ -66,15 +67,9 @@ def resume(context: click.Context, queue: str) -> int:
     """Let claims from a queue go on."""
     check_text(queue, "the queue's name", NAME_MAX)
     with working(asked(context)) as engine:
-        changed = engine.run(store.resume_queue(queue))
-        engine.wake(_wake_ups(engine, queue) if changed else [])
+        changed = Client(engine).resume_queue(queue)
     output.say(f"{queue} is resumed" if changed else f"{queue} was not paused")
     return exits.OK
-
-
-def _wake_ups(engine: Engine, queue: str) -> list[str]:
-    lanes, _ = engine.run(store.lanes(queue))
-    return [encode(Queued(queue, lane.priority or 0, lane.first_us)) for lane in lanes]
 
 
 def _list(context: click.Context) -> None:

@@ -25,7 +25,9 @@ def run_worker(app: App, worker: Worker, *, once: bool = False, drain: bool = Fa
         asyncio.run(_run(app, worker, once, drain))
     except WorkerDied as died:
         raise FencerowError(
-            str(died), "one of its loops ended by an error; the log above has it", "start it again, and report it"
+            str(died),
+            "one of its loops ended by an error; the log above has it",
+            "start it again, and report it",
         ) from died
     return exits.OK
 
@@ -49,6 +51,7 @@ async def _run(app: App, worker: Worker, once: bool, drain: bool) -> None:
 async def _watch(app: App, worker: Worker) -> None:
     """Stop the worker when no job that it could run is left, due or not."""
     names = set(app.handlers)
-    while any(count.name in names for count in await app.engine.arun(store.counts())):
+    # The event is in the database, and others may bring it about.
+    while any(count.name in names for count in await app.engine.arun(store.counts())):  # noqa: ASYNC110
         await asyncio.sleep(LOOK_S)
     worker.request_stop()

@@ -58,7 +58,8 @@ def planned(config: Config) -> list[Migration]:
     except SchemaMissing:
         return known_migrations("sqlite")
     with opened(config) as engine:
-        return judged(engine.run(ledger(ledger_name(engine))), known_migrations(engine.dialect))
+        applied = engine.run(ledger(ledger_name(engine)))
+        return judged(applied, known_migrations(engine.dialect))
 
 
 def _reach(config: Config) -> None:

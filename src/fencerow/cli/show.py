@@ -8,6 +8,7 @@ from fencerow.cli import output
 from fencerow.model.job import Happening, JobRecord, LogLine
 
 TEXT_MAX = 2_000
+DETAIL_MAX = 200
 
 
 def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine]) -> None:
@@ -36,7 +37,9 @@ def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine
             "key": None if job.key is None else f"{job.scope}: {job.key}",
             "tags": ", ".join(job.tags) if job.tags else None,
             "metadata": _json(job.metadata),
-            "progress": None if job.progress is None else f"{job.progress:g} % {job.progress_note or ''}".strip(),
+            "progress": None
+            if job.progress is None
+            else f"{job.progress:g} % {job.progress_note or ''}".strip(),
             "arguments": _json(job.args) or f"({job.args_bytes} bytes that are no JSON)",
             "result": _json(job.result),
         }
@@ -48,7 +51,7 @@ def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine
         output.table(
             ("at", "attempt", "what", "who", "detail"),
             [
-                (output.when(each.at_us), each.attempt, each.kind, each.actor, _json(each.detail))
+                (output.when(each.at_us), each.attempt, each.kind, each.actor, _detail(each.detail))
                 for each in events
             ],
         )
@@ -72,6 +75,18 @@ def _show_error(error: object) -> None:
         output.say(f"  {name}: {lines[0]}")
         for line in lines[1:]:
             output.say(f"    {line}")
+
+
+def _detail(detail: object) -> str | None:
+    """One short line; an error is told by its type and message, its traceback stands above or in --json."""
+    if not isinstance(detail, dict):
+        return _json(detail)
+    shown = {name: value for name, value in detail.items() if not name.endswith("_us")}
+    error = shown.get("error")
+    if isinstance(error, dict):
+        shown["error"] = f"{error.get('type')}: {error.get('message')}"
+    text = output.document(shown) if shown else ""
+    return text if len(text) <= DETAIL_MAX else f"{text[:DETAIL_MAX]}…"
 
 
 def _with(moment: str | None, who: str | None) -> str | None:

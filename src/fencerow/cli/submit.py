@@ -37,6 +37,7 @@ from fencerow.model.state import State
 @click.pass_context
 def submit(
     context: click.Context,
+    /,
     job: str,
     arguments: tuple[str, ...],
     wait: bool,
@@ -63,7 +64,7 @@ def submit(
 
 def _waited(app: App, handle: Handle[Any], wait_s: float | None, wanted: Asked) -> int:
     output.warn(f"submitted {handle.id}")
-    ended = app.client.wait(handle.id, wait_s)
+    ended = app.client.wait_ended(handle.id, wait_s)
     if wanted.json:
         output.say_json(
             {

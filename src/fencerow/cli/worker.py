@@ -13,13 +13,17 @@ from fencerow.cli.database import prepared
 from fencerow.cli.options import Asked, app_option, asked, database_options
 from fencerow.cli.running import run_worker
 from fencerow.errors import InvalidInput, NoDatabase
+from fencerow.model.text import check_text
 
 LEVELS = ("debug", "info", "warning", "error")
 SLOTS_MAX = 10_000
+NAME_MAX = 200
 
 
 @click.command()
-@click.option("-Q", "--queues", metavar="NAME[:SLOTS],...", help="By default the queues of the declared jobs.")
+@click.option(
+    "-Q", "--queues", metavar="NAME[:SLOTS],...", help="By default the queues of the declared jobs."
+)
 @click.option("--slots", type=click.IntRange(1, SLOTS_MAX), help="Jobs at a time.  [env: FENCEROW_SLOTS]")
 @click.option("--name", metavar="NAME", help="Shown by `workers`; by default host and process id.")
 @click.option("--once", is_flag=True, help="Run what is due, then exit.")
@@ -43,6 +47,8 @@ def worker(
     """
     wanted = asked(context)
     chosen = parsed_queues(queues)
+    if name is not None:
+        check_text(name, "--name", NAME_MAX)
     app = load_app(wanted.app_name(), url=wanted.url)
     if app.config.url is None:
         raise NoDatabase(
@@ -57,7 +63,9 @@ def worker(
 
 
 @click.command()
-@click.option("-Q", "--queues", metavar="NAME[:SLOTS],...", help="By default the queues of the declared jobs.")
+@click.option(
+    "-Q", "--queues", metavar="NAME[:SLOTS],...", help="By default the queues of the declared jobs."
+)
 @click.option("--slots", type=click.IntRange(1, SLOTS_MAX), help="Jobs at a time.  [env: FENCEROW_SLOTS]")
 @click.option("--log-level", type=click.Choice(LEVELS), default="debug", show_default=True)
 @database_options
@@ -102,5 +110,3 @@ def parsed_queues(text: str | None) -> dict[str, int] | list[str] | None:
 
 def _bad_queues(text: str, why: str) -> InvalidInput:
     return InvalidInput(f"-Q {ascii(text)[1:-1][:100]} cannot be used", why, "write -Q mail:5,documents:2")
-
-

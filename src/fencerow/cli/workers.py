@@ -20,7 +20,9 @@ from fencerow.store import store
 @click.option(
     "--state", type=click.Choice([state.value for state in WorkerState]), help="Only those in this state."
 )
-@click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many."
+)
 @json_option
 @database_options
 @app_option
@@ -28,7 +30,9 @@ from fencerow.store import store
 def workers(context: click.Context, state: str | None, limit: int) -> None:
     """List worker processes, the newest first: their lease, queues and slots."""
     with working(asked(context)) as engine:
-        found = [_described(engine, each) for each in engine.run(store.list_workers(state=state, limit=limit))]
+        found = [
+            _described(engine, each) for each in engine.run(store.list_workers(state=state, limit=limit))
+        ]
     if asked(context).json:
         output.say_json(found)
         return

@@ -34,9 +34,9 @@ TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it
 
 
 def names(schema: str) -> Callable[[str], str]:
-    """How `fencerow.x` is written in PostgreSQL: a quoted schema."""
+    """How `fencerow.x` is written in PostgreSQL: a quoted schema, and `fencerow.own_schema` for the schema itself."""
     identifier(schema, "schema name")
-    return lambda name: f'"{schema}".{name}'
+    return lambda name: f'"{schema}"' if name == "own_schema" else f'"{schema}".{name}'
 
 
 class PostgresSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -11,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from fencerow.db.faults import fault, first_line
 from fencerow.db.filesystem import refuse_network
-from fencerow.errors import DatabaseError, SchemaMissing, Unavailable, UrlError
+from fencerow.errors import SchemaMissing, Unavailable, UrlError
 from fencerow.model.url import masked
 
 PASSWORD = re.compile(r"[A-Za-z+]+://[^:@/?#]*:(.*)@", re.DOTALL)
@@ -44,11 +45,11 @@ def reach_postgres(conninfo: str, timeout_s: float) -> None:
 
 
 def reach_sqlite(path: Path) -> None:
-    """Look whether the file is there and is a database, without making one.
+    """Look whether the file is there, without making one.
 
     Raises:
         SchemaMissing: there is no such file.
-        Unavailable, DatabaseError: it cannot be opened, or is something else.
+        Unavailable: it is a folder, or this user may not read it.
         UnsafeFileSystem: it lies on a network file system.
     """
     refuse_network(path)
@@ -60,17 +61,9 @@ def reach_sqlite(path: Path) -> None:
             "a database that was never migrated, or another path is meant",
             "run `fencerow migrate` to make it, or correct the URL",
         )
-    try:
-        with path.open("rb") as file:
-            header = file.read(16)
-    except OSError as error:
-        raise Unavailable(
-            f"{path} cannot be read", error.strerror or "", "check the file's permissions"
-        ) from None
-    if header and header != b"SQLite format 3\0":
-        raise DatabaseError(
-            f"{path} is not an SQLite database", "its first bytes say so", "correct the path in the URL"
-        )
+    # Never opened here: closing it would drop the locks that this process holds on the file elsewhere.
+    if not os.access(path, os.R_OK):
+        raise Unavailable(f"{path} cannot be read", "this user may not", "check the file's permissions")
 
 
 def _reason(conninfo: str, error: psycopg.Error) -> str:

@@ -41,7 +41,9 @@ def _paused(engine: Engine) -> Iterator[Finding]:
         by = f" by {queue.paused_by}" if queue.paused_by else ""
         reason = f": {queue.reason}" if queue.reason else ""
         yield warn(
-            "paused queue", f"{queue.name} is paused{by}{reason}", f"`fencerow queues resume {queue.name}` when it may go on"
+            "paused queue",
+            f"{queue.name} is paused{by}{reason}",
+            f"`fencerow queues resume {queue.name}` when it may go on",
         )
 
 
@@ -94,7 +96,9 @@ def _unknown_names(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> It
         )
     unserved = sorted({each.queue for each in waiting} - queues)
     if unserved:
-        yield warn("unserved queue", f"no living worker serves {', '.join(unserved)}", "add it to a worker's -Q")
+        yield warn(
+            "unserved queue", f"no living worker serves {', '.join(unserved)}", "add it to a worker's -Q"
+        )
 
 
 def _late(counts: Sequence[Count]) -> Iterator[Finding]:

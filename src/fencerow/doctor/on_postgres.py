@@ -113,7 +113,9 @@ def _version(server: Server) -> Finding:
 
 def _durability(server: Server) -> Iterator[Finding]:
     if server.fsync != "on":
-        yield fail("fsync", f"it is {server.fsync}: a crash of the machine loses accepted jobs", "set fsync = on")
+        yield fail(
+            "fsync", f"it is {server.fsync}: a crash of the machine loses accepted jobs", "set fsync = on"
+        )
     if server.full_page_writes != "on":
         yield warn(
             "full_page_writes",
@@ -160,7 +162,9 @@ def _clock(theirs_us: int, ours_us: int, doubt_s: float) -> Finding:
 def _role(server: Server) -> Finding:
     if server.superuser:
         return warn(
-            "role", f"{server.role} is a superuser", "use a role of its own; `fencerow sql` prints what it needs"
+            "role",
+            f"{server.role} is a superuser",
+            "use a role of its own; `fencerow sql` prints what it needs",
         )
     return ok("role", server.role)
 
@@ -179,7 +183,10 @@ def _privileges_of(engine: PostgresEngine) -> Iterator[Finding]:
 
 
 def _connections(server: Server, config: Config) -> Finding:
-    found = f"{server.connections} of {server.connections_max} connections are in use; a process opens up to {config.pool_max}"
+    found = (
+        f"{server.connections} of {server.connections_max} connections are in use; "
+        f"a process opens up to {config.pool_max}"
+    )
     if server.connections + config.pool_max > server.connections_max:
         return warn("connections", found, "lower FENCEROW_POOL_MAX, use a pooler, or raise max_connections")
     return ok("connections", found)

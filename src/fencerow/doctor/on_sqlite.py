@@ -94,7 +94,9 @@ def _synchronous(level: str) -> Finding:
     if level in ("FULL", "EXTRA"):
         return ok("synchronous", level)
     return fail(
-        "synchronous", f"it is {level}: a power cut loses accepted jobs", "leave it at FULL, as our connections do"
+        "synchronous",
+        f"it is {level}: a power cut loses accepted jobs",
+        "leave it at FULL, as our connections do",
     )
 
 
@@ -104,7 +106,9 @@ def _permissions(path: Path) -> Finding:
         return fail("permissions", f"this user may not write {path.name}", "correct its owner or mode")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         return fail(
-            "permissions", f"this user may not write the folder {path.parent}", "SQLite makes its journal there"
+            "permissions",
+            f"this user may not write the folder {path.parent}",
+            "SQLite makes its journal there",
         )
     if mode & stat.S_IWOTH:
         return warn("permissions", f"everybody may write the file (mode {mode:o})", f"chmod o-w {path.name}")

@@ -24,10 +24,14 @@ def examine_schema(engine: Engine) -> Iterator[Finding]:
     missing = judged(applied, known)
     if missing:
         yield fail(
-            "schema", f"step {applied[-1].version} of {known[-1].version} is applied", "run `fencerow migrate`"
+            "schema",
+            f"step {applied[-1].version} of {known[-1].version} is applied",
+            "run `fencerow migrate`",
         )
         return
     yield ok("schema", f"step {applied[-1].version}, all checksums match")
     newer = [row.version for row in applied if row.version > known[-1].version]
     if newer:
-        yield info("schema", f"steps {newer} are of a newer Fencerow that works with this one", "upgrade soon")
+        yield info(
+            "schema", f"steps {newer} are of a newer Fencerow that works with this one", "upgrade soon"
+        )

@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from fencerow.db.engine import drive
 from fencerow.db.faults import CONTENTION
 from fencerow.db.postgres import names
 from fencerow.db.queries import Queries, Query, qualified, split
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.testing.actor import Course
+from fencerow.testing.crash import Point
 from fencerow.testing.invariants import SNAPSHOT, History, together
 from fencerow.testing.orders import Choose
 from fencerow.testing.race import Scenario, Story
@@ -67,14 +69,15 @@ class PostgresArena:
     def __init__(self, conninfo: str, queries: Queries, *, schema: str = "fencerow", held: bool = False) -> None:
         self.mode = "held" if held else "plain"
         self.queries = queries
+        self.offset_us = 0  # the clock lies in the database
         self._rename = names(schema)
-        self._conninfo = conninfo
+        self.url = conninfo
         self._held = held
         self._control = Wire(conninfo, {})
         self._seats: dict[int, Wire] = {}
         self._settings: Mapping[str, str] = {}
         self._plays = 0
-        self._prepare()
+        self.prepare()
 
     def close(self) -> None:
         self._leave()
@@ -86,6 +89,10 @@ class PostgresArena:
         if scenario.settings != self._settings or any(seat.busy for seat in self._seats.values()):
             self._leave()
         self._settings = scenario.settings
+        self.clear()
+
+    def clear(self) -> None:
+        """Empty tables, and the clock as it is."""
         self._plays += 1
         if self._plays % VACUUM_EVERY == 0:
             for table in TABLES:
@@ -93,13 +100,16 @@ class PostgresArena:
         self._control.run(self._clear)
 
     def run(self, operation: Operation[T]) -> T:
-        steps = operation.steps()
+        if operation.alone:
+            return drive(operation.steps(), self._execute)
+        self._control.run("BEGIN")
         try:
-            statement = next(steps)
-            while True:
-                statement = steps.send(self._execute(statement))
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
+            result = drive(operation.steps(), self._execute)
+        except BaseException:
+            self._control.run("ROLLBACK")
+            raise
+        self._control.run("COMMIT")
+        return result
 
     def play(self, scenario: Scenario, context: Any, choose: Choose, story: Story) -> None:
         players = [
@@ -108,7 +118,7 @@ class PostgresArena:
         ]
         history = History()
         try:
-            history.look(self._control.run(self._snapshot))
+            self.look(history)
             for player in players:
                 player.course.open()
             while any(not player.course.done for player in players):
@@ -120,7 +130,7 @@ class PostgresArena:
                 self._settle(players, story)
                 ends = sum(player.ends for player in players)
                 if ends:
-                    history.look(self._control.run(self._snapshot), moves=ends)
+                    self.look(history, moves=ends)
                 for player in players:
                     player.ends = 0
         except BaseException:
@@ -135,6 +145,19 @@ class PostgresArena:
     def invariants(self) -> list[str]:
         found = [str(row[0]) for row in self._control.run(self._invariants)]
         return [f"invariant {name} does not hold" for name in found]
+
+    def look(self, history: History, *, moves: int = 1) -> None:
+        history.look(self._control.run(self._snapshot), moves=moves)
+
+    def break_at(self, operation: Operation[Any], point: Point) -> None:
+        """Run an operation on a connection of its own and break that at the point; the server ends what it must."""
+        wire = Wire(self.url, {})
+        try:
+            self._run_until(wire, operation, point)
+        finally:
+            pid = wire.pid
+            wire.close()
+            self._await_end(pid)
 
     # --- for players -------------------------------------------------------------------------------
 
@@ -155,6 +178,35 @@ class PostgresArena:
             return self.queries.altered(name, old, new)[name]
         return query
 
+    # --- crashes ---------------------------------------------------------------------------------
+
+    def _run_until(self, wire: Wire, operation: Operation[Any], point: Point) -> None:
+        if not operation.alone:
+            wire.run("BEGIN")
+        steps = operation.steps()
+        number, statement = 0, next(steps)
+        while True:
+            if point == Point("before", number):
+                return
+            wire.start(self.query(statement.name), statement.params)
+            if point == Point("sent", number):
+                return
+            rows = wire.wait()
+            if point == Point("after", number):
+                return
+            try:
+                statement = steps.send(rows)
+            except StopIteration:
+                break
+            number += 1
+        if not operation.alone:
+            wire.run("COMMIT")
+
+    def _await_end(self, pid: int) -> None:
+        deadline = time.monotonic() + STUCK_S
+        while self._control.run(f"SELECT FROM pg_stat_activity WHERE pid = {pid}"):  # noqa: S608 (a number)
+            assert time.monotonic() < deadline, "the server keeps a broken connection"
+
     # --- inside ------------------------------------------------------------------------------------
 
     def _settle(self, players: list[Player], story: Story) -> None:
@@ -168,12 +220,12 @@ class PostgresArena:
             under_way = [player for player in players if player.wire.busy]
             if not under_way:
                 return
-            if self._all_wait(under_way):
+            if self._all_wait(under_way, story):
                 return
             assert time.monotonic() < deadline, "a statement neither ends nor waits for a lock"
             under_way[0].wire.replied(0.0002)
 
-    def _all_wait(self, under_way: list[Player]) -> bool:
+    def _all_wait(self, under_way: list[Player], story: Story) -> bool:
         pids = ",".join(str(player.wire.pid) for player in under_way)
         rows = self._control.run(
             f"SELECT pid, pg_blocking_pids(pid) FROM unnest(ARRAY[{pids}]) AS pid"  # noqa: S608 (numbers)
@@ -184,6 +236,8 @@ class PostgresArena:
             return False
         for player in under_way:
             player.held = self._control.pid in blockers[player.wire.pid]
+            if not player.held:
+                story.waited.add(player.course.actor.name)
         ring = _ring(blockers)
         if ring:
             # The server would break it, but at whom depends on timing: always at the last actor of the ring.
@@ -199,7 +253,7 @@ class PostgresArena:
     def _seat(self, number: int) -> Wire:
         if number not in self._seats:
             gate = {"fencerow.gate": str(GATES + number)} if self._held else {}
-            wire = Wire(self._conninfo, {**gate, **self._settings})
+            wire = Wire(self.url, {**gate, **self._settings})
             self._seats[number] = wire
         return self._seats[number]
 
@@ -212,15 +266,12 @@ class PostgresArena:
     def _text(self, text: str) -> str:
         return qualified(text, self._rename)
 
-    def _prepare(self) -> None:
-        # A connection of its own: what exists already is told by notices.
+    def prepare(self) -> None:
+        """Make what the explorer needs in the schema."""
         self._control.run("SET client_min_messages = error")
         self._control.run(self._text(PREPARE))
         for table in TABLES if self._held else ():
             self._control.run(self._text(TRIGGER.format(table=table)))
-        if not self._held:
-            for table in TABLES:
-                self._control.run(self._text(f"DROP TRIGGER IF EXISTS race_hold ON fencerow.{table}"))
         deletes = [f"DELETE FROM fencerow.{table};" for table in (*TABLES, "race_clock")]
         self._clear = self._text(" ".join(deletes) + "INSERT INTO fencerow.race_clock VALUES (0); SELECT pg_advisory_unlock_all();")
         self._snapshot = self._text(SNAPSHOT)

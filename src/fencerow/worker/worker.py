@@ -83,6 +83,8 @@ class Worker:
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[Loop] = []
         self._slot_tasks: set[asyncio.Task[None]] = set()
+        # Made here, so that a signal during the start is not lost.
+        self._told, self._told_now = asyncio.Event(), asyncio.Event()
         self._started = False
         self._stopping = False
 
@@ -167,7 +169,6 @@ class Worker:
     def _build(self, loop: asyncio.AbstractEventLoop) -> None:
         config = self.config
         self._loop = loop
-        self._told, self._told_now = asyncio.Event(), asyncio.Event()
         self._dead: asyncio.Future[BaseException] = loop.create_future()
         self._lease = Lease(config.lease_s, config.renew_s)
         self._acker = Acker(

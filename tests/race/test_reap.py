@@ -1,0 +1,114 @@
+"""Races of reapers: with each other, and with workers that register and claim meanwhile."""
+
+from __future__ import annotations
+
+from fencerow.store import store
+from fencerow.testing.actor import Script, doing, later
+from fencerow.testing.race import Scenario, Story
+from tests.race.conftest import Cut, Race, in_modes
+from tests.race.people import (
+    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD, acting, fence, new_job, reclaim, register, sweep, with_running,
+)  # fmt: skip
+
+
+def first_is_late() -> Script:
+    yield from with_running(new_job(JOB), new_job(OTHER_JOB))()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+
+
+def first_is_dead() -> Script:
+    yield from first_is_late()
+    yield store.die()
+
+
+def each_taken_once(story: Story) -> None:
+    for id in (JOB, OTHER_JOB):
+        kinds = [event.kind for event in story.run(store.events(id))]
+        assert kinds.count("reclaimed") <= 1, f"{id} was taken twice"
+    for record in story.run(store.read([JOB, OTHER_JOB])).values():
+        assert record.crashes == 0, "a first death counts nothing"
+
+
+sweeps = Scenario(
+    "sweep × sweep", first_is_late, [acting("first", sweep), acting("second", sweep)], each_taken_once
+)
+reclaims = Scenario(
+    "reclaim × reclaim",
+    first_is_dead,
+    [doing("first", reclaim(FIRST)), doing("second", reclaim(FIRST))],
+    each_taken_once,
+)
+
+
+def test_two_sweeps_take_each_job_once(race: Race) -> None:
+    race(sweeps)
+
+
+def test_two_reclaims_take_each_job_once(race: Race) -> None:
+    race(reclaims)
+
+
+@in_modes("plain", "held")
+def test_a_job_is_taken_twice_without_lock_and_guards(race: Race) -> None:
+    race.turns_red(
+        reclaims,
+        Cut("reclaim", ("    FOR UPDATE SKIP LOCKED\n", "")),
+        Cut(
+            "reclaim",
+            (
+                "      AND job.state = 'running'\n"
+                "      AND job.holder = ANY(CAST(:dead AS uuid[]))\n"
+                "      AND job.attempt = found.attempt\n",
+                "",
+            ),
+        ),
+    )
+
+
+# A newcomer registers and claims while a reaper's statement is under way.
+
+
+def claiming_anew() -> Script:
+    yield register(THIRD)
+    return [job.id for job in (yield store.claim_suspect("mail", holder=THIRD, names=["send"], margin_s=10.0))]
+
+
+def the_newcomer_keeps_it(story: Story) -> None:
+    for id in story.results["newcomer"]:
+        found = fence(story, id)
+        assert found is not None
+        assert (found.state.value, found.holder) == ("running", THIRD), "taken from a living worker"
+
+
+def one_is_dead() -> Script:
+    yield from with_running()()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield store.die()
+
+
+newcomer = Scenario(
+    "register × claim × reclaim × reclaim",
+    one_is_dead,
+    [doing("reaper", reclaim(FIRST)), doing("slow", reclaim(FIRST)), acting("newcomer", claiming_anew)],
+    the_newcomer_keeps_it,
+)
+
+BY_VALUE = "job.holder = ANY(CAST(:dead AS uuid[]))"
+NOT_AMONG_THE_LIVING = (
+    "NOT EXISTS (SELECT 1 FROM fencerow.workers AS living WHERE living.id = job.holder AND living.state = 'alive')"
+)
+
+
+def test_reclaim_names_the_dead_by_value(race: Race) -> None:
+    race(newcomer)
+
+
+@in_modes("held")
+def test_an_anti_join_takes_from_a_worker_newer_than_its_snapshot(race: Race) -> None:
+    race.turns_red(
+        newcomer,
+        Cut("reclaim", (BY_VALUE, NOT_AMONG_THE_LIVING)),
+        Cut("reclaim", ("      AND job.attempt = found.attempt\n", "")),
+    )
