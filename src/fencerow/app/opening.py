@@ -16,6 +16,7 @@ from urllib.parse import quote
 from fencerow.config import Config
 from fencerow.db.engine import Engine
 from fencerow.errors import SchemaMissing, SchemaTooOld
+from fencerow.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.store import store
 from fencerow.store.connect import DEFAULT_URL
 
