@@ -63,7 +63,7 @@ async def test_options_of_a_submit_win_over_the_jobs(app: App) -> None:
     assert (job.queue, job.priority, job.attempts_max, job.timeout_s) == ("urgent", 7, 9, 5)
     assert (job.retention_s, job.tags, job.metadata) == (60, ["x", "y"], {"tenant": 5})
     assert job.headers == {"traceparent": "00-1"}
-    assert msgspec.convert(job.options["backoff"], Backoff) == Backoff(base_s=1)
+    assert msgspec.convert(job.options, Backoff) == Backoff(base_s=1)
     assert job.expires_at_us is not None
     assert job.expires_at_us - job.submitted_at_us == 3600 * 1_000_000
 
@@ -76,7 +76,7 @@ async def test_defaults_of_the_queue_a_submit_chooses_hold(url: str) -> None:
 
         assert ((await plain.arefresh()).priority, (await urgent.arefresh()).priority) == (0, 50)
         assert (await plain.arefresh()).options is None
-        assert (await urgent.arefresh()).options["backoff"]["base_s"] == 1
+        assert (await urgent.arefresh()).options["base_s"] == 1
 
 
 async def test_a_delay_and_an_instant_say_when_the_job_is_due(app: App) -> None:

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from fencerow import App, Fail, Job, JobFailed
+from fencerow import App, Backoff, Fail, Job, JobFailed
 from fencerow.errors import DeclarationError, InvalidInput
+from fencerow.telemetry import Event
 
 
 async def test_a_submitted_job_runs_and_its_typed_result_comes_back(app: App) -> None:
@@ -42,6 +43,22 @@ async def test_a_failure_reaches_the_one_who_waits(app: App) -> None:
     async with app.worker():
         with pytest.raises(JobFailed, match="no such invoice"):
             await (await wrong.asubmit()).aresult(10)
+
+
+async def test_a_backoff_given_with_the_submit_is_the_one_that_counts(app: App) -> None:
+    delays: asyncio.Queue[float] = asyncio.Queue()
+    app.telemetry.listen(
+        lambda name, facts: delays.put_nowait(facts["delay_s"]) if name == Event.RETRIED else None
+    )
+
+    @app.job(backoff=Backoff(base_s=7, jitter=0))
+    def wrong() -> None:
+        raise TimeoutError
+
+    async with app.worker():
+        await wrong.using(backoff=Backoff(base_s=77, jitter=0)).asubmit()
+
+        assert await asyncio.wait_for(delays.get(), 10) == 77
 
 
 async def test_a_replay_gets_the_result_of_the_first(app: App) -> None:

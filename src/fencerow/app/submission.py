@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-import msgspec
-
 from fencerow.app.options import SubmitOptions
 from fencerow.client.submitting import Submission
 from fencerow.errors import InvalidInput
@@ -147,7 +145,7 @@ def _stored_options(limits: Defaults, declaration: Declaration) -> str | None:
     backoff = limits.backoff
     if not isinstance(backoff, Backoff) or backoff == declaration.handler.rule.backoff:
         return None
-    return msgspec.json.encode({"backoff": backoff}).decode()
+    return backoff.to_json()
 
 
 def _counts(limits: Defaults) -> dict[str, int]:
