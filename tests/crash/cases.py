@@ -12,8 +12,27 @@ from fencerow.store import store
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD, cancel, claim, fail, keyed, new_job, nothing, reclaim, register, requeue,
-    revive, stop, succeed, with_jobs, with_running, with_zombie,
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD,
+    cancel,
+    claim,
+    fail,
+    keyed,
+    new_job,
+    nothing,
+    reclaim,
+    register,
+    requeue,
+    revive,
+    stop,
+    succeed,
+    with_jobs,
+    with_running,
+    with_zombie,
 )  # fmt: skip
 
 

@@ -10,8 +10,21 @@ from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD_JOB, acting, cancel, claim, new_job, requeue, state, sweep,
-    with_jobs, working,
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD_JOB,
+    acting,
+    cancel,
+    claim,
+    new_job,
+    requeue,
+    state,
+    sweep,
+    with_jobs,
+    working,
 )  # fmt: skip
 
 # Every inner guard of a claim has an outer twin; a job is claimed twice only without both and without the lock.

@@ -12,8 +12,24 @@ from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD_JOB, acting, cancel, claim, fence, finishing, new_job, reclaim,
-    requeue, state, stop, with_jobs, with_running,
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD_JOB,
+    acting,
+    cancel,
+    claim,
+    fence,
+    finishing,
+    new_job,
+    reclaim,
+    requeue,
+    state,
+    stop,
+    with_jobs,
+    with_running,
 )  # fmt: skip
 
 

@@ -9,7 +9,19 @@ from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, SECOND, acting, cancel, claim, fence, finishing, revive, state, succeed, with_jobs, working,
+    FIRST,
+    JOB,
+    SECOND,
+    acting,
+    cancel,
+    claim,
+    fence,
+    finishing,
+    revive,
+    state,
+    succeed,
+    with_jobs,
+    working,
 )  # fmt: skip
 
 

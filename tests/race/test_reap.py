@@ -7,7 +7,19 @@ from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD, acting, fence, new_job, reclaim, register, sweep, with_running,
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD,
+    acting,
+    fence,
+    new_job,
+    reclaim,
+    register,
+    sweep,
+    with_running,
 )  # fmt: skip
 
 

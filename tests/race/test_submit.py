@@ -13,7 +13,19 @@ from fencerow.testing.actor import Abandoned, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, OTHER_JOB, THIRD_JOB, acting, claim, keyed, new_job, register, revive, state, succeed, with_jobs,
+    FIRST,
+    JOB,
+    OTHER_JOB,
+    THIRD_JOB,
+    acting,
+    claim,
+    keyed,
+    new_job,
+    register,
+    revive,
+    state,
+    succeed,
+    with_jobs,
     working,
 )  # fmt: skip
 

@@ -13,8 +13,23 @@ from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, SECOND, acting, cancel, claim, fail, fence, finishing, new_job, requeue, stop, succeed,
-    sweep, with_jobs, with_zombie,
+    FIRST,
+    JOB,
+    LEASE_S,
+    SECOND,
+    acting,
+    cancel,
+    claim,
+    fail,
+    fence,
+    finishing,
+    new_job,
+    requeue,
+    stop,
+    succeed,
+    sweep,
+    with_jobs,
+    with_zombie,
 )  # fmt: skip
 
 Ending = Callable[[str, int], Operation[Any]]

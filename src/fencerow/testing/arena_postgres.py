@@ -204,7 +204,7 @@ class PostgresArena:
 
     def _await_end(self, pid: int) -> None:
         deadline = time.monotonic() + STUCK_S
-        while self._control.run(f"SELECT FROM pg_stat_activity WHERE pid = {pid}"):  # noqa: S608 (a number)
+        while self._control.run(f"SELECT FROM pg_stat_activity WHERE pid = {pid}"):
             assert time.monotonic() < deadline, "the server keeps a broken connection"
 
     # --- inside ------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ class Player:
             result, error = arena.run(self._next), None
         except AssertionError:
             raise
-        except Exception as raised:  # noqa: BLE001 (whatever it is, it is the script's to catch)
+        except Exception as raised:
             result, error = None, raised
         story.tell(self.name, f"{name} → {result if error is None else error!r}")
         self._advance(result, error)
@@ -133,5 +133,5 @@ class Player:
             self.done, self.result = True, stop.value
         except AssertionError:
             raise
-        except Exception as raised:  # noqa: BLE001 (an error nobody caught is the actor's result)
+        except Exception as raised:
             self.done, self.result = True, raised
