@@ -15,7 +15,9 @@ KINDS = ("race", "control", "crash")
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fencerow")
     group.addoption("--orders", type=int, default=CI_ORDERS, help="play at most so many orders of one race")
-    group.addoption("--evidence", type=Path, default=None, help="write what was explored to this file, as JSON lines")
+    group.addoption(
+        "--evidence", type=Path, default=None, help="write what was explored to this file, as JSON lines"
+    )
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

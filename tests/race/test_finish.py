@@ -12,8 +12,24 @@ from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD_JOB, acting, cancel, claim, fence, finishing, new_job, reclaim,
-    requeue, state, stop, with_jobs, with_running,
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD_JOB,
+    acting,
+    cancel,
+    claim,
+    fence,
+    finishing,
+    new_job,
+    reclaim,
+    requeue,
+    state,
+    stop,
+    with_jobs,
+    with_running,
 )  # fmt: skip
 
 
@@ -143,8 +159,16 @@ def test_a_late_success_or_the_reclaim_wins(race: Race) -> None:
 def test_a_reclaimed_job_succeeds_when_the_fence_is_gone(race: Race) -> None:
     race.turns_red(
         succeed_reclaim,
-        Cut("succeed", ("      AND job.holder = CAST(:holder AS uuid)\n", ""), ("\n  AND +job.holder = :holder", "")),
-        Cut("succeed", ("      AND job.state = 'running'\n", ""), ("WHERE job.state = 'running'", "WHERE true")),
+        Cut(
+            "succeed",
+            ("      AND job.holder = CAST(:holder AS uuid)\n", ""),
+            ("\n  AND +job.holder = :holder", ""),
+        ),
+        Cut(
+            "succeed",
+            ("      AND job.state = 'running'\n", ""),
+            ("WHERE job.state = 'running'", "WHERE true"),
+        ),
     )
 
 
@@ -228,7 +252,10 @@ def the_others_go_through(story: Story) -> None:
 group = Scenario(
     "group succeed × a row locked by a stranger",
     with_running(new_job(JOB), new_job(OTHER_JOB), new_job(THIRD_JOB)),
-    [succeeding("worker", FIRST, JOB, OTHER_JOB, THIRD_JOB), doing("stranger", transaction("cancels", stranger))],
+    [
+        succeeding("worker", FIRST, JOB, OTHER_JOB, THIRD_JOB),
+        doing("stranger", transaction("cancels", stranger)),
+    ],
     the_others_go_through,
 )
 

@@ -7,7 +7,19 @@ from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD, acting, fence, new_job, reclaim, register, sweep, with_running,
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD,
+    acting,
+    fence,
+    new_job,
+    reclaim,
+    register,
+    sweep,
+    with_running,
 )  # fmt: skip
 
 
@@ -23,9 +35,9 @@ def first_is_dead() -> Script:
 
 
 def each_taken_once(story: Story) -> None:
-    for id in (JOB, OTHER_JOB):
-        kinds = [event.kind for event in story.run(store.events(id))]
-        assert kinds.count("reclaimed") <= 1, f"{id} was taken twice"
+    for job_id in (JOB, OTHER_JOB):
+        kinds = [event.kind for event in story.run(store.events(job_id))]
+        assert kinds.count("reclaimed") <= 1, f"{job_id} was taken twice"
     for record in story.run(store.read([JOB, OTHER_JOB])).values():
         assert record.crashes == 0, "a first death counts nothing"
 
@@ -71,12 +83,14 @@ def test_a_job_is_taken_twice_without_lock_and_guards(race: Race) -> None:
 
 def claiming_anew() -> Script:
     yield register(THIRD)
-    return [job.id for job in (yield store.claim_suspect("mail", holder=THIRD, names=["send"], margin_s=10.0))]
+    return [
+        job.id for job in (yield store.claim_suspect("mail", holder=THIRD, names=["send"], margin_s=10.0))
+    ]
 
 
 def the_newcomer_keeps_it(story: Story) -> None:
-    for id in story.results["newcomer"]:
-        found = fence(story, id)
+    for job_id in story.results["newcomer"]:
+        found = fence(story, job_id)
         assert found is not None
         assert (found.state.value, found.holder) == ("running", THIRD), "taken from a living worker"
 
@@ -96,9 +110,7 @@ newcomer = Scenario(
 )
 
 BY_VALUE = "job.holder = ANY(CAST(:dead AS uuid[]))"
-NOT_AMONG_THE_LIVING = (
-    "NOT EXISTS (SELECT 1 FROM fencerow.workers AS living WHERE living.id = job.holder AND living.state = 'alive')"
-)
+NOT_AMONG_THE_LIVING = "NOT EXISTS (SELECT 1 FROM fencerow.workers AS living WHERE living.id = job.holder AND living.state = 'alive')"
 
 
 def test_reclaim_names_the_dead_by_value(race: Race) -> None:

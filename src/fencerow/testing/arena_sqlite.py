@@ -91,7 +91,9 @@ class SqliteArena:
 
     def look(self, history: History, *, moves: int = 1) -> None:
         with self._engine.session() as session:
-            history.look(session.connection.execute(qualified(SNAPSHOT, self._rename)).fetchall(), moves=moves)
+            history.look(
+                session.connection.execute(qualified(SNAPSHOT, self._rename)).fetchall(), moves=moves
+            )
 
 
 class Ended(Exception):
@@ -121,7 +123,7 @@ class Player:
             result, error = arena.run(self._next), None
         except AssertionError:
             raise
-        except Exception as raised:  # noqa: BLE001 (whatever it is, it is the script's to catch)
+        except Exception as raised:
             result, error = None, raised
         story.tell(self.name, f"{name} → {result if error is None else error!r}")
         self._advance(result, error)
@@ -133,5 +135,5 @@ class Player:
             self.done, self.result = True, stop.value
         except AssertionError:
             raise
-        except Exception as raised:  # noqa: BLE001 (an error nobody caught is the actor's result)
+        except Exception as raised:
             self.done, self.result = True, raised
