@@ -186,16 +186,15 @@ def test_a_job_that_ended_again_is_kept(race: Race) -> None:
     race(purge_again)
 
 
+AGE = "(SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))"
+
+
 def test_it_is_purged_without_the_look_at_its_age(race: Race) -> None:
     race.turns_red(
         purge_again,
         Cut(
             "purge_by_age",
-            (
-                "              AND old.ended_at < (SELECT fencerow.now())"
-                " - fencerow.seconds(CAST(:age_s AS double precision))\n",
-                "",
-            ),
+            (f"              AND old.ended_at < {AGE}\n", ""),
             ("      AND old.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)\n", ""),
         ),
     )

@@ -14,7 +14,7 @@ from fencerow.db.queries import Queries, Query, qualified, split
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.testing.actor import Course
 from fencerow.testing.crash import Point
-from fencerow.testing.held import HELD_SELECTS, LATER, PREPARE, TABLES, TRIGGER
+from fencerow.testing.held import EMPTY, HELD_SELECTS, LATER, PREPARE, START_CLOCK, TABLES, TRIGGER
 from fencerow.testing.invariants import SNAPSHOT, History, together
 from fencerow.testing.orders import Choose
 from fencerow.testing.player import Player
@@ -239,10 +239,7 @@ class PostgresArena:
         self._control.run(self._text(PREPARE))
         for table in TABLES if self._held else ():
             self._control.run(self._text(TRIGGER.format(table=table)))
-        deletes = [f"DELETE FROM fencerow.{table};" for table in (*TABLES, "race_clock")]
-        self._clear = self._text(
-            " ".join(deletes) + "INSERT INTO fencerow.race_clock VALUES (0); SELECT pg_advisory_unlock_all();"
-        )
+        self._clear = self._text("".join(f"{EMPTY} fencerow.{table};" for table in TABLES) + START_CLOCK)
         self._snapshot = self._text(SNAPSHOT)
         self._invariants = together(self._rename)
         self._later = Query("later", split(self._text(LATER)), ("s",))

@@ -10,13 +10,12 @@ from fencerow.db.sqlite import SqliteEngine, names
 from fencerow.db.statement import Operation
 from fencerow.testing.actor import Actor, Script
 from fencerow.testing.crash import Point, ending
+from fencerow.testing.held import EMPTY, TABLES
 from fencerow.testing.invariants import SNAPSHOT, History, broken
 from fencerow.testing.orders import Choose
 from fencerow.testing.race import Scenario, Story
 
 T = TypeVar("T")
-
-TABLES = ("jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress")
 
 
 class SqliteArena:
@@ -44,7 +43,7 @@ class SqliteArena:
     def close(self) -> None:
         self._engine.close()
 
-    def fresh(self, scenario: Scenario) -> None:
+    def fresh(self, scenario: Scenario) -> None:  # noqa: ARG002 (what a server would be told)
         if self._engine.queries is not self.queries:
             self._engine.close()
             self._engine = SqliteEngine(self._path, self.queries, prefix=self._prefix)
@@ -55,7 +54,7 @@ class SqliteArena:
         self._engine.clock.offset_us = 0
         with self._engine.session() as session:
             for table in TABLES:
-                session.connection.execute(qualified(f"DELETE FROM fencerow.{table}", self._rename))
+                session.connection.execute(qualified(f"{EMPTY} fencerow.{table}", self._rename))
 
     def run(self, operation: Operation[T]) -> T:
         if operation.name == "later":

@@ -37,3 +37,7 @@ CREATE OR REPLACE TRIGGER race_hold BEFORE INSERT OR UPDATE OR DELETE ON fencero
 # A locking SELECT fires no trigger: it waits in a condition, which is judged before the row is locked.
 HELD_SELECTS = {"lock_finished": ("WHERE ", "WHERE fencerow.hold() AND ")}
 LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"
+EMPTY = "DELETE FROM"
+START_CLOCK = """
+DELETE FROM fencerow.race_clock; INSERT INTO fencerow.race_clock VALUES (0); SELECT pg_advisory_unlock_all();
+"""
