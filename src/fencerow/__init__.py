@@ -33,12 +33,12 @@ from fencerow.errors import (
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.worker import Worker
 
-__version__ = "0.1.0.dev0"
-
 __all__ = [
+    "__version__",
     "App",
     "Job",
     "Handle",

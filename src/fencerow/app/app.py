@@ -7,39 +7,34 @@ import os
 import threading
 from collections.abc import (
     AsyncIterable,
-    AsyncIterator,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from fencerow.app.declare import NO_OPTIONS, Declare, DeclaredJob
-from fencerow.app.opening import default_actor, engine_of, make_ready, settings_of, warn_of_local_file
+from fencerow.app.opening import default_actor, make_ready, placed, settings_of, warn_of_local_file
 from fencerow.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
-from fencerow.app.submission import Call, Draft, Layers, SubmitGenerator, SubmitMiddleware, submission_of
+from fencerow.app.submission import Call, Layers, SubmitGenerator
+from fencerow.app.submitter import Submitter
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
-from fencerow.client.submitting import Submission
 from fencerow.config import Config, Defaults
 from fencerow.db.engine import Engine
-from fencerow.errors import DeclarationError, InvalidInput, UnknownJob
+from fencerow.errors import DeclarationError, UnknownJob
 from fencerow.model.text import check_text
 from fencerow.store import store
-from fencerow.store.submit import Submitted
-from fencerow.telemetry import Event, Telemetry
+from fencerow.store.connect import open_engine
+from fencerow.telemetry import Telemetry
 from fencerow.worker.executor import RunMiddleware
 from fencerow.worker.handler import Handler
 from fencerow.worker.worker import Worker
 
 R = TypeVar("R")
-
-CHUNK_ROWS = 1_000
-CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class App:
@@ -68,19 +63,21 @@ class App:
         actor: str | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
-        self.config = settings_of(
+        named = settings_of(
             os.environ, config, url=url, schema=schema, table_prefix=table_prefix, actor=actor
         )
+        self.config = placed(named, Path.cwd())
         self.telemetry = telemetry or Telemetry()
-        self.layers = Layers(
+        layers = Layers(
             Defaults.merged(self.config.job_defaults(), defaults or Defaults()),
             dict(queues or {}),
             self.config.key_lifetime_s,
         )
-        self.job = Declare(self)
-        self._folder = Path.cwd()  # a relative path means the same after a later chdir
+        self._submitter = Submitter(lambda: self.client, layers)
+        self.job = Declare(self._submitter, self._register, layers, self.config.payload_bytes_max)
+        self._is_named = named.url is not None
+        self._actor = self.config.actor or default_actor()
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
-        self._submit_middleware: list[SubmitMiddleware] = []
         self._run_middleware: list[RunMiddleware] = []
         self._opening = threading.RLock()
         self._engine: Engine | None = None
@@ -101,16 +98,16 @@ class App:
     @property
     def actor(self) -> str:
         """Who is named in the audit trail."""
-        return self.config.actor or default_actor()
+        return self._actor
 
     @property
     def engine(self) -> Engine:
         """The database. Made at the first use; connections are opened when an operation needs one."""
         with self._opening:
             if self._engine is None:
-                if self.config.url is None:
-                    warn_of_local_file(self._folder)
-                self._engine = engine_of(self.config, self._folder)
+                if not self._is_named:
+                    warn_of_local_file(self.config)
+                self._engine = open_engine(self.config)
             return self._engine
 
     @property
@@ -123,34 +120,15 @@ class App:
                 )
             return self._client
 
-    def register(self, job: DeclaredJob[..., ..., Any, Any]) -> None:
-        """Add a declared job. `@app.job` does this.
-
-        Raises:
-            DeclarationError: the name is taken.
-        """
-        known = self._jobs.get(job.name)
-        if known is not None:
-            raise DeclarationError(
-                f"the job name {job.name!r} is taken by {known.where}",
-                f"{job.where} cannot be stored under it too",
-                "give one of them another name: @app.job(name=...)",
-            )
-        self._jobs[job.name] = job
-
     # --- submitting --------------------------------------------------------------------------------
 
     def submit(self, call: Call[R]) -> Handle[R]:
         """Submit one call, made by `job.call(...)`. `job.submit(...)` is the short form."""
-        with self._drafted([call]) as (submission,):
-            (answer,) = self.client.submit([submission], connection=call.options.connection)
-        return self._handle(call, answer)
+        return self._submitter.submit(call)
 
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
-        with self._drafted([call]) as (submission,):
-            (answer,) = await self.client.asubmit([submission], connection=call.options.connection)
-        return self._handle(call, answer)
+        return await self._submitter.asubmit(call)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit many calls, each made by `job.call(...)` or `job.using(...).call(...)`, in their order.
@@ -158,21 +136,11 @@ class App:
         They go in chunks of 1,000 (4 MiB at most). Each chunk is atomic; when one is refused, those before
         it are stored and those after it are not. The same keys and rules hold as for single submits.
         """
-        handles: list[Handle[R]] = []
-        for chunk in _chunks(calls):
-            with self._drafted(chunk) as submissions:
-                answers = self.client.submit(submissions, connection=_connection(chunk))
-            handles += [self._handle(call, answer) for call, answer in zip(chunk, answers, strict=True)]
-        return handles
+        return self._submitter.submit_many(calls)
 
     async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
         """`submit_many` for async code; takes an async iterable too."""
-        handles: list[Handle[R]] = []
-        async for chunk in _achunks(calls):
-            with self._drafted(chunk) as submissions:
-                answers = await self.client.asubmit(submissions, connection=_connection(chunk))
-            handles += [self._handle(call, answer) for call, answer in zip(chunk, answers, strict=True)]
-        return handles
+        return await self._submitter.asubmit_many(calls)
 
     def call_by_name(
         self, name: str, arguments: Mapping[str, Any] | None = None, options: SubmitOptions = NO_OPTIONS
@@ -213,7 +181,7 @@ class App:
         The first one declared is the outermost. What it raises reaches the caller; before the `yield`
         nothing is stored.
         """
-        self._submit_middleware.append(contextmanager(generator))
+        self._submitter.middleware.append(contextmanager(generator))
         return generator
 
     def on_run(self, middleware: RunMiddleware) -> RunMiddleware:
@@ -341,93 +309,21 @@ class App:
 
     # --- inside ------------------------------------------------------------------------------------
 
+    def _register(self, job: DeclaredJob[..., ..., Any, Any]) -> None:
+        known = self._jobs.get(job.name)
+        if known is not None:
+            raise DeclarationError(
+                f"the job name {job.name!r} is taken by {known.where}",
+                f"{job.where} cannot be stored under it too",
+                "give one of them another name: @app.job(name=...)",
+            )
+        self._jobs[job.name] = job
+
     def _forget(self) -> tuple[Client | None, Engine | None]:
         with self._opening:
             closing = (self._client, self._engine)
             self._client = self._engine = None
             return closing
-
-    @contextmanager
-    def _drafted(self, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
-        """The rows of the calls, inside the middleware around their submit."""
-        with ExitStack() as around:
-            submissions = []
-            for call in calls:
-                draft = call.draft()
-                for middleware in self._submit_middleware:
-                    around.enter_context(middleware(draft))
-                submissions.append(self._submission(call, draft))
-            yield submissions
-
-    def _submission(self, call: Call[Any], draft: Draft) -> Submission:
-        try:
-            return submission_of(call, draft, self.layers, self.actor)
-        except InvalidInput as error:
-            self.telemetry.emit(Event.REFUSED, code=error.code)
-            raise
-
-    def _handle(self, call: Call[R], answer: Submitted) -> Handle[R]:
-        return Handle(
-            self.client,
-            answer.id,
-            call.declaration.handler.result.decode,
-            replay=answer.replay,
-            existed=call.options.connection is None,
-        )
-
-
-def _connection(calls: Sequence[Call[Any]]) -> Any:
-    """The one connection that all calls name, or none of them."""
-    first = calls[0].options.connection
-    if any(call.options.connection is not first for call in calls):
-        raise InvalidInput(
-            "the calls name different connections",
-            "a chunk is submitted in one transaction",
-            "submit those of each connection by themselves",
-        )
-    return first
-
-
-class _Chunk(Generic[R]):
-    """Calls that go together, up to the size of a chunk."""
-
-    def __init__(self) -> None:
-        self.calls: list[Call[R]] = []
-        self._bytes = 0
-
-    def is_full_for(self, call: Call[R]) -> bool:
-        full = len(self.calls) >= CHUNK_ROWS or self._bytes + len(call.args) > CHUNK_BYTES
-        return full and bool(self.calls)
-
-    def add(self, call: Call[R]) -> None:
-        self.calls.append(call)
-        self._bytes += len(call.args)
-
-
-def _chunks(calls: Iterable[Call[R]]) -> Iterator[list[Call[R]]]:
-    chunk: _Chunk[R] = _Chunk()
-    for call in calls:
-        if chunk.is_full_for(call):
-            yield chunk.calls
-            chunk = _Chunk()
-        chunk.add(call)
-    if chunk.calls:
-        yield chunk.calls
-
-
-async def _achunks(calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> AsyncIterator[list[Call[R]]]:
-    if isinstance(calls, Iterable):
-        for few in _chunks(calls):
-            yield few
-        return
-    chunk: _Chunk[R] = _Chunk()
-    async for call in calls:
-        if chunk.is_full_for(call):
-            yield chunk.calls
-            chunk = _Chunk()
-        chunk.add(call)
-    if chunk.calls:
-        yield chunk.calls
 
 
 def _unknown(name: str, known: list[str]) -> UnknownJob:

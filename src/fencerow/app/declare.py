@@ -11,7 +11,7 @@ import inspect
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from fencerow.app.handlers import encode_json_data, handler_of
 from fencerow.app.options import (
@@ -23,7 +23,8 @@ from fencerow.app.options import (
     job_limits,
     submit_options,
 )
-from fencerow.app.submission import Call
+from fencerow.app.submission import Call, Declaration, Layers
+from fencerow.app.submitter import Submitter
 from fencerow.client.handle import Handle
 from fencerow.errors import DeclarationError, InvalidInput
 from fencerow.model.backoff import Backoff
@@ -32,9 +33,6 @@ from fencerow.model.retry import Matchers
 from fencerow.model.text import check_text
 from fencerow.worker.context import Job
 from fencerow.worker.handler import Handler
-
-if TYPE_CHECKING:
-    from fencerow.app.app import App
 
 C = ParamSpec("C")  # the parameters of the function itself
 P = ParamSpec("P")  # those of a submit: without `job`
@@ -45,22 +43,11 @@ DEFAULT_QUEUE = "default"
 NO_OPTIONS = SubmitOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """What was declared of a job, checked."""
-
-    name: str
-    queue: str
-    limits: Defaults
-    key_lifetime_s: float | None
-    handler: Handler
-
-
 class Submittable(Generic[P, R]):
     """What can be submitted: a declared job, with the options of `using` or without."""
 
-    def __init__(self, app: App, declaration: Declaration, options: SubmitOptions) -> None:
-        self._app = app
+    def __init__(self, submitter: Submitter, declaration: Declaration, options: SubmitOptions) -> None:
+        self._submitter = submitter
         self._declaration = declaration
         self._options = options
 
@@ -73,11 +60,11 @@ class Submittable(Generic[P, R]):
             Unavailable, Busy, ReadOnly, StorageFull: nothing is stored; repeat when the cause is gone.
             OutcomeUnknown: the answer was lost. `job_ids` holds the id: look, or `using(id=...)` again.
         """
-        return self._app.submit(self.call(*args, **kwargs))
+        return self._submitter.submit(self.call(*args, **kwargs))
 
     async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`submit` for async code. Concurrent ones share an insert; a cancelled caller does not take it back."""
-        return await self._app.asubmit(self.call(*args, **kwargs))
+        return await self._submitter.asubmit(self.call(*args, **kwargs))
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check and encode a call without submitting it: what `submit_many` takes.
@@ -101,11 +88,11 @@ class Submittable(Generic[P, R]):
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit many calls, each made by `call`: see `App.submit_many`."""
-        return self._app.submit_many(calls)
+        return self._submitter.submit_many(calls)
 
     async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
         """`submit_many` for async code; takes an async iterable too."""
-        return await self._app.asubmit_many(calls)
+        return await self._submitter.asubmit_many(calls)
 
 
 class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
@@ -114,8 +101,8 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
     The call runs it here and now, without a database: for unit tests.
     """
 
-    def __init__(self, app: App, declaration: Declaration, function: Callable[C, X]) -> None:
-        super().__init__(app, declaration, NO_OPTIONS)
+    def __init__(self, submitter: Submitter, declaration: Declaration, function: Callable[C, X]) -> None:
+        super().__init__(submitter, declaration, NO_OPTIONS)
         self._function = function
         self.where = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
         functools.update_wrapper(self, function)
@@ -191,7 +178,10 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
             headers=headers,
             connection=connection,
         )
-        return Submittable(self._app, self._declaration, options)
+        return Submittable(self._submitter, self._declaration, options)
+
+
+Register = Callable[[DeclaredJob[..., ..., Any, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +200,18 @@ class JobOptions:
 class Declare:
     """The decorator behind `@app.job` and `@app.job(...)`."""
 
-    def __init__(self, app: App, options: JobOptions = JobOptions()) -> None:
-        self._app = app
+    def __init__(
+        self,
+        submitter: Submitter,
+        register: Register,
+        layers: Layers,
+        payload_bytes_max: int,
+        options: JobOptions = JobOptions(),
+    ) -> None:
+        self._submitter = submitter
+        self._register = register
+        self._layers = layers
+        self._payload_bytes_max = payload_bytes_max
         self._options = options
 
     @overload
@@ -282,7 +282,7 @@ class Declare:
             DeclarationError: the name is taken, a parameter cannot be stored, or an option is wrong.
         """
         if function is not None:
-            return declare(self._app, function, self._options)
+            return self._declared(function)
         options = JobOptions(
             name=name,
             queue=queue,
@@ -301,32 +301,30 @@ class Declare:
             key_lifetime_s=checked_key_lifetime(key_lifetime_s, DeclarationError),
             payload_bytes_max=payload_bytes_max,
         )
-        return Declare(self._app, options)
+        return Declare(self._submitter, self._register, self._layers, self._payload_bytes_max, options)
 
-
-def declare(app: App, function: Callable[..., Any], options: JobOptions) -> DeclaredJob[..., ..., Any, Any]:
-    """Register a function as a job of the app."""
-    if not callable(function):
-        raise DeclarationError(
-            f"@app.job was given a value of type {type(function).__name__}",
-            "it decorates a function, and its options are named",
-            "write @app.job or @app.job(queue=...)",
+    def _declared(self, function: Callable[..., Any]) -> DeclaredJob[..., ..., Any, Any]:
+        options = self._options
+        if not callable(function):
+            raise DeclarationError(
+                f"@app.job was given a value of type {type(function).__name__}",
+                "it decorates a function, and its options are named",
+                "write @app.job or @app.job(queue=...)",
+            )
+        name = _declared_text(options.name or _name_of(function), "the job's name", NAME_LENGTH_MAX)
+        queue = _declared_text(options.queue or DEFAULT_QUEUE, "queue", QUEUE_LENGTH_MAX)
+        handler = handler_of(
+            name,
+            function,
+            self._layers.of(queue, options.limits),
+            retry_on=options.retry_on,
+            fail_on=options.fail_on,
+            payload_bytes_max=options.payload_bytes_max or self._payload_bytes_max,
         )
-    name = _declared_text(options.name or _name_of(function), "the job's name", NAME_LENGTH_MAX)
-    queue = _declared_text(options.queue or DEFAULT_QUEUE, "queue", QUEUE_LENGTH_MAX)
-    limits = app.layers.of(queue, options.limits)
-    handler = handler_of(
-        name,
-        function,
-        limits,
-        retry_on=options.retry_on,
-        fail_on=options.fail_on,
-        payload_bytes_max=options.payload_bytes_max or app.config.payload_bytes_max,
-    )
-    declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
-    declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(app, declaration, function)
-    app.register(declared)
-    return declared
+        declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
+        declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(self._submitter, declaration, function)
+        self._register(declared)
+        return declared
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -11,18 +11,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fencerow.config import Config
 from fencerow.db.engine import Engine
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import SchemaMissing, SchemaTooOld
-from fencerow.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.store import store
+from fencerow.store.connect import DEFAULT_URL
 
 log = logging.getLogger("fencerow")
 
-LOCAL_FILE = "fencerow.db"
 ACTOR_LENGTH_MAX = 200
 
 
@@ -52,33 +50,21 @@ def settings_of(
     return replace(config, **{name: value for name, value in given.items() if value is not None})
 
 
-def warn_of_local_file(folder: Path) -> None:
+def placed(config: Config, folder: Path) -> Config:
+    """The settings with the database's place fixed: a relative path means the same after a later chdir."""
+    url = parse_url(config.url or DEFAULT_URL)
+    if isinstance(url, PostgresUrl):
+        return config
+    return replace(config, url=f"sqlite:///{quote(str(folder / url.path))}")
+
+
+def warn_of_local_file(config: Config) -> None:
     """Say where the jobs will lie, since nobody chose the place."""
-    file = folder / LOCAL_FILE
-    text = f"no database was named, so jobs are kept in {file}; pass a URL to App() or set FENCEROW_URL"
+    file = parse_url(config.url or DEFAULT_URL)
+    path = file.path if isinstance(file, SqliteUrl) else str(file)
+    text = f"no database was named, so jobs are kept in {path}; pass a URL to App() or set FENCEROW_URL"
     log.warning(text)
     warnings.warn(text, LocalDatabaseWarning, stacklevel=2)
-
-
-def engine_of(config: Config, folder: Path) -> Engine:
-    """An engine for the configured database, or for a file in `folder`. Nothing is opened yet."""
-    url = SqliteUrl(LOCAL_FILE) if config.url is None else parse_url(config.url)
-    if isinstance(url, PostgresUrl):
-        return PostgresEngine(
-            url.conninfo,
-            store.postgres_queries(config.schema),
-            schema=config.schema,
-            listen_conninfo=_conninfo(config.listen_url),
-            pool_max=config.pool_max,
-            connect_timeout_s=config.connect_timeout_s,
-            statement_timeout_s=config.statement_timeout_s,
-        )
-    return SqliteEngine(
-        folder / url.path,
-        store.sqlite_queries(config.table_prefix),
-        prefix=config.table_prefix,
-        busy_timeout_s=config.busy_timeout_s,
-    )
 
 
 def make_ready(engine: Engine, actor: str | None) -> None:
@@ -104,8 +90,3 @@ def default_actor() -> str:
         user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
     text = f"{user}@{socket.gethostname()}"
     return "".join(character for character in text if character.isprintable())[:ACTOR_LENGTH_MAX]
-
-
-def _conninfo(listen_url: str | None) -> str | None:
-    url = parse_url(listen_url) if listen_url else None
-    return url.conninfo if isinstance(url, PostgresUrl) else None

@@ -93,7 +93,9 @@ def submit_options(
         retention_s=retention_s,
     )
     # A look ahead: they are encoded again when they are stored, after middleware may have added some.
-    encode_tags(tags), encode_metadata(metadata or {}), encode_headers(headers or {})
+    encode_tags(tags)
+    encode_metadata(metadata or {})
+    encode_headers(headers or {})
     return SubmitOptions(
         id=None if id is None else parse_id(id),
         key=None if key is None else check_text(key, "key", KEY_LENGTH_MAX),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -18,11 +18,20 @@ from fencerow.model.defaults import Defaults
 from fencerow.model.ids import new_id
 from fencerow.model.job import KeyClaim, NewJob
 from fencerow.model.labels import encode_headers, encode_metadata, encode_tags
-
-if TYPE_CHECKING:
-    from fencerow.app.declare import Declaration
+from fencerow.worker.handler import Handler
 
 R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What was declared of a job, checked."""
+
+    name: str
+    queue: str
+    limits: Defaults
+    key_lifetime_s: float | None
+    handler: Handler
 
 
 @dataclass(slots=True)

@@ -7,14 +7,13 @@ does the same.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
 
+from fencerow.client.desk import Desk
 from fencerow.client.group import Group
 from fencerow.client.handle import Handle
 from fencerow.client.moving import (
@@ -28,28 +27,25 @@ from fencerow.client.moving import (
 )
 from fencerow.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.client.submitting import Submission, due_lanes, local_now_us, storing
-from fencerow.client.talk import Runner, Talk, aconverse, ask, converse
-from fencerow.client.waiting import Answer, Poller
+from fencerow.client.talk import ask
 from fencerow.db.engine import Engine
-from fencerow.errors import ResultTimeout
-from fencerow.model.job import Ended, Happening, JobRecord, LogLine
+from fencerow.model.ids import parse_id
+from fencerow.model.job import Happening, JobRecord, LogLine
 from fencerow.model.state import State
 from fencerow.store import store
 from fencerow.store.queues import PausedQueue
 from fencerow.store.submit import Submitted
 from fencerow.telemetry import Event, Telemetry
 
-T = TypeVar("T")
-
 PATIENCE_S = 5.0
 FLUSH_S = 1.0
 
 
-class Client:
-    """Submits, looks at, waits for and moves jobs. `ready` is called before the database is first used.
+class Client(Desk):
+    """Submits, looks at, waits for and moves jobs.
 
     A job is named by its id, or by `Key(scope, key)`. One client serves threads and event loops together.
-    Close it when done: it may hold a thread for waiting.
+    `ready` is called before the database is first used. Close it when done: it may hold a thread for waiting.
     """
 
     def __init__(
@@ -61,13 +57,9 @@ class Client:
         ready: Callable[[], None] | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self.engine = engine
-        self.actor = actor
+        super().__init__(engine, actor=actor, ready=ready)
         self.telemetry = telemetry or Telemetry()
         self.patience_s = patience_s
-        self._ready = ready
-        self._first_use = threading.Lock()
-        self._poller = Poller(engine)
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
 
     # --- submitting --------------------------------------------------------------------------------
@@ -80,18 +72,17 @@ class Client:
             OutcomeUnknown: the answer was lost and could not be had within `patience_s`; `job_ids` are
                 the ids to ask for or to submit again.
         """
-        runner, now_us = self._runner(connection), local_now_us()
-        answers = converse(storing(submissions, self.patience_s), runner)
+        now_us = local_now_us()
+        answers = self.hold(storing(submissions, self.patience_s), connection)
         self._tell(submissions, answers, now_us, wake=connection is None)
         return answers
 
     async def asubmit(self, submissions: Sequence[Submission], *, connection: Any = None) -> list[Submitted]:
         """`submit` for async code. A plain single job may share its insert with those submitted meanwhile."""
-        runner = await self._arunner(connection)
         if connection is None and len(submissions) == 1 and submissions[0].is_plain:
             await self._group().submit(submissions[0])
             return [Submitted(submissions[0].job.id)]
-        return await self._astore(submissions, runner, wake=connection is None)
+        return await self._astore(submissions, connection)
 
     # --- looking -----------------------------------------------------------------------------------
 
@@ -101,7 +92,7 @@ class Client:
         Raises:
             InvalidInput: it is no id.
         """
-        return Handle(self, converse(resolving(job_id), self.engine), msgspec.json.decode, existed=False)
+        return Handle(self, parse_id(job_id), msgspec.json.decode, existed=False)
 
     def get(self, ref: Ref) -> JobRecord:
         """The job as it stands, live or finished.
@@ -110,11 +101,11 @@ class Client:
             JobGone: it was removed, but its key remembers it.
             JobNotFound: it is nowhere.
         """
-        return self._hold(reading(ref))
+        return self.hold(reading(ref))
 
     async def aget(self, ref: Ref) -> JobRecord:
         """`get` for async code."""
-        return await self._ahold(reading(ref))
+        return await self.ahold(reading(ref))
 
     def list_jobs(
         self,
@@ -142,7 +133,7 @@ class Client:
             before_id=before_id,
             limit=limit,
         )
-        return self._hold(ask(page))
+        return self.hold(ask(page))
 
     async def alist_jobs(
         self,
@@ -167,7 +158,7 @@ class Client:
             before_id=before_id,
             limit=limit,
         )
-        return await self._ahold(ask(page))
+        return await self.ahold(ask(page))
 
     def timeline(self, ref: Ref) -> list[Happening]:
         """What happened to a job, in order: who submitted it, its failures, who cancelled it.
@@ -175,19 +166,19 @@ class Client:
         Raises:
             JobNotFound: it is not there.
         """
-        return self._hold(timeline_reading(ref))
+        return self.hold(timeline_reading(ref))
 
     async def atimeline(self, ref: Ref) -> list[Happening]:
         """`timeline` for async code."""
-        return await self._ahold(timeline_reading(ref))
+        return await self.ahold(timeline_reading(ref))
 
     def logs(self, ref: Ref) -> list[LogLine]:
         """The lines kept with a job, in order; none for a job that is not there."""
-        return self._hold(logs_reading(ref))
+        return self.hold(logs_reading(ref))
 
     async def alogs(self, ref: Ref) -> list[LogLine]:
         """`logs` for async code."""
-        return await self._ahold(logs_reading(ref))
+        return await self.ahold(logs_reading(ref))
 
     # --- moving ------------------------------------------------------------------------------------
 
@@ -200,17 +191,13 @@ class Client:
             IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
             JobNotFound: it is not there.
         """
-        answer, wakes = self._hold(cancelling(ref, self.actor, reason, only_queued))
-        self.engine.wake(wakes)
-        return answer
+        return self.hold(cancelling(ref, self.actor, reason, only_queued))
 
     async def acancel(
         self, ref: Ref, *, reason: str | None = None, only_queued: bool = False
     ) -> CancelAnswer:
         """`cancel` for async code."""
-        answer, wakes = await self._ahold(cancelling(ref, self.actor, reason, only_queued))
-        self.engine.wake(wakes)
-        return answer
+        return await self.ahold(cancelling(ref, self.actor, reason, only_queued))
 
     def revive(self, ref: Ref, *, reason: str | None = None) -> None:
         """Queue a finished job again: its budgets start anew, its attempts count on.
@@ -220,11 +207,11 @@ class Client:
             KeyConflict: another job owns its key meanwhile.
             JobNotFound: it is not there.
         """
-        self.engine.wake(self._hold(reviving(ref, self.actor, reason)))
+        self.hold(reviving(ref, self.actor, reason))
 
     async def arevive(self, ref: Ref, *, reason: str | None = None) -> None:
         """`revive` for async code."""
-        self.engine.wake(await self._ahold(reviving(ref, self.actor, reason)))
+        await self.ahold(reviving(ref, self.actor, reason))
 
     def delete(self, ref: Ref) -> None:
         """Remove a finished job with its timeline and logs. Its key lives on until its own end.
@@ -233,39 +220,35 @@ class Client:
             IllegalMove: it has not ended. Cancel it first.
             JobNotFound: it is not there.
         """
-        self._hold(deleting(ref))
+        self.hold(deleting(ref))
 
     async def adelete(self, ref: Ref) -> None:
         """`delete` for async code."""
-        await self._ahold(deleting(ref))
+        await self.ahold(deleting(ref))
 
     def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """Stop claims from a queue, also across restarts; false when it was paused already."""
-        return self._hold(pausing(queue, self.actor, reason))
+        return self.hold(pausing(queue, self.actor, reason))
 
     async def apause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """`pause_queue` for async code."""
-        return await self._ahold(pausing(queue, self.actor, reason))
+        return await self.ahold(pausing(queue, self.actor, reason))
 
     def resume_queue(self, queue: str) -> bool:
         """Let claims from a queue go on; false when it was not paused."""
-        resumed, wakes = self._hold(resuming(queue))
-        self.engine.wake(wakes)
-        return resumed
+        return self.hold(resuming(queue))
 
     async def aresume_queue(self, queue: str) -> bool:
         """`resume_queue` for async code."""
-        resumed, wakes = await self._ahold(resuming(queue))
-        self.engine.wake(wakes)
-        return resumed
+        return await self.ahold(resuming(queue))
 
     def paused_queues(self) -> list[PausedQueue]:
         """The paused queues: since when, by whom, why."""
-        return self._hold(ask(store.paused_queues()))
+        return self.hold(ask(store.paused_queues()))
 
     async def apaused_queues(self) -> list[PausedQueue]:
         """`paused_queues` for async code."""
-        return await self._ahold(ask(store.paused_queues()))
+        return await self.ahold(ask(store.paused_queues()))
 
     # --- waiting -----------------------------------------------------------------------------------
 
@@ -276,47 +259,21 @@ class Client:
             ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again.
             JobNotFound: it is not there.
         """
-        job_id = self._hold(resolving(ref))
+        job_id = self.hold(resolving(ref))
         self.outcome(job_id, timeout_s)
         return self.get(job_id if isinstance(ref, str) else ref)
 
     async def await_ended(self, ref: Ref, timeout_s: float | None = None) -> JobRecord:
         """`wait_ended` for async code."""
-        job_id = await self._ahold(resolving(ref))
+        job_id = await self.ahold(resolving(ref))
         await self.aoutcome(job_id, timeout_s)
         return await self.aget(job_id if isinstance(ref, str) else ref)
-
-    def outcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
-        """How a job ended, or None when it is nowhere.
-
-        Raises:
-            ResultTimeout: it has not ended within `timeout_s` seconds.
-        """
-        self._runner(None)
-        future = self._poller.watch(job_id)
-        try:
-            return future.result(timeout_s)
-        except concurrent.futures.TimeoutError:
-            raise self._timed_out(job_id, timeout_s) from None
-        finally:
-            self._poller.forget(job_id, future)
-
-    async def aoutcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
-        """`outcome` for async code."""
-        await self._arunner(None)
-        future: concurrent.futures.Future[Answer] = self._poller.watch(job_id)
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), timeout_s)
-        except TimeoutError:
-            raise self._timed_out(job_id, timeout_s) from None
-        finally:
-            self._poller.forget(job_id, future)
 
     # --- closing -----------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Send the wake-ups that wait, end the thread that waits for results. The engine stays open."""
-        self._poller.close()
+        self.stop_waiting()
         self.engine.flush(FLUSH_S)
 
     async def aclose(self) -> None:
@@ -328,29 +285,6 @@ class Client:
 
     # --- inside ------------------------------------------------------------------------------------
 
-    def _hold(self, talk: Talk[T]) -> T:
-        return converse(talk, self._runner(None))
-
-    async def _ahold(self, talk: Talk[T]) -> T:
-        return await aconverse(talk, await self._arunner(None))
-
-    def _runner(self, connection: Any) -> Runner:
-        self._make_ready()
-        return self.engine if connection is None else _borrowed(connection, self.engine)
-
-    async def _arunner(self, connection: Any) -> Runner:
-        if self._ready is not None:
-            await asyncio.to_thread(self._make_ready)
-        return self.engine if connection is None else _borrowed(connection, self.engine)
-
-    def _make_ready(self) -> None:
-        if self._ready is None:
-            return
-        with self._first_use:
-            if self._ready is not None:
-                self._ready()
-                self._ready = None
-
     def _group(self) -> Group:
         loop = asyncio.get_running_loop()
         group = self._groups.get(loop)
@@ -359,14 +293,12 @@ class Client:
         return group
 
     async def _send(self, submissions: Sequence[Submission]) -> None:
-        await self._astore(submissions, self.engine, wake=True)
+        await self._astore(submissions, None)
 
-    async def _astore(
-        self, submissions: Sequence[Submission], runner: Runner, *, wake: bool
-    ) -> list[Submitted]:
+    async def _astore(self, submissions: Sequence[Submission], connection: Any) -> list[Submitted]:
         now_us = local_now_us()
-        answers = await aconverse(storing(submissions, self.patience_s), runner)
-        self._tell(submissions, answers, now_us, wake=wake)
+        answers = await self.ahold(storing(submissions, self.patience_s), connection)
+        self._tell(submissions, answers, now_us, wake=connection is None)
         return answers
 
     def _tell(
@@ -383,18 +315,3 @@ class Client:
             count[1] += answer.replay
         for (name, queue), (count_all, replayed) in counts.items():
             self.telemetry.emit(Event.SUBMITTED, job=name, queue=queue, count=count_all, replayed=replayed)
-
-    def _timed_out(self, job_id: str, timeout_s: float | None) -> ResultTimeout:
-        trouble = self._poller.trouble
-        return ResultTimeout(
-            f"job {job_id} had not ended within {timeout_s} s",
-            f"the database could not be asked: {trouble}" if trouble else "it is queued or runs still",
-            "it goes on; ask again",
-        )
-
-
-def _borrowed(connection: Any, engine: Engine) -> Runner:
-    from fencerow.db.borrow import borrowed  # type: ignore[import-not-found]
-
-    runner: Runner = borrowed(connection, engine)
-    return runner

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
-from fencerow.client.refs import CancelAnswer
+from fencerow.client.desk import Desk
+from fencerow.client.moving import cancelling, reviving
+from fencerow.client.refs import CancelAnswer, reading
 from fencerow.errors import JobCancelled, JobFailed, JobGone, JobNotFound
 from fencerow.model.describe import ErrorRecord
 from fencerow.model.job import Ended, JobRecord
 from fencerow.model.state import State
-
-if TYPE_CHECKING:
-    from fencerow.client.client import Client
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -27,11 +26,11 @@ class Handle(Generic[R_co]):
     `replay` tells that an earlier submit under the same key, or with the same id, had made the job.
     """
 
-    __slots__ = ("_client", "_decode", "_existed", "id", "replay")
+    __slots__ = ("_decode", "_desk", "_existed", "id", "replay")
 
     def __init__(
         self,
-        client: Client,
+        desk: Desk,
         job_id: str,
         decode: Callable[[bytes], R_co],
         *,
@@ -40,7 +39,7 @@ class Handle(Generic[R_co]):
     ) -> None:
         self.id = job_id
         self.replay = replay
-        self._client = client
+        self._desk = desk
         self._decode = decode
         self._existed = existed
 
@@ -58,11 +57,11 @@ class Handle(Generic[R_co]):
             ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again.
             MalformedPayload: the stored result does not fit the type this code declares.
         """
-        return self._unpacked(self._client.outcome(self.id, timeout_s))
+        return self._unpacked(self._desk.outcome(self.id, timeout_s))
 
     async def aresult(self, timeout_s: float | None = None) -> R_co:
         """`result` for async code. A caller that is cancelled stops waiting; the job goes on."""
-        return self._unpacked(await self._client.aoutcome(self.id, timeout_s))
+        return self._unpacked(await self._desk.aoutcome(self.id, timeout_s))
 
     def refresh(self) -> JobRecord:
         """The job as it stands now.
@@ -70,11 +69,11 @@ class Handle(Generic[R_co]):
         Raises:
             JobNotFound: it is not there. `JobGone` if it was removed.
         """
-        return self._client.get(self.id)
+        return self._desk.hold(reading(self.id))
 
     async def arefresh(self) -> JobRecord:
         """`refresh` for async code."""
-        return await self._client.aget(self.id)
+        return await self._desk.ahold(reading(self.id))
 
     def status(self) -> State:
         """The state the job is in now.
@@ -90,19 +89,19 @@ class Handle(Generic[R_co]):
 
     def cancel(self, *, reason: str | None = None, only_queued: bool = False) -> CancelAnswer:
         """Cancel the job: see `Client.cancel`."""
-        return self._client.cancel(self.id, reason=reason, only_queued=only_queued)
+        return self._desk.hold(cancelling(self.id, self._desk.actor, reason, only_queued))
 
     async def acancel(self, *, reason: str | None = None, only_queued: bool = False) -> CancelAnswer:
         """`cancel` for async code."""
-        return await self._client.acancel(self.id, reason=reason, only_queued=only_queued)
+        return await self._desk.ahold(cancelling(self.id, self._desk.actor, reason, only_queued))
 
     def revive(self, *, reason: str | None = None) -> None:
         """Queue the finished job again: see `Client.revive`."""
-        self._client.revive(self.id, reason=reason)
+        self._desk.hold(reviving(self.id, self._desk.actor, reason))
 
     async def arevive(self, *, reason: str | None = None) -> None:
         """`revive` for async code."""
-        await self._client.arevive(self.id, reason=reason)
+        await self._desk.ahold(reviving(self.id, self._desk.actor, reason))
 
     def _unpacked(self, ended: Ended | None) -> R_co:
         if ended is None:

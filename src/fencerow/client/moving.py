@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencerow.client.refs import CancelAnswer, Ref, reading, resolving
-from fencerow.client.talk import Talk, ask
+from fencerow.client.talk import Say, Talk, ask
 from fencerow.client.timeline import timeline_of
 from fencerow.errors import IllegalMove, JobNotFound
 from fencerow.model.job import Happening, LogLine
@@ -15,25 +15,24 @@ REASON_LENGTH_MAX = 500
 QUEUE_LENGTH_MAX = 100
 
 
-def cancelling(
-    ref: Ref, actor: str | None, reason: str | None, only_queued: bool
-) -> Talk[tuple[CancelAnswer, list[str]]]:
-    """What the cancel came to, and the wake-ups to send."""
+def cancelling(ref: Ref, actor: str | None, reason: str | None, only_queued: bool) -> Talk[CancelAnswer]:
+    """Cancel the job, or ask whoever runs it."""
     _check_reason(reason)
     job_id = yield from resolving(ref)
     done = yield from ask(store.cancel(job_id, actor=actor, reason=reason, only_queued=only_queued))
     if done.moved is not None:
-        return CancelAnswer.CANCELLED, encode_ended([job_id] if done.moved.awaited else [])
-    asked = [] if done.holder is None else [encode(CancelAsked(done.holder, job_id))]
-    return CancelAnswer.REQUESTED, asked
+        yield Say(encode_ended([job_id] if done.moved.awaited else []))
+        return CancelAnswer.CANCELLED
+    yield Say([] if done.holder is None else [encode(CancelAsked(done.holder, job_id))])
+    return CancelAnswer.REQUESTED
 
 
-def reviving(ref: Ref, actor: str | None, reason: str | None) -> Talk[list[str]]:
-    """Revive the job; returns the wake-ups to send."""
+def reviving(ref: Ref, actor: str | None, reason: str | None) -> Talk[None]:
+    """Queue the finished job again."""
     _check_reason(reason)
     job_id = yield from resolving(ref)
     queued = yield from ask(store.revive(job_id, actor=actor, reason=reason))
-    return [encode(Queued(queued.queue, queued.priority, queued.run_at_us))]
+    yield Say([encode(Queued(queued.queue, queued.priority, queued.run_at_us))])
 
 
 def deleting(ref: Ref) -> Talk[None]:
@@ -71,14 +70,15 @@ def pausing(queue: str, actor: str | None, reason: str | None) -> Talk[bool]:
     return (yield from ask(store.pause_queue(queue, actor=actor, reason=reason)))
 
 
-def resuming(queue: str) -> Talk[tuple[bool, list[str]]]:
-    """Resume the queue: whether it was paused, and the wake-ups for what has gathered there."""
+def resuming(queue: str) -> Talk[bool]:
+    """Resume the queue, and wake its workers for what has gathered; false when it was not paused."""
     check_text(queue, "queue", QUEUE_LENGTH_MAX)
     if not (yield from ask(store.resume_queue(queue))):
-        return False, []
+        return False
     lanes, now_us = yield from ask(store.lanes(queue))
     due = [Queued(queue, lane.priority or 0, lane.first_us) for lane in lanes if lane.first_us <= now_us]
-    return True, [encode(message) for message in due]
+    yield Say([encode(message) for message in due])
+    return True
 
 
 def _check_reason(reason: str | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -24,7 +24,16 @@ class Pause:
     seconds: float
 
 
-Talk = Generator[Operation[Any] | Pause, Any, T]
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Send these wake-ups; what they tell is committed."""
+
+    messages: list[str]
+
+
+Request = Operation[Any] | Pause | Say
+Talk = Generator[Request, Any, T]
+Wake = Callable[[list[str]], None]
 
 
 class Runner(Protocol):
@@ -41,13 +50,13 @@ def ask(operation: Operation[T]) -> Talk[T]:
     return answer
 
 
-def converse(talk: Talk[T], runner: Runner) -> T:
+def converse(talk: Talk[T], runner: Runner, wake: Wake) -> T:
     """Hold a talk, in this thread."""
     try:
         request = next(talk)
         while True:
             try:
-                answer = _answer(request, runner)
+                answer = _answer(request, runner, wake)
             except Exception as error:
                 request = talk.throw(error)
             else:
@@ -58,13 +67,13 @@ def converse(talk: Talk[T], runner: Runner) -> T:
         talk.close()
 
 
-async def aconverse(talk: Talk[T], runner: Runner) -> T:
+async def aconverse(talk: Talk[T], runner: Runner, wake: Wake) -> T:
     """Hold a talk, in this event loop."""
     try:
         request = next(talk)
         while True:
             try:
-                answer = await _aanswer(request, runner)
+                answer = await _aanswer(request, runner, wake)
             except Exception as error:
                 request = talk.throw(error)
             else:
@@ -75,13 +84,17 @@ async def aconverse(talk: Talk[T], runner: Runner) -> T:
         talk.close()
 
 
-def _answer(request: Operation[Any] | Pause, runner: Runner) -> Any:
+def _answer(request: Request, runner: Runner, wake: Wake) -> Any:
     if isinstance(request, Pause):
         return time.sleep(request.seconds)
+    if isinstance(request, Say):
+        return wake(request.messages)
     return runner.run(request)
 
 
-async def _aanswer(request: Operation[Any] | Pause, runner: Runner) -> Any:
+async def _aanswer(request: Request, runner: Runner, wake: Wake) -> Any:
     if isinstance(request, Pause):
         return await asyncio.sleep(request.seconds)
+    if isinstance(request, Say):
+        return wake(request.messages)
     return await runner.arun(request)

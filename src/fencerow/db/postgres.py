@@ -21,12 +21,12 @@ from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.db.engine import adrive, drive
-from fencerow.db.faults import CONTENTION, connection_lost, translated
+from fencerow.db.faults import CONTENTION, connection_lost, first_line, translated
 from fencerow.db.listener import Listener
 from fencerow.db.queries import Queries, identifier, pyformat
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
-from fencerow.errors import OutcomeUnknown, Unavailable
+from fencerow.errors import Busy, OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
 
@@ -34,9 +34,9 @@ TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it
 
 
 def names(schema: str) -> Callable[[str], str]:
-    """How `fencerow.x` is written in PostgreSQL: a quoted schema."""
+    """How `fencerow.x` is written in PostgreSQL: a quoted schema, and `fencerow.own_schema` for the schema itself."""
     identifier(schema, "schema name")
-    return lambda name: f'"{schema}".{name}'
+    return lambda name: f'"{schema}"' if name == "own_schema" else f'"{schema}".{name}'
 
 
 class PostgresSession:
@@ -117,9 +117,9 @@ class PostgresEngine:
             try:
                 with translated(), self._connection() as connection:
                     return self._run_on(connection, operation, committing)
-            except CONTENTION:
+            except CONTENTION as error:
                 if number == TRIES_MAX:
-                    raise
+                    raise _contended(error, operation.name) from error
                 time.sleep(_pause_s(number))
             except psycopg.Error as error:
                 if not self._retriable(error, operation, committing[0], number):
@@ -150,9 +150,9 @@ class PostgresEngine:
                 with translated():
                     async with self._aconnection() as connection:
                         return await self._arun_on(connection, operation, committing)
-            except CONTENTION:
+            except CONTENTION as error:
                 if number == TRIES_MAX:
-                    raise
+                    raise _contended(error, operation.name) from error
                 await asyncio.sleep(_pause_s(number))
             except psycopg.Error as error:
                 if not self._retriable(error, operation, committing[0], number):
@@ -255,9 +255,10 @@ class PostgresEngine:
     def close(self) -> None:
         with self._lock:
             sender, self._sender = self._sender, None
-            pool, self._pool = self._pool, None
         if sender is not None:
-            sender.close(1.0)
+            sender.close(1.0)  # before the pool is taken away: it would open another for what it still sends
+        with self._lock:
+            pool, self._pool = self._pool, None
         if pool is not None:
             pool.close(1.0)
 
@@ -353,6 +354,14 @@ class PostgresEngine:
 
 def _pause_s(number: int) -> float:
     return random.uniform(0.5, 1.5) * 0.01 * float(2**number)  # noqa: S311 (jitter, not a secret)
+
+
+def _contended(error: psycopg.Error, name: str) -> Busy:
+    return Busy(
+        f"{name!r} lost to other transactions {TRIES_MAX} times",
+        first_line(error),
+        "nothing was stored; repeat it, or look for long transactions on the job tables",
+    )
 
 
 def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:

@@ -138,6 +138,7 @@ class SqliteEngine:
         self._workers_lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._workers_connection: sqlite3.Connection | None = None
+        self._inherited: list[sqlite3.Connection] = []  # from a parent process; never used
         self._executor: ThreadPoolExecutor | None = None
         self._workers_executor: ThreadPoolExecutor | None = None
         self._wakes = LocalWakes()
@@ -146,6 +147,7 @@ class SqliteEngine:
     # --- running ---------------------------------------------------------------------------------
 
     def run(self, operation: Operation[T]) -> T:
+        self._check_process()
         if operation.writes == "workers":
             with self._workers_lock, translated(self.path):
                 return SqliteSession(self._workers(), self.queries, self.clock).run(operation)
@@ -235,6 +237,8 @@ class SqliteEngine:
         """A connection must not cross a fork: the child opens its own and leaves the parent's alone."""
         if os.getpid() != self._pid:
             self._pid = os.getpid()
+            # Kept, not closed: closing would checkpoint and remove the log that the parent still writes.
+            self._inherited += [known for known in (self._connection, self._workers_connection) if known]
             self._connection = self._workers_connection = None
             self._executor = self._workers_executor = None
             self._write_lock, self._workers_lock = threading.RLock(), threading.Lock()
@@ -273,6 +277,7 @@ class SqliteEngine:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """This process's turn at the file. Bounded: code inside a transaction may wait for code that waits for it."""
+        self._check_process()  # before the lock: a fork may have copied it in a thread's hands
         if not self._write_lock.acquire(timeout=self._busy_timeout_s):
             raise Busy(
                 f"{self.path} stayed locked by a transaction of this process for {self._busy_timeout_s:g} s",
