@@ -119,13 +119,20 @@ def test_reclaim_names_the_dead_by_value(race: Race) -> None:
     race(newcomer)
 
 
+ANTI_JOIN = (
+    Cut("reclaim", (BY_VALUE, NOT_AMONG_THE_LIVING)),
+    Cut("reclaim", ("      AND job.attempt = found.attempt\n", "")),
+)
+
+
 @in_modes("held")
 def test_an_anti_join_takes_from_a_worker_newer_than_its_snapshot(race: Race) -> None:
-    race.turns_red(
-        newcomer,
-        Cut("reclaim", (BY_VALUE, NOT_AMONG_THE_LIVING)),
-        Cut("reclaim", ("      AND job.attempt = found.attempt\n", "")),
-    )
+    race.turns_red(newcomer, *ANTI_JOIN)
+
+
+@in_modes("plain")
+def test_whole_statements_in_any_order_never_show_it(race: Race) -> None:
+    race.without(newcomer, *ANTI_JOIN)
 
 
 # A claim that is slower than the death of its worker, and than the memory of it.
