@@ -16,6 +16,7 @@ from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 from tests.leftovers import no_connections_left, no_threads_left
+from tests.race.evidence import pytest_addoption, pytest_terminal_summary  # noqa: F401 (hooks must be found here)
 
 MEMORY = Path("/dev/shm")
 TEMPLATE = "migrated"

@@ -92,7 +92,9 @@ def test_a_migration_broken_anywhere_goes_on(race_server: PostgresServer) -> Non
             store.migrate(engine)
             applied = store.check_schema(engine)
             engine.close()
-            assert [row.version for row in applied] == [row.version for row in store.known_migrations("postgres")]
+            assert [row.version for row in applied] == [
+                row.version for row in store.known_migrations("postgres")
+            ]
     finally:
         arena.close()
         race_server.drop_database("crash_migrate")
