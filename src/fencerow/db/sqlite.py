@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +36,8 @@ from fencerow.errors import (
 )
 
 T = TypeVar("T")
+
+log = logging.getLogger("fencerow.db")
 
 # From 3.7.0 on, a commit that resets the WAL while another connection checkpoints could corrupt the file: the
 # "WAL-reset bug", fixed in 3.51.3 of 2026-03-13 and all later releases, and in these two older branches.
@@ -178,15 +181,24 @@ class SqliteEngine:
     async def asession(self) -> AsyncIterator[SqliteSession]:
         # One thread enters and leaves, because the write lock belongs to a thread.
         loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, thread_name_prefix="fencerow-session") as thread:
-            session = self.session()
-            entered = await loop.run_in_executor(thread, session.__enter__)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="fencerow-session")
+        session = self.session()
+        entering = loop.run_in_executor(thread, session.__enter__)
+        try:
+            try:
+                entered = await asyncio.shield(entering)
+            except asyncio.CancelledError as error:
+                # It may get the lock all the same; only its own thread can give it back.
+                thread.submit(_leave_entered, session, error)
+                raise
             try:
                 yield entered
             except BaseException as error:
                 await asyncio.shield(loop.run_in_executor(thread, session.__exit__, type(error), error, None))
                 raise
             await asyncio.shield(loop.run_in_executor(thread, session.__exit__, None, None, None))
+        finally:
+            thread.shutdown(wait=False)
 
     # --- wake-ups --------------------------------------------------------------------------------
 
@@ -324,6 +336,15 @@ class SqliteEngine:
                 raise
             connection.execute("ROLLBACK")
             connection.execute("BEGIN IMMEDIATE")
+
+
+def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseException) -> None:
+    """Roll back a transaction that nobody waits for any more. Runs after the entering, in the same thread."""
+    try:
+        session.__exit__(type(error), error, None)
+    except BaseException as other:
+        if other is not error:
+            log.warning("a cancelled transaction could not be rolled back: %s", other)
 
 
 def _begin_reading(connection: sqlite3.Connection) -> None:
