@@ -98,14 +98,14 @@ def objects(engine: AnyEngine) -> int:
     return row["n"]
 
 
-# try_migration_lock, ledger_exists, make_ledger, the step, note_migration; then the second look.
-@pytest.mark.parametrize("statement", [1, 2, 3, 4, 5, 6])
+# try_migration_lock, ledger_exists, schema_exists, make_ledger, the step, note_migration; then the second look.
+@pytest.mark.parametrize("statement", [1, 2, 3, 4, 5, 6, 7])
 def test_a_crash_leaves_whole_steps(fresh: Fresh, empty: AnyEngine, statement: int) -> None:
     killed = fresh.starter("die-after", str(statement))
     _, told = killed.communicate(timeout=60)
     assert killed.returncode == -signal.SIGKILL, told
 
-    committed = statement > 5
+    committed = statement > 6
     assert (objects(empty) > 0) is committed
     if not committed:
         with pytest.raises(SchemaMissing):
