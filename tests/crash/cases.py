@@ -12,8 +12,27 @@ from fencerow.store import store
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD, cancel, claim, fail, keyed, new_job, nothing, reclaim, register, requeue,
-    revive, stop, succeed, with_jobs, with_running, with_zombie,
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD,
+    cancel,
+    claim,
+    fail,
+    keyed,
+    new_job,
+    nothing,
+    reclaim,
+    register,
+    requeue,
+    revive,
+    stop,
+    succeed,
+    with_jobs,
+    with_running,
+    with_zombie,
 )  # fmt: skip
 
 
@@ -35,7 +54,11 @@ def look_first(operation: Operation[Any], attempt: int = 1) -> Callable[[], Scri
 
     def script() -> Script:
         fence = (yield store.read_fences([JOB])).get(JOB)
-        if fence is not None and (fence.state, fence.holder, fence.attempt) == (State.RUNNING, FIRST, attempt):
+        if fence is not None and (fence.state, fence.holder, fence.attempt) == (
+            State.RUNNING,
+            FIRST,
+            attempt,
+        ):
             yield operation
 
     return script
@@ -161,7 +184,9 @@ def repeated(name: str, setup: Callable[[], Script], operation: Operation[Any], 
     return Case(name, setup, operation, again(operation), jobs)
 
 
-def swept(name: str, setup: Callable[[], Script], operation: Operation[Any], *jobs: str, gone: bool = False) -> Case:
+def swept(
+    name: str, setup: Callable[[], Script], operation: Operation[Any], *jobs: str, gone: bool = False
+) -> Case:
     return Case(name, setup, operation, nothing, jobs, jobs if gone else ())
 
 
@@ -179,7 +204,10 @@ CASES: list[Case] = [
     Case("claim", with_jobs(*TWO), claim_two(), unknown_jobs, (JOB, OTHER_JOB)),
     swept("claim, the worker gone", with_jobs(*TWO), claim_two(), JOB, OTHER_JOB),
     swept(
-        "claim_suspect", suspect_queued, store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=9.0), JOB
+        "claim_suspect",
+        suspect_queued,
+        store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=9.0),
+        JOB,
     ),
     # ends
     ending("succeed", succeed(FIRST)),
@@ -200,7 +228,9 @@ CASES: list[Case] = [
     swept("revive of a keyed job", expired_keyed, revive(), JOB),
     swept("delete", finished, store.delete([JOB]), JOB, gone=True),
     # notes
-    repeated("progress", with_running(), store.progress(JOB, holder=FIRST, attempt=1, percent=1.0, note="n"), JOB),
+    repeated(
+        "progress", with_running(), store.progress(JOB, holder=FIRST, attempt=1, percent=1.0, note="n"), JOB
+    ),
     swept("log", with_running(), store.log(JOB, holder=FIRST, attempt=1, level="INFO", message="m"), JOB),
     repeated("mark_awaited", with_running(), store.mark_awaited([JOB]), JOB),
     # queues
@@ -217,12 +247,30 @@ CASES: list[Case] = [
     swept("reclaim, the crash budget spent", crashed_to_the_end, reclaim(FIRST, SECOND), JOB),
     swept("reclaim, a cancel asked", cancelled_under_the_dead, reclaim(FIRST), JOB),
     swept("time_out", past_deadline(3), store.time_out(limit=10, delay_s=1.0, actor=None), JOB),
-    swept("time_out, the budget spent", past_deadline(1), store.time_out(limit=10, delay_s=1.0, actor=None), JOB),
-    # retention
-    swept("purge_by_age", finished_long_ago(), store.purge_by_age(State.SUCCEEDED, age_s=9.0, limit=9), JOB, gone=True),
-    swept("purge_by_own_age", finished_long_ago(retention_s=9.0), store.purge_by_own_age(limit=9), JOB, gone=True),
     swept(
-        "purge_by_count", finished_long_ago(), store.purge_by_count(State.SUCCEEDED, keep=1, limit=9), JOB, gone=True
+        "time_out, the budget spent", past_deadline(1), store.time_out(limit=10, delay_s=1.0, actor=None), JOB
+    ),
+    # retention
+    swept(
+        "purge_by_age",
+        finished_long_ago(),
+        store.purge_by_age(State.SUCCEEDED, age_s=9.0, limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept(
+        "purge_by_own_age",
+        finished_long_ago(retention_s=9.0),
+        store.purge_by_own_age(limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept(
+        "purge_by_count",
+        finished_long_ago(),
+        store.purge_by_count(State.SUCCEEDED, keep=1, limit=9),
+        JOB,
+        gone=True,
     ),
     swept("purge_keys", expired_keyed, store.purge_keys(limit=9), JOB),
     # reads

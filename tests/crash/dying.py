@@ -1,4 +1,7 @@
-"""A process that kills itself at one point of one operation: python -m tests.crash.dying URL CASE WHEN STATEMENT OFFSET."""
+"""A process that kills itself at one point of one operation.
+
+python -m tests.crash.dying URL CASE WHEN STATEMENT OFFSET_US
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,12 @@ def test_every_point_of_it_is_survived(
 ) -> None:
     number, seconds = crash_everywhere(arenas[mode], BY_NAME[name])
 
-    facts = {"scenario": f"crash in {BY_NAME[name].operation.name}", "mode": mode, "played": number, "total": number}
+    facts = {
+        "scenario": f"crash in {BY_NAME[name].operation.name}",
+        "mode": mode,
+        "played": number,
+        "total": number,
+    }
     record_property("crash", json.dumps({**facts, "seconds": seconds}))
 
 
@@ -56,14 +61,21 @@ def red(arenas: Mapping[str, Any], mode: str, case: Case, query: str, old: str, 
 
 def test_a_job_of_the_dead_is_stuck_when_nobody_names_its_holder(arenas: Mapping[str, Any]) -> None:
     told = red(
-        arenas, "plain", BY_NAME["claim, the worker gone"], "dead_holders", "('dead', 'retired')", "('retired')"
+        arenas,
+        "plain",
+        BY_NAME["claim, the worker gone"],
+        "dead_holders",
+        "('dead', 'retired')",
+        "('retired')",
     )
 
     assert "does not come to its end" in told
 
 
 def test_an_ended_job_is_stuck_when_it_is_not_moved(arenas: Mapping[str, Any]) -> None:
-    told = red(arenas, "plain", BY_NAME["fail"], "archive", "'succeeded', 'failed', 'cancelled'", "'succeeded'")
+    told = red(
+        arenas, "plain", BY_NAME["fail"], "archive", "'succeeded', 'failed', 'cancelled'", "'succeeded'"
+    )
 
     assert "live_state" in told
 
@@ -75,7 +87,14 @@ def test_a_suspect_is_stuck_when_nobody_claims_suspects(arenas: Mapping[str, Any
 
 
 def test_a_finished_job_runs_again_when_a_repeat_is_not_withdrawn(arenas: Mapping[str, Any]) -> None:
-    red(arenas, "plain", BY_NAME["resubmit of a finished job"], "withdraw", "job.attempt = 0", "job.attempt < 0")
+    red(
+        arenas,
+        "plain",
+        BY_NAME["resubmit of a finished job"],
+        "withdraw",
+        "job.attempt = 0",
+        "job.attempt < 0",
+    )
 
 
 def test_one_operation_in_two_transactions_is_caught(arenas: Mapping[str, Any]) -> None:

@@ -18,10 +18,10 @@ from fencerow.store import store
 from fencerow.store.migrate import apply_next, ledger_name, lock_number
 from fencerow.testing.crash import Point, crash, ending, points
 from fencerow.testing.postgres import PostgresServer
+from fencerow.testing.race import Scenario
 from tests.crash.cases import CASES
 from tests.race.bare import LEDGER, Bare
 from tests.race.people import nothing
-from fencerow.testing.race import Scenario
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = [
@@ -92,7 +92,9 @@ def test_a_migration_broken_anywhere_goes_on(race_server: PostgresServer) -> Non
             store.migrate(engine)
             applied = store.check_schema(engine)
             engine.close()
-            assert [row.version for row in applied] == [row.version for row in store.known_migrations("postgres")]
+            assert [row.version for row in applied] == [
+                row.version for row in store.known_migrations("postgres")
+            ]
     finally:
         arena.close()
         race_server.drop_database("crash_migrate")

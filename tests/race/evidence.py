@@ -15,7 +15,9 @@ KINDS = ("race", "control", "crash")
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fencerow")
     group.addoption("--orders", type=int, default=CI_ORDERS, help="play at most so many orders of one race")
-    group.addoption("--evidence", type=Path, default=None, help="write what was explored to this file, as JSON lines")
+    group.addoption(
+        "--evidence", type=Path, default=None, help="write what was explored to this file, as JSON lines"
+    )
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -41,14 +43,20 @@ def table(facts: list[dict[str, Any]]) -> list[str]:
     lines = []
     for scenario in sorted({fact["scenario"] for fact in facts}):
         mine = [fact for fact in facts if fact["scenario"] == scenario]
-        cells = [_cell(fact) for fact in mine if fact["kind"] != "control"]
+        cells = [_cell([fact for fact in mine if fact["kind"] != "control"], mode) for mode in _modes(mine)]
         red = sum(1 for fact in mine if fact["kind"] == "control")
-        lines.append(f"{scenario:58} {'  '.join(sorted(cells)):58} {f'{red} red' if red else ''}".rstrip())
+        lines.append(f"{scenario:58} {'  '.join(cells):58} {f'{red} red' if red else ''}".rstrip())
     played = sum(fact["played"] for fact in facts if fact["kind"] != "control")
     red = sum(1 for fact in facts if fact["kind"] == "control")
     return [*lines, f"{played} orders and crash points, none wrong; {red} controls, all red"]
 
 
-def _cell(fact: dict[str, Any]) -> str:
-    of = "" if fact["played"] == fact["total"] else f" of ≈ {fact['total']:,}"
-    return f"{fact['mode']} {fact['played']}{of} ({fact['seconds']:.1f} s)"
+def _modes(facts: list[dict[str, Any]]) -> list[str]:
+    return sorted({fact["mode"] for fact in facts if fact["kind"] != "control"})
+
+
+def _cell(facts: list[dict[str, Any]], mode: str) -> str:
+    mine = [fact for fact in facts if fact["mode"] == mode]
+    played, total = (sum(fact[key] for fact in mine) for key in ("played", "total"))
+    of = "" if played == total else f" of ≈ {total:,}"
+    return f"{mode} {played}{of} ({sum(fact['seconds'] for fact in mine):.1f} s)"

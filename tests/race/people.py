@@ -23,16 +23,20 @@ JOB, OTHER_JOB, THIRD_JOB = uid(1), uid(2), uid(3)
 FIRST, SECOND, THIRD = uid(101), uid(102), uid(103)  # workers
 
 
-def new_job(id: str = JOB, **fields: Any) -> NewJob:
-    return NewJob(**{"id": id, "queue": "mail", "name": "send", "args": "{}", "args_bytes": 2, **fields})
+def new_job(job_id: str = JOB, **fields: Any) -> NewJob:
+    return NewJob(**{"id": job_id, "queue": "mail", "name": "send", "args": "{}", "args_bytes": 2, **fields})
 
 
-def key_claim(job_id: str, fingerprint: str = "same", *, key: str = "k", lifetime_s: float = 60.0) -> KeyClaim:
+def key_claim(
+    job_id: str, fingerprint: str = "same", *, key: str = "k", lifetime_s: float = 60.0
+) -> KeyClaim:
     return KeyClaim(scope="s", key=key, job_id=job_id, fingerprint=fingerprint, lifetime_s=lifetime_s)
 
 
 def keyed(job_id: str, fingerprint: str = "same", **fields: Any) -> Operation[list[store.Submitted]]:
-    return store.submit_keyed([new_job(job_id, scope="s", key="k", **fields)], [key_claim(job_id, fingerprint)])
+    return store.submit_keyed(
+        [new_job(job_id, scope="s", key="k", **fields)], [key_claim(job_id, fingerprint)]
+    )
 
 
 def register(holder: str) -> Operation[bool]:
@@ -43,30 +47,39 @@ def claim(holder: str, limit: int = 1) -> Operation[list[Claimed]]:
     return store.claim("mail", [store.Mark(0)], holder=holder, names=["send"], limit=limit, margin_s=10.0)
 
 
-def succeed(holder: str, attempt: int = 1, id: str = JOB) -> Operation[list[store.Moved]]:
-    return store.succeed([store.Success(id, attempt, '"done"')], holder=holder)
+def succeed(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
+    return store.succeed([store.Success(job_id, attempt, '"done"')], holder=holder)
 
 
-def fail(holder: str, attempt: int = 1, id: str = JOB) -> Operation[list[store.Moved]]:
-    return store.fail([store.Failure(id, attempt, '{"type":"E"}')], holder=holder)
+def fail(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
+    return store.fail([store.Failure(job_id, attempt, '{"type":"E"}')], holder=holder)
 
 
-def requeue(holder: str, attempt: int = 1, kind: str = "retried", id: str = JOB) -> Operation[list[store.Requeued]]:
-    spent = {"retried": {"failures": 1}, "snoozed": {"snoozes": 1}, "released": {}}[kind]
+def requeue(
+    holder: str, attempt: int = 1, kind: str = "retried", job_id: str = JOB
+) -> Operation[list[store.Requeued]]:
     delay_s = None if kind == "released" else 0.0
-    return store.requeue([store.Requeue(id=id, attempt=attempt, kind=kind, delay_s=delay_s, **spent)], holder=holder)
+    outcome = store.Requeue(
+        id=job_id,
+        attempt=attempt,
+        kind=kind,
+        delay_s=delay_s,
+        failures=int(kind == "retried"),
+        snoozes=int(kind == "snoozed"),
+    )
+    return store.requeue([outcome], holder=holder)
 
 
-def stop(holder: str, attempt: int = 1, id: str = JOB) -> Operation[list[store.Moved]]:
-    return store.stop([store.Stop(id, attempt, None)], holder=holder)
+def stop(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
+    return store.stop([store.Stop(job_id, attempt, None)], holder=holder)
 
 
-def cancel(id: str = JOB) -> Operation[store.Cancelled]:
-    return store.cancel(id, actor="someone")
+def cancel(job_id: str = JOB) -> Operation[store.Cancelled]:
+    return store.cancel(job_id, actor="someone")
 
 
-def revive(id: str = JOB) -> Operation[store.Requeued]:
-    return store.revive(id, actor="someone")
+def revive(job_id: str = JOB) -> Operation[store.Requeued]:
+    return store.revive(job_id, actor="someone")
 
 
 def reclaim(*dead: str) -> Operation[Any]:
@@ -75,8 +88,7 @@ def reclaim(*dead: str) -> Operation[Any]:
 
 def nothing() -> Script:
     """A setup of an empty database, or a caller who is gone."""
-    return
-    yield  # what makes it a script
+    yield from ()
 
 
 def with_jobs(*jobs: NewJob, workers: Sequence[str] = (FIRST, SECOND)) -> Any:
@@ -137,14 +149,14 @@ def acting(name: str, script: Any) -> Actor:
     return Actor(name, lambda _: script())
 
 
-def fence(story: Story, id: str = JOB) -> Fence | None:
+def fence(story: Story, job_id: str = JOB) -> Fence | None:
     """The job as it stands at the end."""
-    fences = story.run(store.read_fences([id]))
-    return fences.get(id)
+    fences = story.run(store.read_fences([job_id]))
+    return fences.get(job_id)
 
 
-def state(story: Story, id: str = JOB) -> str | None:
-    found = fence(story, id)
+def state(story: Story, job_id: str = JOB) -> str | None:
+    found = fence(story, job_id)
     return None if found is None else found.state.value
 
 
@@ -159,7 +171,9 @@ def finishing(holder: str, attempts: Sequence[tuple[str, int]]) -> Generator[Ope
     """What a worker does to succeed: what was skipped is looked up, and repeated while it is still its own."""
     left, done = dict(attempts), []
     for _ in range(TRIES):
-        for moved in (yield store.succeed([store.Success(i, a, '"done"') for i, a in left.items()], holder=holder)):
+        for moved in (
+            yield store.succeed([store.Success(i, a, '"done"') for i, a in left.items()], holder=holder)
+        ):
             done.append(moved.id)
             del left[moved.id]
         if not left:

@@ -10,8 +10,21 @@ from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD_JOB, acting, cancel, claim, new_job, requeue, state, sweep,
-    with_jobs, working,
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD_JOB,
+    acting,
+    cancel,
+    claim,
+    new_job,
+    requeue,
+    state,
+    sweep,
+    with_jobs,
+    working,
 )  # fmt: skip
 
 # Every inner guard of a claim has an outer twin; a job is claimed twice only without both and without the lock.
@@ -84,7 +97,13 @@ def test_a_batch_waits_without_skip_locked(race: Race) -> None:
 
 IN_SELECT = (
     Cut("claim", ("job.id = ANY(ARRAY(", "job.id IN (")),
-    Cut("claim", ("            LIMIT CAST(:limit AS integer)\n        ))", "            LIMIT CAST(:limit AS integer)\n        )")),
+    Cut(
+        "claim",
+        (
+            "            LIMIT CAST(:limit AS integer)\n        ))",
+            "            LIMIT CAST(:limit AS integer)\n        )",
+        ),
+    ),
 )
 NESTED_LOOP = {
     "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off", "enable_hashagg": "off",
@@ -169,7 +188,8 @@ def test_nothing_is_claimed_after_a_pause(race: Race) -> None:
 
 def test_a_claim_ignores_a_pause_without_its_guard(race: Race) -> None:
     race.turns_red(
-        pause_claim, Cut("claim", ("queue.paused_at IS NOT NULL", "false"), ("queue.paused_at IS NOT NULL", "0"))
+        pause_claim,
+        Cut("claim", ("queue.paused_at IS NOT NULL", "false"), ("queue.paused_at IS NOT NULL", "0")),
     )
 
 
@@ -192,7 +212,10 @@ def the_dead_claim_nothing(story: Story) -> None:
 
 
 die_claim = Scenario(
-    "die × claim", expired_first, [acting("first", late_worker), acting("reaper", sweep)], the_dead_claim_nothing
+    "die × claim",
+    expired_first,
+    [acting("first", late_worker), acting("reaper", sweep)],
+    the_dead_claim_nothing,
 )
 
 
@@ -205,7 +228,10 @@ def test_a_dead_worker_claims_without_the_look_at_its_own_row(race: Race) -> Non
         die_claim,
         Cut(
             "claim",
-            ("worker.id = CAST(:holder AS uuid) AND worker.state = 'alive'", "worker.id = CAST(:holder AS uuid)"),
+            (
+                "worker.id = CAST(:holder AS uuid) AND worker.state = 'alive'",
+                "worker.id = CAST(:holder AS uuid)",
+            ),
             ("worker.id = :holder AND worker.state = 'alive'", "worker.id = :holder"),
         ),
     )

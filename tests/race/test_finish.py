@@ -12,8 +12,24 @@ from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, OTHER_JOB, SECOND, THIRD_JOB, acting, cancel, claim, fence, finishing, new_job, reclaim,
-    requeue, state, stop, with_jobs, with_running,
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD_JOB,
+    acting,
+    cancel,
+    claim,
+    fence,
+    finishing,
+    new_job,
+    reclaim,
+    requeue,
+    state,
+    stop,
+    with_jobs,
+    with_running,
 )  # fmt: skip
 
 
@@ -110,6 +126,14 @@ def test_it_is_without_the_look_at_the_request(race: Race) -> None:
     )
 
 
+def test_a_queued_job_is_asked_without_the_look_at_its_state(race: Race) -> None:
+    race.turns_red(
+        requeue_cancel("snoozed"),
+        Cut("ask_cancel", ("      AND job.state = 'running'\n", ""), ("\n  AND state = 'running'", "")),
+        Cut("cancel_idle", None, ("AND state IN ('waiting', 'queued')", "AND state IN ('waiting')")),
+    )
+
+
 # Reclaim: its holder is dead, but does not know.
 
 
@@ -143,8 +167,16 @@ def test_a_late_success_or_the_reclaim_wins(race: Race) -> None:
 def test_a_reclaimed_job_succeeds_when_the_fence_is_gone(race: Race) -> None:
     race.turns_red(
         succeed_reclaim,
-        Cut("succeed", ("      AND job.holder = CAST(:holder AS uuid)\n", ""), ("\n  AND +job.holder = :holder", "")),
-        Cut("succeed", ("      AND job.state = 'running'\n", ""), ("WHERE job.state = 'running'", "WHERE true")),
+        Cut(
+            "succeed",
+            ("      AND job.holder = CAST(:holder AS uuid)\n", ""),
+            ("\n  AND +job.holder = :holder", ""),
+        ),
+        Cut(
+            "succeed",
+            ("      AND job.state = 'running'\n", ""),
+            ("WHERE job.state = 'running'", "WHERE true"),
+        ),
     )
 
 
@@ -194,20 +226,24 @@ def test_it_ends_twice_without_lock_and_guards(race: Race) -> None:
     race.turns_red(
         time_out_requeue,
         Cut("time_out", ("            FOR UPDATE SKIP LOCKED\n", "")),
-        Cut("time_out", ("      AND job.state = 'running'\n      AND job.deadline_at < clock.now\n", "")),
+        Cut("time_out", (OUTER, "")),
     )
+
+
+LATE = "late.state = 'running'"
+DUE = "late.deadline_at < (SELECT fencerow.now())"
+OUTER = "      AND job.state = 'running'\n      AND job.deadline_at < clock.now\n"
 
 
 @in_modes("plain", "sqlite")
 def test_it_ends_twice_without_guards(race: Race) -> None:
     race.turns_red(
         time_out_requeue,
-        Cut("time_out", ("late.state = 'running'\n              AND late.deadline_at < (SELECT fencerow.now())", "true"),
-            ("late.state = 'running' AND late.deadline_at < fencerow.now()", "true")),
-        Cut("time_out", ("      AND job.state = 'running'\n      AND job.deadline_at < clock.now\n", ""),
-            ("WHERE state = 'running'\n  AND", "WHERE")),
+        Cut("time_out", (DUE, "true"), ("late.deadline_at < fencerow.now()", "true")),
+        Cut("time_out", (LATE, "true"), (LATE, "true")),
+        Cut("time_out", (OUTER, ""), ("WHERE state = 'running'\n  AND", "WHERE")),
         Cut("time_out", None, ("WHERE job.state = 'running'\n  AND", "WHERE")),
-    )  # fmt: skip
+    )
 
 
 # A group of outcomes, of which a stranger has locked one row.
@@ -228,7 +264,10 @@ def the_others_go_through(story: Story) -> None:
 group = Scenario(
     "group succeed × a row locked by a stranger",
     with_running(new_job(JOB), new_job(OTHER_JOB), new_job(THIRD_JOB)),
-    [succeeding("worker", FIRST, JOB, OTHER_JOB, THIRD_JOB), doing("stranger", transaction("cancels", stranger))],
+    [
+        succeeding("worker", FIRST, JOB, OTHER_JOB, THIRD_JOB),
+        doing("stranger", transaction("cancels", stranger)),
+    ],
     the_others_go_through,
 )
 

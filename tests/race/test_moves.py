@@ -9,7 +9,19 @@ from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, SECOND, acting, cancel, claim, fence, finishing, revive, state, succeed, with_jobs, working,
+    FIRST,
+    JOB,
+    SECOND,
+    acting,
+    cancel,
+    claim,
+    fence,
+    finishing,
+    revive,
+    state,
+    succeed,
+    with_jobs,
+    working,
 )  # fmt: skip
 
 
@@ -22,7 +34,9 @@ def honest(story: Story) -> None:
     revived = story.results.get("reviver")
     if isinstance(revived, Exception):
         assert isinstance(revived, IllegalMove), revived
-        assert revived.state not in FINAL, f"refused because the job was {revived.state}, which can be revived"
+        assert revived.state not in FINAL, (
+            f"refused because the job was {revived.state}, which can be revived"
+        )
 
 
 cancel_loop = Scenario(
@@ -39,7 +53,8 @@ def test_a_cancel_is_never_told_what_was_not(race: Race) -> None:
 
 def test_a_moved_job_is_not_found_when_only_the_live_are_looked_at(race: Race) -> None:
     race.turns_red(
-        cancel_loop, Cut("read_fences", ("fencerow.all_jobs", "fencerow.jobs"), ("fencerow.all_jobs", "fencerow.jobs"))
+        cancel_loop,
+        Cut("read_fences", ("fencerow.all_jobs", "fencerow.jobs"), ("fencerow.all_jobs", "fencerow.jobs")),
     )
 
 
@@ -171,16 +186,15 @@ def test_a_job_that_ended_again_is_kept(race: Race) -> None:
     race(purge_again)
 
 
+AGE = "(SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))"
+
+
 def test_it_is_purged_without_the_look_at_its_age(race: Race) -> None:
     race.turns_red(
         purge_again,
         Cut(
             "purge_by_age",
-            (
-                "              AND old.ended_at < (SELECT fencerow.now())"
-                " - fencerow.seconds(CAST(:age_s AS double precision))\n",
-                "",
-            ),
+            (f"              AND old.ended_at < {AGE}\n", ""),
             ("      AND old.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)\n", ""),
         ),
     )
@@ -219,5 +233,3 @@ def test_a_purge_waits_for_nobody(race: Race) -> None:
     )
     race(waiting)
     race.turns_red(waiting, Cut("purge_by_age", ("            FOR UPDATE SKIP LOCKED\n", "")))
-
-

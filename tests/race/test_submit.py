@@ -13,7 +13,19 @@ from fencerow.testing.actor import Abandoned, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
-    FIRST, JOB, OTHER_JOB, THIRD_JOB, acting, claim, keyed, new_job, register, revive, state, succeed, with_jobs,
+    FIRST,
+    JOB,
+    OTHER_JOB,
+    THIRD_JOB,
+    acting,
+    claim,
+    keyed,
+    new_job,
+    register,
+    revive,
+    state,
+    succeed,
+    with_jobs,
     working,
 )  # fmt: skip
 
@@ -29,7 +41,7 @@ def one_answer(story: Story) -> None:
     assert len(answers) == len(story.results), story.results
     assert len(ids) == 1, "one key, two jobs"
     assert sum(not answer[0].replay for answer in answers) == 1
-    assert [id for id in (JOB, OTHER_JOB, THIRD_JOB) if state(story, id)] == list(ids)
+    assert [job_id for job_id in (JOB, OTHER_JOB, THIRD_JOB) if state(story, job_id)] == list(ids)
 
 
 same_key = Scenario(
@@ -73,7 +85,7 @@ def test_two_jobs_are_made_when_the_key_is_not_reserved(race: Race) -> None:
 def other_payload(story: Story) -> None:
     refused = [result for result in story.results.values() if isinstance(result, KeyConflict)]
     assert len(refused) == 1
-    made = [id for id in (JOB, OTHER_JOB) if state(story, id)]
+    made = [job_id for job_id in (JOB, OTHER_JOB) if state(story, job_id)]
     assert made == [refused[0].job_id]
 
 
@@ -165,7 +177,10 @@ def test_a_new_key_is_dropped_without_the_look_at_its_expiry(race: Race) -> None
         ),
         Cut(
             "read_keys",
-            ("owned.expires_at IS NOT NULL AND owned.expires_at <= (SELECT fencerow.now()) AS expired", "true"),
+            (
+                "owned.expires_at IS NOT NULL AND owned.expires_at <= (SELECT fencerow.now()) AS expired",
+                "true",
+            ),
             ("owned.expires_at IS NOT NULL AND owned.expires_at <= fencerow.now() AS expired", "1"),
         ),
     )
@@ -196,7 +211,11 @@ def test_a_key_goes_to_the_revived_or_to_the_new_job(race: Race) -> None:
 def test_both_have_it_when_revive_does_not_keep_its_key(race: Race) -> None:
     race.turns_red(
         revive_submit,
-        Cut("keep_key", ("SET expires_at = NULL", "SET expires_at = expires_at"), ("expires_at = NULL", "expires_at = expires_at")),
+        Cut(
+            "keep_key",
+            ("SET expires_at = NULL", "SET expires_at = expires_at"),
+            ("expires_at = NULL", "expires_at = expires_at"),
+        ),
     )
 
 

@@ -13,8 +13,23 @@ from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race
 from tests.race.people import (
-    FIRST, JOB, LEASE_S, SECOND, acting, cancel, claim, fail, fence, finishing, new_job, requeue, stop, succeed,
-    sweep, with_jobs, with_zombie,
+    FIRST,
+    JOB,
+    LEASE_S,
+    SECOND,
+    acting,
+    cancel,
+    claim,
+    fail,
+    fence,
+    finishing,
+    new_job,
+    requeue,
+    stop,
+    succeed,
+    sweep,
+    with_jobs,
+    with_zombie,
 )  # fmt: skip
 
 Ending = Callable[[str, int], Operation[Any]]
@@ -171,7 +186,10 @@ def test_a_zombie_writes_no_progress_and_no_log(race: Race) -> None:
 
 
 def test_a_zombie_writes_without_the_fence(race: Race) -> None:
-    here = ("      AND job.holder = CAST(:holder AS uuid)\n      AND job.attempt = CAST(:attempt AS bigint)\n", "")
+    here = (
+        "      AND job.holder = CAST(:holder AS uuid)\n      AND job.attempt = CAST(:attempt AS bigint)\n",
+        "",
+    )
     there = ("  AND job.holder = :holder\n  AND job.attempt = :attempt", "")
     race.turns_red(zombie_notes, Cut("progress", here, there))
 
@@ -218,10 +236,16 @@ def test_a_worker_renews_or_dies(race: Race) -> None:
 def test_a_renewed_worker_dies_without_the_look_at_its_lease(race: Race) -> None:
     race.turns_red(
         renew_die,
-        Cut("die", ("  AND worker.lease_until < (SELECT fencerow.now())\n", ""), ("  AND lease_until < fencerow.now()\n", "")),
+        Cut(
+            "die",
+            ("  AND worker.lease_until < (SELECT fencerow.now())\n", ""),
+            ("  AND lease_until < fencerow.now()\n", ""),
+        ),
         Cut("die", ("          AND late.lease_until < (SELECT fencerow.now())\n", "")),
     )
 
 
 def test_a_dead_worker_renews_without_the_guard(race: Race) -> None:
-    race.turns_red(renew_die, Cut("renew", ("  AND worker.state = 'alive'\n", ""), ("  AND state = 'alive'\n", "")))
+    race.turns_red(
+        renew_die, Cut("renew", ("  AND worker.state = 'alive'\n", ""), ("  AND state = 'alive'\n", ""))
+    )

@@ -1,9 +1,4 @@
-"""Races on PostgreSQL: a connection per actor, one that looks for locks, and statements that can be held.
-
-In the held mode a statement that changes data stops once its snapshot is taken and before it looks at a
-row: BEFORE … FOR EACH STATEMENT triggers wait there for an advisory lock, the actor's gate. Three kinds of
-fault show only so, because whole statements in any order never have a snapshot older than a lock.
-"""
+"""Races on PostgreSQL: a connection per actor, one that looks for locks, and statements that can be held."""
 
 from __future__ import annotations
 
@@ -14,59 +9,31 @@ from typing import Any, TypeVar
 import psycopg
 
 from fencerow.db.engine import drive
-from fencerow.db.faults import CONTENTION
 from fencerow.db.postgres import names
 from fencerow.db.queries import Queries, Query, qualified, split
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.testing.actor import Course
 from fencerow.testing.crash import Point
+from fencerow.testing.held import EMPTY, HELD_SELECTS, LATER, PREPARE, START_CLOCK, TABLES, TRIGGER
 from fencerow.testing.invariants import SNAPSHOT, History, together
 from fencerow.testing.orders import Choose
+from fencerow.testing.player import Player
 from fencerow.testing.race import Scenario, Story
 from fencerow.testing.wire import Wire
 
 T = TypeVar("T")
 
-TABLES = (
-    "jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress",
-)  # fmt: skip
 GATES = 7_300_000  # advisory lock numbers of the actors, from here on
-RESTARTS_MAX = 5
 STUCK_S = 20.0
 VACUUM_EVERY = 200
-
-# Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.
-PREPARE = """
-CREATE TABLE IF NOT EXISTS fencerow.race_clock (offset_s double precision NOT NULL);
-CREATE OR REPLACE FUNCTION fencerow.now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
-    'SELECT clock_timestamp() + offset_s * INTERVAL ''1 second'' FROM fencerow.race_clock';
-CREATE OR REPLACE FUNCTION fencerow.hold() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    IF coalesce(current_setting('fencerow.gate', true), '') <> '' THEN
-        PERFORM pg_advisory_lock(current_setting('fencerow.gate')::bigint);
-        PERFORM pg_advisory_unlock(current_setting('fencerow.gate')::bigint);
-    END IF;
-    RETURN true;
-END $$;
-CREATE OR REPLACE FUNCTION fencerow.hold_statement() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    PERFORM fencerow.hold();
-    RETURN NULL;
-END $$;
-"""
-TRIGGER = """
-CREATE OR REPLACE TRIGGER race_hold BEFORE INSERT OR UPDATE OR DELETE ON fencerow.{table}
-    FOR EACH STATEMENT EXECUTE FUNCTION fencerow.hold_statement();
-"""
-# A locking SELECT fires no trigger: it waits in a condition, which is judged before the row is locked.
-HELD_SELECTS = {"lock_finished": ("WHERE ", "WHERE fencerow.hold() AND ")}
-LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"
 
 
 class PostgresArena:
     """A database of its own in which scenarios are played; its schema is migrated already."""
 
-    def __init__(self, conninfo: str, queries: Queries, *, schema: str = "fencerow", held: bool = False) -> None:
+    def __init__(
+        self, conninfo: str, queries: Queries, *, schema: str = "fencerow", held: bool = False
+    ) -> None:
         self.mode = "held" if held else "plain"
         self.queries = queries
         self.offset_us = 0  # the clock lies in the database
@@ -204,7 +171,7 @@ class PostgresArena:
 
     def _await_end(self, pid: int) -> None:
         deadline = time.monotonic() + STUCK_S
-        while self._control.run(f"SELECT FROM pg_stat_activity WHERE pid = {pid}"):  # noqa: S608 (a number)
+        while self._control.run(f"SELECT FROM pg_stat_activity WHERE pid = {pid}"):
             assert time.monotonic() < deadline, "the server keeps a broken connection"
 
     # --- inside ------------------------------------------------------------------------------------
@@ -272,86 +239,10 @@ class PostgresArena:
         self._control.run(self._text(PREPARE))
         for table in TABLES if self._held else ():
             self._control.run(self._text(TRIGGER.format(table=table)))
-        deletes = [f"DELETE FROM fencerow.{table};" for table in (*TABLES, "race_clock")]
-        self._clear = self._text(" ".join(deletes) + "INSERT INTO fencerow.race_clock VALUES (0); SELECT pg_advisory_unlock_all();")
+        self._clear = self._text("".join(f"{EMPTY} fencerow.{table};" for table in TABLES) + START_CLOCK)
         self._snapshot = self._text(SNAPSHOT)
         self._invariants = together(self._rename)
         self._later = Query("later", split(self._text(LATER)), ("s",))
-
-
-class Player:
-    """An actor on its connection."""
-
-    def __init__(self, course: Course, wire: Wire, gate: int, arena: PostgresArena) -> None:
-        self.course = course
-        self.wire = wire
-        self.gate = gate
-        self.held = False
-        self.ends = 0  # transactions that ended since somebody looked
-        self._arena = arena
-        self._doing = ""
-        self._shut = False
-        self._broken = False
-
-    @property
-    def may_go(self) -> bool:
-        return not self.course.done and (not self.wire.busy or self.held)
-
-    def go(self, story: Story) -> None:
-        """Take one step: send the next statement or the transaction's end, or go on with a held one."""
-        if self.wire.busy:
-            story.tell(self.course.actor.name, f"{self._doing}, held until now, goes on")
-            self.held = self._shut = False
-            self._arena.open(self.gate)
-        elif self.course.pending is None:
-            self._doing = "ROLLBACK" if self.course.aborts else "COMMIT"
-            self.wire.begin(self._doing)
-        else:
-            self._send(self.course.pending)
-
-    def take_reply(self, story: Story) -> None:
-        """Go on with the reply that is there, up to the next step."""
-        self.held = False
-        statement = self.course.pending
-        try:
-            rows = self.wire.wait()
-        except psycopg.Error as error:
-            story.tell(self.course.actor.name, f"{self._doing} → {type(error).__name__}")
-            self._refused(error)
-            return
-        story.tell(self.course.actor.name, f"{self._doing} → {_shown(rows)}" if statement else self._doing)
-        if statement is None or not self.course.begun:
-            self.ends += 1
-        if statement is None:
-            self.course.ended()
-        else:
-            self.course.answered(rows)
-
-    def break_ring(self) -> None:
-        self._broken = True
-        self.wire.cancel()
-
-    def _send(self, statement: Statement) -> None:
-        operation = self.course.operation
-        assert operation is not None
-        if not operation.alone and not self.course.begun:
-            self.wire.run("BEGIN")
-            self.course.begun = True
-        if not self._shut:
-            self._arena.shut(self.gate)
-            self._shut = True
-        self._doing = statement.name
-        self.wire.start(self._arena.query(statement.name), statement.params)
-
-    def _refused(self, error: psycopg.Error) -> None:
-        if self.course.begun:
-            self.wire.run("ROLLBACK")
-        lost = isinstance(error, CONTENTION) or self._broken
-        self._broken = False
-        if lost and self.course.restarts < RESTARTS_MAX:
-            self.course.restart()
-        else:
-            self.course.failed(error)
 
 
 def _as_sets(rows: Rows) -> list[tuple[int, set[int]]]:
@@ -361,15 +252,11 @@ def _as_sets(rows: Rows) -> list[tuple[int, set[int]]]:
 def _ring(blockers: dict[int, set[int]]) -> set[int]:
     """Those who wait for each other in a circle, if any do."""
     for start in blockers:
-        seen, frontier = set(), {start}
+        seen: set[int] = set()
+        frontier = {start}
         while frontier:
             frontier = {pid for other in frontier for pid in blockers.get(other, ())} - seen
             seen |= frontier
         if start in seen:
             return {pid for pid in seen if pid in blockers}
     return set()
-
-
-def _shown(rows: Rows) -> str:
-    text = ", ".join("(" + ", ".join(map(str, row)) + ")" for row in rows)
-    return text if len(text) < 160 else text[:157] + "…"

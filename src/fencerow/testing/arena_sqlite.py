@@ -5,18 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from fencerow.db.queries import Queries, qualified
+from fencerow.db.queries import Queries, Query, qualified
 from fencerow.db.sqlite import SqliteEngine, names
-from fencerow.db.statement import Operation
+from fencerow.db.statement import Operation, execute
 from fencerow.testing.actor import Actor, Script
 from fencerow.testing.crash import Point, ending
-from fencerow.testing.invariants import SNAPSHOT, History, broken
+from fencerow.testing.held import EMPTY, TABLES
+from fencerow.testing.invariants import SNAPSHOT, History, together
 from fencerow.testing.orders import Choose
 from fencerow.testing.race import Scenario, Story
 
 T = TypeVar("T")
-
-TABLES = ("jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress")
 
 
 class SqliteArena:
@@ -29,7 +28,8 @@ class SqliteArena:
         self._prefix = prefix
         self._rename = names(prefix)
         self.queries = queries
-        self._engine = SqliteEngine(path, queries, prefix=prefix)
+        self._played = queries
+        self._engine = self._open()
 
     @property
     def url(self) -> str:
@@ -44,18 +44,16 @@ class SqliteArena:
     def close(self) -> None:
         self._engine.close()
 
-    def fresh(self, scenario: Scenario) -> None:
-        if self._engine.queries is not self.queries:
-            self._engine.close()
-            self._engine = SqliteEngine(self._path, self.queries, prefix=self._prefix)
+    def fresh(self, scenario: Scenario) -> None:  # noqa: ARG002 (what a server would be told)
         self.clear()
 
     def clear(self) -> None:
         """Empty tables, and the clock as it is."""
+        if self._played is not self.queries:
+            self._engine.close()
+            self._played, self._engine = self.queries, self._open()
         self._engine.clock.offset_us = 0
-        with self._engine.session() as session:
-            for table in TABLES:
-                session.connection.execute(qualified(f"DELETE FROM fencerow.{table}", self._rename))
+        self._engine.run(Operation("clear", lambda: execute("race_clear")))
 
     def run(self, operation: Operation[T]) -> T:
         if operation.name == "later":
@@ -86,12 +84,26 @@ class SqliteArena:
             pass  # rolled back, as the next opener of the file would do
 
     def invariants(self) -> list[str]:
-        with self._engine.session() as session:
-            return broken(lambda text: session.connection.execute(text).fetchall(), self._rename)
+        rows = self._engine.run(Operation("look", lambda: execute("race_invariants"), writes=""))
+        return [f"invariant {row[0]} does not hold" for row in rows]
 
     def look(self, history: History, *, moves: int = 1) -> None:
-        with self._engine.session() as session:
-            history.look(session.connection.execute(qualified(SNAPSHOT, self._rename)).fetchall(), moves=moves)
+        rows = self._engine.run(Operation("look", lambda: execute("race_snapshot"), writes=""))
+        history.look(rows, moves=moves)
+
+    def _open(self) -> SqliteEngine:
+        """An engine whose queries know the explorer's own: they run on its connections."""
+        clear = tuple(f"{EMPTY} fencerow.{table}" for table in TABLES)
+        more = {
+            "race_clear": clear,
+            "race_snapshot": (SNAPSHOT,),
+            "race_invariants": (together(self._rename),),
+        }
+        texts = {
+            name: Query(name, tuple(qualified(text, self._rename) for text in statements), ())
+            for name, statements in more.items()
+        }
+        return SqliteEngine(self._path, Queries("sqlite", {**self.queries, **texts}), prefix=self._prefix)
 
 
 class Ended(Exception):
@@ -121,7 +133,7 @@ class Player:
             result, error = arena.run(self._next), None
         except AssertionError:
             raise
-        except Exception as raised:  # noqa: BLE001 (whatever it is, it is the script's to catch)
+        except Exception as raised:
             result, error = None, raised
         story.tell(self.name, f"{name} → {result if error is None else error!r}")
         self._advance(result, error)
@@ -133,5 +145,5 @@ class Player:
             self.done, self.result = True, stop.value
         except AssertionError:
             raise
-        except Exception as raised:  # noqa: BLE001 (an error nobody caught is the actor's result)
+        except Exception as raised:
             self.done, self.result = True, raised

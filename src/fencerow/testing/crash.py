@@ -166,7 +166,11 @@ def _work_off(queue: str, holder: str) -> Script:
     yield store.resume_queue(queue)
     lanes, _ = yield store.lanes(queue)
     marks = [store.Mark(lane.priority) for lane in lanes if lane.priority is not None]
-    claimed = (yield store.claim(queue, marks, holder=holder, names=["send"], limit=100, margin_s=10.0)) if marks else []
+    claimed = (
+        (yield store.claim(queue, marks, holder=holder, names=["send"], limit=100, margin_s=10.0))
+        if marks
+        else []
+    )
     claimed += yield store.claim_suspect(queue, holder=holder, names=["send"], margin_s=10.0)
     for job in claimed:
         if not (yield store.succeed([store.Success(job.id, job.attempt, '"drained"')], holder=holder)):

@@ -84,7 +84,9 @@ def _follow(path: list[tuple[int, int]]) -> Choose:
             path.append((0, len(options)))
         taken, known = path[depth]
         if known != len(options):
-            raise OrderImpossible(f"after the same {depth} steps {known} actors could go, now {len(options)} can")
+            raise OrderImpossible(
+                f"after the same {depth} steps {known} actors could go, now {len(options)} can"
+            )
         depth += 1
         return options[taken]
 

@@ -34,7 +34,9 @@ class Scenario:
 class Violation(AssertionError):
     """Something that must hold did not. The message ends with the order, statement by statement."""
 
-    def __init__(self, scenario: Scenario, order: Sequence[str], lines: Sequence[str], what: BaseException) -> None:
+    def __init__(
+        self, scenario: Scenario, order: Sequence[str], lines: Sequence[str], what: BaseException
+    ) -> None:
         self.order = ".".join(order)
         told = "\n  ".join(lines)
         super().__init__(
@@ -65,12 +67,14 @@ class Arena(Protocol):
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation outside the race."""
+        ...
 
     def play(self, scenario: Scenario, context: Any, choose: Choose, story: Story) -> None:
         """Play the actors to their end."""
 
     def invariants(self) -> list[str]:
         """What must always hold and does not."""
+        ...
 
 
 @dataclass(slots=True)
