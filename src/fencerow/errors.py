@@ -6,7 +6,7 @@ Codes never change their meaning; docs/errors.md has a paragraph for each.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 
 class FencerowError(Exception):
@@ -150,13 +150,29 @@ class ResultTimeout(FencerowError, TimeoutError):
     repeat = "yes"
 
 
+class ReportedError(Protocol):
+    """What is kept of the error that ended a job; `code` is for programs. Any of them may be empty."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def message(self) -> str: ...
+
+    @property
+    def traceback(self) -> str: ...
+
+    @property
+    def code(self) -> str: ...
+
+
 class JobFailed(FencerowError):
     """The awaited job ended `failed`. `error` holds what the last attempt reported."""
 
     code = "FR-305"
 
     def __init__(
-        self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: Any = None
+        self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: ReportedError
     ) -> None:
         super().__init__(what, why, fix)
         self.job_id = job_id

@@ -16,6 +16,8 @@ from typing import IO, Any
 import pytest
 
 from fencerow import App, Handle, State
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.model.job import Happening, JobRecord, WorkerRecord
 from fencerow.model.wakeup import Queued, encode
 from fencerow.store import store
@@ -44,7 +46,9 @@ class Stage:
             self._patch.setenv(f"FENCEROW_{name.upper()}", str(value))
         importlib.reload(self._system)
         self.app.check_or_create()
-        self.clock: DatabaseClock = clock_of(self.app.engine)
+        engine = self.app.engine
+        assert isinstance(engine, SqliteEngine | PostgresEngine)
+        self.clock: DatabaseClock = clock_of(engine)
 
     async def close(self) -> None:
         await self.app.aclose()

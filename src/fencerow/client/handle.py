@@ -131,24 +131,24 @@ class Handle(Generic[R_co]):
 def failed(ended: Ended) -> JobFailed:
     """The error to raise for a job that ended failed."""
     record = stored_error(ended.error)
-    shown = f"{record.type}: {record.message}"[:MESSAGE_SHOWN] if record else "no error was recorded"
+    shown = f"{record.type}: {record.message}"[:MESSAGE_SHOWN] if record.type else record.message
     return JobFailed(
         f"job {ended.id} failed: {shown}",
-        record.code if record else "",
+        record.code,
         "see its timeline; revive it when the cause is gone",
         job_id=ended.id,
         error=record,
     )
 
 
-def stored_error(text: str | None) -> ErrorRecord | None:
-    """What was stored of an error; ends that the database decided have no type and traceback of their own."""
+def stored_error(text: str | None) -> ErrorRecord:
+    """What was stored of an error; ends that the database decided have no traceback of their own."""
     try:
         plain = msgspec.json.decode(text or "null")
     except ValueError:
-        return None
+        plain = None
     if not isinstance(plain, dict):
-        return None
+        return ErrorRecord(type="", message="no error was recorded", traceback="", code="")
     return ErrorRecord(
         **{name: str(plain.get(name) or "") for name in ("type", "message", "traceback", "code")}
     )
