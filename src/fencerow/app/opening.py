@@ -16,6 +16,7 @@ from urllib.parse import quote
 from fencerow.config import Config
 from fencerow.db.engine import Engine
 from fencerow.errors import SchemaMissing, SchemaTooOld
+from fencerow.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.store import store
 from fencerow.store.connect import DEFAULT_URL
 
@@ -42,6 +43,8 @@ def settings_of(
     Raises:
         ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
     """
+    if url is not None:
+        parse_url(url)  # also when it is empty: somebody meant to name a database
     given: dict[str, Any] = {"url": url, "schema": schema, "table_prefix": table_prefix, "actor": actor}
     if config is None:
         return Config.load(environ, **given)
