@@ -6,6 +6,8 @@ Codes never change their meaning; docs/errors.md has a paragraph for each.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class FencerowError(Exception):
     """Base of all errors raised by Fencerow.
@@ -154,7 +156,7 @@ class JobFailed(FencerowError):
     code = "FR-305"
 
     def __init__(
-        self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: object = None
+        self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: Any = None
     ) -> None:
         super().__init__(what, why, fix)
         self.job_id = job_id

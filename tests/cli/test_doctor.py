@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -210,10 +209,10 @@ def test_missing_privileges_are_seen(
 
 
 @pytest.fixture
-def file(lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def file(lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A migrated file that the command works on."""
     monkeypatch.setenv("FENCEROW_URL", f"sqlite:///{lite.path}")
-    yield lite.path
+    return lite.path
 
 
 def test_wal_with_the_fault_fails(cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, new_job
 
 
-def plain(**changes: object) -> Submission:
+def plain(**changes: Any) -> Submission:
     return Submission(new_job(**changes))
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fencerow.client.client import Client
@@ -15,13 +17,15 @@ from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, claim, new_job, read, register
 
 
-def plain(**changes: object) -> Submission:
+def plain(**changes: Any) -> Submission:
     return Submission(new_job(**changes))
 
 
-def keyed(key: str, fingerprint: str = "f", **changes: object) -> Submission:
+def keyed(key: str, fingerprint: str = "f", **changes: Any) -> Submission:
     job = new_job(scope="send", key=key, **changes)
-    return Submission(job, KeyClaim(scope="send", key=key, job_id=job.id, fingerprint=fingerprint, lifetime_s=60))
+    return Submission(
+        job, KeyClaim(scope="send", key=key, job_id=job.id, fingerprint=fingerprint, lifetime_s=60)
+    )
 
 
 def submitted(client: Client, *submissions: Submission) -> list[str]:
@@ -181,7 +185,9 @@ def test_due_jobs_wake_their_lanes_once_each_and_later_ones_do_not(engine: AnyEn
     heard = [wakeup.decode(text) for text in flaky.woken]
     lanes = [(each.queue, each.priority) for each in heard if isinstance(each, wakeup.Queued)]
     assert sorted(lanes) == [("mail", 0), ("mail", 5), ("other", 0)]
-    assert [each.run_at_us for each in heard if isinstance(each, wakeup.Queued) and each.queue == "other"] == [1_000]
+    assert [
+        each.run_at_us for each in heard if isinstance(each, wakeup.Queued) and each.queue == "other"
+    ] == [1_000]
 
 
 def test_a_replay_wakes_nobody(engine: AnyEngine) -> None:

@@ -1,6 +1,6 @@
-"""A process that migrates: `python -m tests.contract.starter DIALECT TARGET [die-after N]`.
+"""A process that migrates: `python -m tests.contract.starter DIALECT TARGET [NAME COUNT]`.
 
-With `die-after N` it kills itself as hard as the kernel can, right after its N-th statement.
+With a query's name it kills itself as hard as the kernel can, right after it ran that one for the COUNT-th time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def engine_of(dialect: str, target: str) -> SqliteEngine | PostgresEngine:
     return PostgresEngine(target, store.postgres_queries())
 
 
-def die_after(count: int) -> None:
-    """Count the statements of every session, whatever they are."""
+def die_after(name: str, count: int) -> None:
+    """Count how often any session runs a query."""
     left = [count]
 
     def wrap(session: Any) -> None:
@@ -31,8 +31,8 @@ def die_after(count: int) -> None:
 
         def counted(self: Any, statement: Any) -> Any:
             rows = execute(self, statement)
-            left[0] -= 1
-            if left[0] == 0:
+            left[0] -= statement.name == name
+            if statement.name == name and left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             return rows
 
@@ -44,7 +44,7 @@ def die_after(count: int) -> None:
 
 def main(dialect: str, target: str, *rest: str) -> None:
     if rest:
-        die_after(int(rest[1]))
+        die_after(rest[0], int(rest[1]))
     engine = engine_of(dialect, target)
     done = store.migrate(engine, actor="starter")
     store.check_schema(engine)

@@ -25,6 +25,7 @@ from fencerow.errors import (
     Unavailable,
 )
 from fencerow.model.ids import new_id
+from fencerow.model.job import JobRecord
 from fencerow.store import store
 from fencerow.store.claim import Mark
 from fencerow.testing.postgres import PostgresServer
@@ -81,9 +82,13 @@ def test_a_read_only_database(pg: PostgresEngine, server: PostgresServer) -> Non
 
 def test_tables_that_are_not_there(empty_postgres_url: str) -> None:
     engine = engine_on(empty_postgres_url)
-    for unit in (store.submit([new_job()]), store.counts(), store.resubmit([new_job()])):
+    for ask in (
+        lambda: engine.run(store.submit([new_job()])),
+        lambda: engine.run(store.counts()),
+        lambda: engine.run(store.resubmit([new_job()])),
+    ):
         with pytest.raises((SchemaMissing, SchemaTooOld), match="fencerow migrate"):
-            engine.run(unit)  # type: ignore[arg-type]
+            ask()
     engine.close()
 
 
@@ -147,6 +152,31 @@ def test_integrity_errors_reach_the_caller_unchanged(pg: PostgresEngine) -> None
     submit(pg)
 
 
+async def test_a_callers_own_missing_table_is_not_taken_for_ours(
+    pg: PostgresEngine, empty_postgres_url: str
+) -> None:
+    def ask() -> None:
+        with pg.session() as session:
+            session.connection.execute("SELECT * FROM orders")
+
+    async def ask_async() -> None:
+        async with pg.asession() as session:
+            await session.connection.execute("SELECT nothing(1)")
+
+    def ask_ours() -> None:
+        with empty.session() as session:
+            session.run(store.counts())
+
+    empty = engine_on(empty_postgres_url)
+    with pytest.raises(psycopg.errors.UndefinedTable, match="orders"):
+        ask()
+    with pytest.raises(psycopg.errors.UndefinedFunction, match="nothing"):
+        await ask_async()
+    with pytest.raises((SchemaMissing, SchemaTooOld)):
+        ask_ours()
+    empty.close()
+
+
 # --- lost connections ----------------------------------------------------------------------------------
 
 
@@ -174,7 +204,8 @@ async def test_the_same_for_async_callers(pg: PostgresEngine, server: PostgresSe
     await pg.arun(store.submit([new_job()]))
     assert server.kill_backends(database(pg), ROLE) >= 1
     await pg.arun(store.submit([new_job()]))
-    assert len(await pg.arun(store.list_jobs())) == 2
+    found = await pg.arun(store.list_jobs())
+    assert len(found) == 2
 
 
 def test_a_repeatable_unit_killed_inside_is_run_again(pg: PostgresEngine, server: PostgresServer) -> None:
@@ -241,15 +272,18 @@ def test_the_engine_works_again_soon_after_a_crash_of_the_server() -> None:
             engine.run(store.submit([new_job()]))
         mortal.start()
 
-        back = time.monotonic() + 5
-        while True:
-            try:
-                found = engine.run(store.list_jobs())
-                break
-            except Unavailable:
-                assert time.monotonic() < back, "it did not come back within 5 s"
+        found = _soon(engine, time.monotonic() + 5)
         assert [job.id for job in found] == [job_id], "what was committed is there"
         engine.close()
+
+
+def _soon(engine: PostgresEngine, deadline: float) -> list[JobRecord]:
+    while time.monotonic() < deadline:
+        try:
+            return engine.run(store.list_jobs())
+        except Unavailable:
+            continue
+    raise AssertionError("it did not come back in time")
 
 
 # --- contention ----------------------------------------------------------------------------------------
@@ -339,7 +373,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(pg: PostgresEngine)
 async def _until_waiting(conninfo: str) -> None:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         ask = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        while not connection.execute(ask).fetchone():  # noqa: ASYNC110 (what it waits for is the server's)
+        while not connection.execute(ask).fetchone():
             await asyncio.sleep(0)
 
 

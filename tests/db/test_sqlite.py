@@ -121,9 +121,12 @@ def test_a_file_that_is_something_else(sqlite_path: Path) -> None:
 
 def test_a_file_without_our_tables(sqlite_path: Path) -> None:
     engine = SqliteEngine(sqlite_path, store.sqlite_queries())
-    for operation_ in (store.submit([new_job()]), store.counts()):
+    for ask in (
+        lambda: engine.run(store.submit([new_job()])),
+        lambda: engine.run(store.counts()),
+    ):
         with pytest.raises(SchemaMissing, match="fencerow migrate"):
-            engine.run(operation_)  # type: ignore[arg-type]
+            ask()
     engine.close()
 
 
@@ -133,6 +136,30 @@ def test_a_read_only_file(lite: SqliteEngine) -> None:
         session.connection.execute("PRAGMA query_only = ON")
         with pytest.raises(ReadOnly), translated(lite.path):
             session.run(store.submit([new_job()]))
+
+
+def test_a_protected_file(lite: SqliteEngine) -> None:
+    """Root may write any file, so a child of ours without rights tries it."""
+    submit(lite)
+    lite.close()
+    for path in lite.path.parent.iterdir():
+        path.chmod(0o444)
+    lite.path.parent.chmod(0o555)
+    told, tell = os.pipe()
+    if (pid := os.fork()) == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setuid(65534)
+            lite.run(store.submit([new_job()]))
+        except BaseException as error:
+            os.write(tell, type(error).__name__.encode())
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(tell)
+    assert os.read(told, 100).decode() == "ReadOnly"
+    os.close(told)
+    lite.path.parent.chmod(0o755)
 
 
 def test_a_full_disk_stores_nothing(lite: SqliteEngine) -> None:
@@ -156,6 +183,24 @@ def test_integrity_errors_reach_the_caller_unchanged(lite: SqliteEngine) -> None
     with pytest.raises(sqlite3.IntegrityError, match="NOT NULL"):
         lite.run(_break_a_rule())
     submit(lite)
+
+
+def test_a_callers_own_missing_table_is_not_taken_for_ours(lite: SqliteEngine, sqlite_path: Path) -> None:
+    def ask(engine: SqliteEngine) -> None:
+        with engine.session() as session:
+            session.connection.execute("SELECT * FROM orders")
+
+    with pytest.raises(sqlite3.OperationalError, match="orders"):
+        ask(lite)
+
+    def ask_ours() -> None:
+        with empty.session() as session:
+            session.run(store.counts())
+
+    empty = SqliteEngine(sqlite_path.with_name("empty.db"), lite.queries)
+    with pytest.raises(SchemaMissing):
+        ask_ours()
+    empty.close()
 
 
 def test_a_session_rolls_back_on_an_exception(lite: SqliteEngine) -> None:

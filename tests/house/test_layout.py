@@ -27,7 +27,7 @@ ALLOWED = {("dev.py", "another index or mirror")}
 
 def test_imports_go_down_only() -> None:
     """The contract is in pyproject.toml; `dev.py check` runs the same."""
-    command = [Path(sys.executable).parent / "lint-imports", "--no-logo", "--config", "pyproject.toml"]
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-logo", "--config", "pyproject.toml"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": "src"})
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -75,7 +75,7 @@ class App:
         )
         self._submitter = Submitter(lambda: self.client, layers)
         self.job = Declare(self._submitter, self._register, layers, self.config.payload_bytes_max)
-        self._is_named = named.url is not None
+        self.is_named = named.url is not None  # else the database is the local file that nobody chose
         self._actor = self.config.actor or default_actor()
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
         self._run_middleware: list[RunMiddleware] = []
@@ -105,7 +105,7 @@ class App:
         """The database. Made at the first use; connections are opened when an operation needs one."""
         with self._opening:
             if self._engine is None:
-                if not self._is_named:
+                if not self.is_named:
                     warn_of_local_file(self.config)
                 self._engine = open_engine(self.config)
             return self._engine

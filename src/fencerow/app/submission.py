@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
-
-import msgspec
 
 from fencerow.app.options import SubmitOptions
 from fencerow.client.submitting import Submission
@@ -73,17 +72,25 @@ class Call(Generic[R_co]):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Layers:
     """The layers of options that stand behind a job: those of the app, and those of each queue."""
 
-    app: Defaults
-    queues: Mapping[str, Defaults]
-    key_lifetime_s: float
+    def __init__(self, app: Defaults, queues: Mapping[str, Defaults], key_lifetime_s: float) -> None:
+        self.key_lifetime_s = key_lifetime_s
+        self._app = app
+        self._queues = dict(queues)
+        # Merging takes longer than all the rest of a submit, and few combinations ever occur.
+        self._remembered = lru_cache(maxsize=1024)(self._merged)
 
     def of(self, queue: str, *further: Defaults) -> Defaults:
         """What holds in a queue, after the layers that win over it."""
-        return Defaults.merged(self.app, self.queues.get(queue, Defaults()), *further)
+        try:
+            return self._remembered(queue, *further)
+        except TypeError:  # a backoff that cannot be hashed, such as a callable dataclass
+            return self._merged(queue, *further)
+
+    def _merged(self, queue: str, *further: Defaults) -> Defaults:
+        return Defaults.merged(self._app, self._queues.get(queue, Defaults()), *further)
 
 
 def submission_of(call: Call[Any], draft: Draft, layers: Layers, actor: str | None) -> Submission:
@@ -138,7 +145,7 @@ def _stored_options(limits: Defaults, declaration: Declaration) -> str | None:
     backoff = limits.backoff
     if not isinstance(backoff, Backoff) or backoff == declaration.handler.rule.backoff:
         return None
-    return msgspec.json.encode({"backoff": backoff}).decode()
+    return backoff.to_json()
 
 
 def _counts(limits: Defaults) -> dict[str, int]:

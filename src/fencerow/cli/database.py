@@ -108,9 +108,15 @@ def actor(config: Config | None = None) -> str:
 
 def refuse_contradiction(asked: Asked, config: Config) -> None:
     """An application that names its own database is not silently run on it when another was asked for."""
-    if asked.url is not None and asked.url != config.url:
+    if asked.url is not None and _place(asked.url) != _place(config.url or DEFAULT_URL):
         raise ConfigError(
             "the application names its own database, and --url another",
             "the application's is the one its submits go to",
             "leave out --url, or let the application read FENCEROW_URL",
         )
+
+
+def _place(url: str) -> PostgresUrl | Path:
+    """What two URLs of one database have in common."""
+    found = parse_url(url)
+    return Path(found.path).absolute() if isinstance(found, SqliteUrl) else found

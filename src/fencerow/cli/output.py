@@ -61,7 +61,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, none: str
         return
     cells = [[_shown(value) for value in row] for row in rows]
     widths = [max(map(_width, column)) for column in zip(headers, *cells, strict=True)]
-    if sys.stdout.isatty():
+    if is_terminal():
         _narrow(widths, shutil.get_terminal_size().columns)
     print(_line(headers, widths).rstrip())
     coloured = _coloured()
@@ -76,6 +76,11 @@ def facts(pairs: Mapping[str, object]) -> None:
     width = max(map(len, shown), default=0)
     for name, value in shown.items():
         print(f"{clean(name):<{width}}{GAP}{value}")
+
+
+def is_terminal() -> bool:
+    """Whether a person reads the output as it comes."""
+    return sys.stdout.isatty()
 
 
 def when(us: int | None) -> str | None:
@@ -154,4 +159,4 @@ def _width(text: str) -> int:
 
 
 def _coloured() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -50,7 +50,7 @@ def worker(
     if name is not None:
         check_text(name, "--name", NAME_MAX)
     app = load_app(wanted.app_name(), url=wanted.url)
-    if app.config.url is None:
+    if not app.is_named:
         raise NoDatabase(
             "no database was named",
             "a worker on a file that nobody chose would wait for jobs that are submitted elsewhere",

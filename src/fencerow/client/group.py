@@ -29,12 +29,11 @@ class Group:
 
     async def submit(self, submission: Submission) -> None:
         """Return when it is stored. A caller that is cancelled meanwhile does not take it back."""
-        stored = asyncio.get_running_loop().create_future()
-        stored.add_done_callback(_retrieved)
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((submission, stored))
         if self._sending is None:
             self._sending = asyncio.create_task(self._send_all())
-        await asyncio.shield(stored)
+        await stored  # the insert is another task's: a cancelled caller leaves it alone
 
     async def drain(self) -> None:
         """Wait until all that was accepted is stored or refused."""
@@ -91,9 +90,3 @@ def _fail(batch: Sequence[tuple[Submission, asyncio.Future[None]]], error: Excep
             own = copy.copy(error) if isinstance(error, DatabaseError) else error
             own.__cause__ = error.__cause__
             stored.set_exception(own)
-
-
-def _retrieved(stored: asyncio.Future[None]) -> None:
-    """A cancelled caller does not fetch the outcome; that is no reason for a warning."""
-    if not stored.cancelled():
-        stored.exception()

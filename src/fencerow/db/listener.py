@@ -7,6 +7,8 @@ announced while nobody listened is found by the look, and nothing can fall betwe
 from __future__ import annotations
 
 import logging
+import selectors
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +18,7 @@ from psycopg import sql
 
 log = logging.getLogger("fencerow.listener")
 
-WAIT_S = 1.0
+JOIN_S = 3.0
 RECONNECT_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
@@ -31,16 +33,18 @@ class Listener:
         self._callback = callback
         self._settings = settings
         self._stopped = threading.Event()
+        self._stop_here, self._stop_there = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="fencerow-listen", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop within about a second."""
+        """Stop at once, or when a connection attempt under way has ended."""
         self._stopped.set()
+        self._stop_there.close()
         if self._thread is not threading.current_thread():
-            self._thread.join(WAIT_S * 3)
+            self._thread.join(JOIN_S)
 
     def _run(self) -> None:
         failures = 0
@@ -58,13 +62,16 @@ class Listener:
                     )
                 self._stopped.wait(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
                 failures += 1
+        self._stop_here.close()
 
     def _hear(self, connection: psycopg.Connection[Any]) -> None:
-        while not self._stopped.is_set():
-            for note in connection.notifies(timeout=WAIT_S):
-                self._tell(note.payload)
-                if self._stopped.is_set():
-                    return
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            selector.register(self._stop_here, selectors.EVENT_READ)
+            while not self._stopped.is_set():
+                for note in connection.notifies(timeout=0):
+                    self._tell(note.payload)
+                selector.select()
 
     def _tell(self, message: str | None) -> None:
         try:

@@ -47,7 +47,8 @@ class PostgresSession:
         self._queries = queries
 
     def run(self, operation: Operation[T]) -> T:
-        return drive(operation.steps(), self.execute)
+        with translated():
+            return drive(operation.steps(), self.execute)
 
     def execute(self, statement: Statement) -> Rows:
         query = self._queries[statement.name]
@@ -66,7 +67,8 @@ class AsyncPostgresSession:
         self._queries = queries
 
     async def arun(self, operation: Operation[T]) -> T:
-        return await adrive(operation.steps(), self.execute)
+        with translated():
+            return await adrive(operation.steps(), self.execute)
 
     async def execute(self, statement: Statement) -> Rows:
         query = self._queries[statement.name]
@@ -98,12 +100,17 @@ class PostgresEngine:
         self.schema = identifier(schema, "schema name")
         self.channel = self.schema if self.schema.startswith("fencerow") else f"fencerow_{self.schema}"
         self._listen_conninfo = listen_conninfo or conninfo
-        self._pool_max = pool_max
+        # Two pools: handlers that hold a transaction each would otherwise leave no connection for what they say
+        # inside it, nor for claims and outcomes, and all would wait for each other.
+        self._user_max = max(1, pool_max // 2)
+        self._pool_max = max(1, pool_max - self._user_max)
         self._connect_timeout_s = connect_timeout_s
         self._statement_timeout_s = statement_timeout_s
         self._lock = threading.Lock()
-        self._pool: ConnectionPool[Connection[Any]] | None = None
-        self._apools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[Any]]]
+        self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
+        self._apools: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, dict[bool, AsyncConnectionPool[AsyncConnection[Any]]]
+        ]
         self._apools = WeakKeyDictionary()
         self._background: set[asyncio.Task[Any]] = set()
         self._sender: Sender | None = None
@@ -195,7 +202,11 @@ class PostgresEngine:
     def session(self) -> Iterator[PostgresSession]:
         committing = False
         try:
-            with translated(), self._connection() as connection, connection.transaction():
+            with (
+                translated(around_user_code=True),
+                self._connection(True) as connection,
+                connection.transaction(),
+            ):
                 yield PostgresSession(connection, self.queries)
                 committing = True
         except psycopg.Error as error:
@@ -207,8 +218,8 @@ class PostgresEngine:
     async def asession(self) -> AsyncIterator[AsyncPostgresSession]:
         committing = False
         try:
-            with translated():
-                async with self._aconnection() as connection, connection.transaction():
+            with translated(around_user_code=True):
+                async with self._aconnection(True) as connection, connection.transaction():
                     yield AsyncPostgresSession(connection, self.queries)
                     committing = True
         except psycopg.Error as error:
@@ -256,74 +267,77 @@ class PostgresEngine:
         with self._lock:
             sender, self._sender = self._sender, None
         if sender is not None:
-            sender.close(1.0)  # before the pool is taken away: it would open another for what it still sends
+            sender.close(1.0)  # before the pools are taken away: it would open another for what it still sends
         with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
+            pools, self._pools = self._pools, {}
+        for pool in pools.values():
             pool.close(1.0)
 
     async def aclose(self) -> None:
         pending = [task for task in self._background if task.get_loop() is asyncio.get_running_loop()]
         if pending:
             await asyncio.wait(pending, timeout=self._statement_timeout_s)
-        pool = self._apools.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
+        for pool in self._apools.pop(asyncio.get_running_loop(), {}).values():
             await pool.close(1.0)
         await asyncio.to_thread(self.close)
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection[Any]]:
+    def _connection(self, for_user: bool = False) -> Iterator[Connection[Any]]:
         try:
-            with self._open_pool().connection(self._connect_timeout_s) as connection:
+            with self._open_pool(for_user).connection(self._wait_s(for_user)) as connection:
                 yield connection
         except PoolTimeout as error:
             raise self._unreachable() from error
 
     @asynccontextmanager
-    async def _aconnection(self) -> AsyncIterator[AsyncConnection[Any]]:
+    async def _aconnection(self, for_user: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
         try:
-            pool = await self._open_apool()
-            async with pool.connection(self._connect_timeout_s) as connection:
+            pool = await self._open_apool(for_user)
+            async with pool.connection(self._wait_s(for_user)) as connection:
                 yield connection
         except PoolTimeout as error:
             raise self._unreachable() from error
 
-    def _open_pool(self) -> ConnectionPool[Connection[Any]]:
+    def _wait_s(self, for_user: bool) -> float:
+        """Others' transactions take what they take; our own statements are short, so a long wait means trouble."""
+        return self._statement_timeout_s if for_user else self._connect_timeout_s
+
+    def _open_pool(self, for_user: bool) -> ConnectionPool[Connection[Any]]:
         self._check_process()
         with self._lock:
-            if self._pool is None:
-                self._pool = ConnectionPool(
+            if for_user not in self._pools:
+                self._pools[for_user] = ConnectionPool(
                     self.conninfo,
                     kwargs={"autocommit": True, "prepare_threshold": None, **self._client_settings()},
                     min_size=0,
-                    max_size=self._pool_max,
+                    max_size=self._user_max if for_user else self._pool_max,
                     num_workers=1,
                     open=True,
                     name="fencerow",
                     reconnect_timeout=self._connect_timeout_s,
                     check=ConnectionPool.check_connection,
                 )
-            return self._pool
+            return self._pools[for_user]
 
-    async def _open_apool(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+    async def _open_apool(self, for_user: bool) -> AsyncConnectionPool[AsyncConnection[Any]]:
         self._check_process()
         loop = asyncio.get_running_loop()
-        pool = self._apools.get(loop)
-        if pool is None:
+        pools = self._apools.setdefault(loop, {})
+        if for_user not in pools:
             pool = AsyncConnectionPool(
                 self.conninfo,
                 kwargs={"autocommit": True, "prepare_threshold": None, **self._client_settings()},
                 min_size=0,
-                max_size=self._pool_max,
+                max_size=self._user_max if for_user else self._pool_max,
                 num_workers=1,
                 open=False,
                 name="fencerow",
                 reconnect_timeout=self._connect_timeout_s,
                 check=AsyncConnectionPool.check_connection,
             )
-            self._apools[loop] = pool
+            pools[for_user] = cast("AsyncConnectionPool[AsyncConnection[Any]]", pool)
             await pool.open()
-        return pool
+        return pools[for_user]
 
     def _client_settings(self) -> dict[str, Any]:
         """Time limits that the client keeps by itself; a server setting would not survive a pooler."""
@@ -340,7 +354,7 @@ class PostgresEngine:
         """A connection must not cross a fork: the child opens its own and never closes the parent's."""
         if os.getpid() != self._pid:
             self._pid = os.getpid()
-            self._pool, self._sender = None, None
+            self._pools, self._sender = {}, None
             self._apools = WeakKeyDictionary()
             self._lock = threading.Lock()
 

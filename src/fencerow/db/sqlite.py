@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +36,8 @@ from fencerow.errors import (
 )
 
 T = TypeVar("T")
+
+log = logging.getLogger("fencerow.db")
 
 # From 3.7.0 on, a commit that resets the WAL while another connection checkpoints could corrupt the file: the
 # "WAL-reset bug", fixed in 3.51.3 of 2026-03-13 and all later releases, and in these two older branches.
@@ -83,13 +86,15 @@ class Clock:
 class SqliteSession:
     """One open transaction on one connection."""
 
-    def __init__(self, connection: sqlite3.Connection, queries: Queries, clock: Clock) -> None:
+    def __init__(self, connection: sqlite3.Connection, queries: Queries, clock: Clock, path: Path) -> None:
         self.connection = connection
+        self._path = path
         self._queries = queries
         self._clock = clock
 
     def run(self, operation: Operation[T]) -> T:
-        return drive(operation.steps(), self.execute)
+        with translated(self._path):
+            return drive(operation.steps(), self.execute)
 
     async def arun(self, operation: Operation[T]) -> T:
         return await asyncio.to_thread(self.run, operation)
@@ -150,12 +155,12 @@ class SqliteEngine:
         self._check_process()
         if operation.writes == "workers":
             with self._workers_lock, translated(self.path):
-                return SqliteSession(self._workers(), self.queries, self.clock).run(operation)
+                return SqliteSession(self._workers(), self.queries, self.clock, self.path).run(operation)
         with self._writing(), translated(self.path):
             connection = self._main()
             begin = self._begin_writing if operation.writes else _begin_reading
             with self._transaction(connection, begin):
-                return SqliteSession(connection, self.queries, self.clock).run(operation)
+                return SqliteSession(connection, self.queries, self.clock, self.path).run(operation)
 
     async def arun(self, operation: Operation[T]) -> T:
         loop = asyncio.get_running_loop()
@@ -164,11 +169,11 @@ class SqliteEngine:
 
     @contextmanager
     def session(self) -> Iterator[SqliteSession]:
-        with self._writing(), translated(self.path):
+        with self._writing(), translated(self.path, around_user_code=True):
             connection = self._open()
             try:
                 with self._transaction(connection, self._begin_writing):
-                    yield SqliteSession(connection, self.queries, self.clock)
+                    yield SqliteSession(connection, self.queries, self.clock, self.path)
             finally:
                 connection.close()
 
@@ -176,15 +181,24 @@ class SqliteEngine:
     async def asession(self) -> AsyncIterator[SqliteSession]:
         # One thread enters and leaves, because the write lock belongs to a thread.
         loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, thread_name_prefix="fencerow-session") as thread:
-            session = self.session()
-            entered = await loop.run_in_executor(thread, session.__enter__)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="fencerow-session")
+        session = self.session()
+        entering = loop.run_in_executor(thread, session.__enter__)
+        try:
+            try:
+                entered = await asyncio.shield(entering)
+            except asyncio.CancelledError as error:
+                # It may get the lock all the same; only its own thread can give it back.
+                thread.submit(_leave_entered, session, error)
+                raise
             try:
                 yield entered
             except BaseException as error:
                 await asyncio.shield(loop.run_in_executor(thread, session.__exit__, type(error), error, None))
                 raise
             await asyncio.shield(loop.run_in_executor(thread, session.__exit__, None, None, None))
+        finally:
+            thread.shutdown(wait=False)
 
     # --- wake-ups --------------------------------------------------------------------------------
 
@@ -324,18 +338,28 @@ class SqliteEngine:
             connection.execute("BEGIN IMMEDIATE")
 
 
+def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseException) -> None:
+    """Roll back a transaction that nobody waits for any more. Runs after the entering, in the same thread."""
+    try:
+        session.__exit__(type(error), error, None)
+    except BaseException as other:
+        if other is not error:
+            log.warning("a cancelled transaction could not be rolled back: %s", other)
+
+
 def _begin_reading(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN")
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translated(path: Path, *, around_user_code: bool = False) -> Iterator[None]:
     """Turn SQLite's errors that an operator can do something about into ours; leave all others as they are."""
     try:
         yield
     except sqlite3.OperationalError as error:
         known = fault(error, path)
-        if known is None:
+        # A missing table speaks of ours only when a statement of ours met it.
+        if known is None or (around_user_code and isinstance(known, SchemaMissing)):
             raise
         raise known from error
     except sqlite3.DatabaseError as error:

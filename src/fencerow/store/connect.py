@@ -13,10 +13,8 @@ from fencerow.store.tables import postgres_queries, sqlite_queries
 DEFAULT_URL = "sqlite:///fencerow.db"
 
 
-def open_engine(config: Config, folder: Path | None = None) -> PostgresEngine | SqliteEngine:
+def open_engine(config: Config) -> PostgresEngine | SqliteEngine:
     """The engine for the settings' database. Nothing is connected or created yet.
-
-    The path of a SQLite file counts from `folder`, by default the working directory.
 
     Raises:
         NoDatabase: the settings name no database. Whoever wants the default says `DEFAULT_URL`.
@@ -40,7 +38,7 @@ def open_engine(config: Config, folder: Path | None = None) -> PostgresEngine | 
             statement_timeout_s=config.statement_timeout_s,
         )
     return SqliteEngine(
-        (folder or Path()) / url.path,
+        Path(url.path),
         sqlite_queries(config.table_prefix),
         prefix=config.table_prefix,
         busy_timeout_s=config.busy_timeout_s,

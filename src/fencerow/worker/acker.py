@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
@@ -56,6 +57,11 @@ class Pending:
         return self.attempt.claimed.id
 
     @property
+    def key(self) -> tuple[str, int]:
+        """Two attempts of one job may be here at once, when a lost registration left the first behind."""
+        return self.attempt.claimed.id, self.attempt.claimed.attempt
+
+    @property
     def kind(self) -> str:
         """Which statement writes it."""
         match self.outcome:
@@ -87,7 +93,9 @@ class Acker:
         self._on_ended = on_ended
         self._on_queued = on_queued
         self._pending: list[Pending] = []
-        self._writing: dict[str, Pending] = {}
+        self._writing: dict[tuple[str, int], Pending] = {}
+        self._locked: list[Pending] = []  # behind a stranger's row lock: tried again alone, after a pause
+        self._locked_until = 0.0
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -96,7 +104,7 @@ class Acker:
     @property
     def backlog(self) -> int:
         """Outcomes that are not confirmed."""
-        return len(self._pending) + len(self._writing)
+        return len(self._pending) + len(self._writing) + len(self._locked)
 
     def put(self, attempt: Attempt, outcome: Outcome, duration_s: float) -> None:
         """Take an outcome; returns at once."""
@@ -125,20 +133,33 @@ class Acker:
     async def tick(self) -> float:
         """Write what has gathered; the loop's body. Waits until there is something."""
         if not self._writing:
-            if not self._pending:
-                self._idle.set()
-                self._changed.clear()
-                await self._changed.wait()
-            batch, self._pending = self._pending[:BATCH_ROWS_MAX], self._pending[BATCH_ROWS_MAX:]
-            self._writing = {each.id: each for each in batch}
+            await self._gather()
         if self._doubt:
-            await self._settle(list(self._writing.values()))
+            await self._settled(list(self._writing.values()))
             self._doubt = False
         await self._write_all()
-        return LOCKED_S if self._writing else 0.0
+        return 0.0
 
-    def wake(self) -> None:
-        self._changed.set()
+    async def _gather(self) -> None:
+        """Wait until something is to be written. What a stranger locks waits apart, so that it delays nothing else."""
+        while not self._pending and time.monotonic() < self._locked_until:
+            self._changed.clear()
+            await self._changed_within(self._locked_until - time.monotonic())
+        if self._locked and time.monotonic() >= self._locked_until:
+            self._pending, self._locked = [*self._locked, *self._pending], []
+        if not self._pending:
+            self._idle.set()
+            self._changed.clear()
+            await self._changed.wait()
+        batch, self._pending = self._pending[:BATCH_ROWS_MAX], self._pending[BATCH_ROWS_MAX:]
+        self._writing = {each.key: each for each in batch}
+
+    async def _changed_within(self, pause_s: float) -> None:
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
 
     async def _write_all(self) -> None:
         key = _group_key
@@ -157,7 +178,7 @@ class Acker:
             return
         rest = self._confirm_all(batch, moved)
         if rest:
-            await self._settle(rest)
+            self._wait_apart(await self._settled(rest))
 
     async def _write(self, kind: str, holder: str, batch: list[Pending]) -> set[str]:
         """Write one group under its fences; returns the ids that moved."""
@@ -194,13 +215,23 @@ class Acker:
         only.outcome = Failed(describe(error, "outcome_refused"))
         await self._write_group("fail", holder, [only])
 
-    async def _settle(self, rest: list[Pending]) -> None:
-        """Read what became of outcomes that no statement confirmed, and act on each."""
-        fences = await self._engine.arun(store.read_fences([each.id for each in rest]))
-        for each in rest:
-            self._settle_one(each, fences.get(each.id))
+    async def _settled(self, rest: list[Pending]) -> list[Pending]:
+        """Read what became of outcomes that no statement confirmed; returns those that are still to be written."""
+        try:
+            fences = await self._engine.arun(store.read_fences([each.id for each in rest]))
+        except Exception:
+            self._doubt = True
+            raise
+        return [each for each in rest if self._is_open(each, fences.get(each.id))]
 
-    def _settle_one(self, each: Pending, fence: Fence | None) -> None:
+    def _wait_apart(self, rest: list[Pending]) -> None:
+        for each in rest:
+            del self._writing[each.key]
+        if rest:
+            self._locked += rest
+            self._locked_until = time.monotonic() + LOCKED_S
+
+    def _is_open(self, each: Pending, fence: Fence | None) -> bool:
         claimed = each.attempt.claimed
         if fence is not None and fence.state is State.RUNNING:
             if (fence.holder, fence.attempt) == (each.attempt.holder, claimed.attempt):
@@ -208,11 +239,11 @@ class Acker:
                     each.outcome = Stopped("a cancel was asked")
                 elif each.kind == "stop" and not fence.cancel_requested:
                     each.outcome = Released("no cancel was asked")
-                return  # written again with the next batch; a stranger's lock does not last
+                return True  # a stranger's lock does not last
         elif fence is not None and fence.attempt == claimed.attempt and _fits(each.outcome, fence.state):
             self._confirm(each)  # the reply was lost, the write was not
             self._on_ended([each.id] if fence.state is not State.QUEUED else [])
-            return
+            return False
         log.warning(
             "job %s (%s) attempt %d is over for us: it is %s now",
             claimed.id,
@@ -223,6 +254,7 @@ class Acker:
         self._telemetry.counters.add("leases_lost")
         self._telemetry.emit(Event.LEASE_LOST, **facts(each.attempt))
         self._drop(each)
+        return False
 
     def _confirm_all(self, batch: Iterable[Pending], moved: set[str]) -> list[Pending]:
         rest = []
@@ -242,7 +274,7 @@ class Acker:
         self._drop(each)
 
     def _drop(self, each: Pending) -> None:
-        self._writing.pop(each.id, None)
+        self._writing.pop(each.key, None)
         self._on_done(each.attempt, each.duration_s)
 
 
@@ -251,15 +283,17 @@ def _group_key(each: Pending) -> tuple[str, str]:
 
 
 def _bounded(group: Iterable[Pending]) -> Iterable[list[Pending]]:
-    """Batches that stay below the size that one statement should have."""
+    """Batches below the size that one statement should have, with no job twice: the answer names ids alone."""
     batch: list[Pending] = []
+    ids: set[str] = set()
     size = 0
     for each in group:
         weight = len(each.outcome.result) if isinstance(each.outcome, Succeeded) else 512
-        if batch and size + weight > BATCH_BYTES_MAX:
+        if batch and (size + weight > BATCH_BYTES_MAX or each.id in ids):
             yield batch
-            batch, size = [], 0
+            batch, ids, size = [], set(), 0
         batch.append(each)
+        ids.add(each.id)
         size += weight
     if batch:
         yield batch

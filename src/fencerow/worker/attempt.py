@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
-from fencerow.errors import AttemptTimeout, CancelRequested, LeaseLost
+from fencerow.errors import AttemptTimeout, CancelRequested, LeaseLost, TransactionMisuse
 from fencerow.model.job import Claimed
 from fencerow.worker.handler import Handler
-from fencerow.worker.threads import raise_in_thread
+from fencerow.worker.threads import Striker
 
 
 class Interrupt(StrEnum):
@@ -25,13 +25,43 @@ class Interrupt(StrEnum):
     TIMEOUT = "timeout"
     LOST = "lost"
     SHUTDOWN = "shutdown"
+    HELD = "held"  # a transaction was held for longer than is safe on this engine
+
+
+class AskedToStop(CancelRequested):
+    """Raised in a plain handler that was asked to stop. It is made without arguments, by the interpreter."""
+
+    def __init__(self) -> None:
+        super().__init__("this attempt was asked to stop", "", "clean up and let this error pass through")
+
+
+class OutOfTime(AttemptTimeout):
+    """Raised in a plain handler that ran out of time."""
+
+    def __init__(self) -> None:
+        super().__init__("this attempt ran out of time", "", "clean up and let this error pass through")
+
+
+class NoLongerHeld(LeaseLost):
+    """Raised in a plain handler whose job is somebody else's."""
+
+    def __init__(self) -> None:
+        super().__init__("this attempt no longer holds its job", "", "stop working on it")
+
+
+class HeldTooLong(TransactionMisuse):
+    """Raised in a plain handler that keeps job.transaction() open for too long."""
+
+    def __init__(self) -> None:
+        super().__init__("job.transaction() was held for too long", "", "open it late and write quickly")
 
 
 ERRORS: dict[Interrupt, type[BaseException]] = {
-    Interrupt.CANCEL: CancelRequested,
-    Interrupt.TIMEOUT: AttemptTimeout,
-    Interrupt.LOST: LeaseLost,
-    Interrupt.SHUTDOWN: CancelRequested,
+    Interrupt.CANCEL: AskedToStop,
+    Interrupt.TIMEOUT: OutOfTime,
+    Interrupt.LOST: NoLongerHeld,
+    Interrupt.SHUTDOWN: AskedToStop,
+    Interrupt.HELD: HeldTooLong,
 }
 
 
@@ -98,6 +128,16 @@ class Attempt:
         """Go on without the handler at once: the worker leaves."""
         self._abandon()
 
+    def limit_hold(self, limit_s: float, is_open: Callable[[], bool]) -> None:
+        """End the attempt if its transaction is still open after this long: others wait for it."""
+
+        def end() -> None:
+            if is_open():
+                self.end(Interrupt.HELD)
+
+        if self._raise is not None:
+            self._later(limit_s, end)
+
     def finish(self) -> None:
         """The handler is over, one way or the other."""
         self._raise = self._give_up = None
@@ -119,13 +159,11 @@ class Attempt:
         self._timers.append(asyncio.get_running_loop().call_later(delay_s, call))
 
 
-def thread_raiser(ident: Callable[[], int | None]) -> Callable[[Interrupt], None]:
-    """Raise in the thread that runs the handler, once it is known."""
+def thread_raiser(striker: Striker) -> Callable[[Interrupt], None]:
+    """Raise in the thread that runs the handler."""
 
     def raise_in(why: Interrupt) -> None:
-        thread = ident()
-        if thread is not None:
-            raise_in_thread(thread, ERRORS[why])
+        striker.strike(ERRORS[why])
 
     return raise_in
 

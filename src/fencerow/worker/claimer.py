@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from fencerow.db.engine import Engine
+from fencerow.db.statement import Operation
 from fencerow.model.job import Claimed
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
@@ -41,7 +42,7 @@ class Claimer:
         give_back: Callable[[Attempt], None],
     ) -> None:
         self.pool = pool
-        self.views = {queue: QueueView(queue) for queue in pool.queues}
+        self.views = {queue: QueueView(queue, poll_max_s) for queue in pool.queues}
         self._engine = engine
         self._lease = lease
         self._handlers = handlers
@@ -53,6 +54,7 @@ class Claimer:
         self._give_back = give_back
         self._turn = deque(pool.queues)
         self.paused = False
+        self.claiming_since: float | None = None  # when the claim in flight was sent
 
     async def tick(self) -> float:
         """Claim once for each queue that may hold something; returns the pause until the next look."""
@@ -77,7 +79,7 @@ class Claimer:
         if view.wants_sweep(time.monotonic()):
             began = time.monotonic()
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
-            view.swept(lanes, now_us, began, self._poll_max_s)
+            view.swept(lanes, now_us, began)
         if view.suspect_due_at is not None and time.monotonic() >= view.suspect_due_at:
             await self._claim_suspect(view)
         marks = view.marks()
@@ -85,7 +87,7 @@ class Claimer:
         if marks and wanted > 0:
             holder = self._holder()
             began = time.monotonic()
-            jobs = await self._engine.arun(
+            jobs = await self._claim(
                 store.claim(
                     view.queue,
                     marks,
@@ -95,8 +97,9 @@ class Claimer:
                     margin_s=self._margin_s,
                 )
             )
-            view.claimed(jobs, wanted)
-            self._accept(view.queue, jobs, holder, time.monotonic() - began)
+            took_s = time.monotonic() - began
+            view.claimed(jobs, wanted, took_s)
+            self._accept(view.queue, jobs, holder, took_s)
 
     async def _claim_suspect(self, view: QueueView) -> None:
         """A suspect runs beside others, but never beside another suspect: a death must count against one job."""
@@ -104,11 +107,18 @@ class Claimer:
             return
         holder = self._holder()
         began = time.monotonic()
-        jobs = await self._engine.arun(
+        jobs = await self._claim(
             store.claim_suspect(view.queue, holder=holder, names=self._names(), margin_s=self._margin_s)
         )
         view.suspect_due_at = None
         self._accept(view.queue, jobs, holder, time.monotonic() - began)
+
+    async def _claim(self, claim: Operation[list[Claimed]]) -> list[Claimed]:
+        self.claiming_since = time.monotonic()
+        try:
+            return await self._engine.arun(claim)
+        finally:
+            self.claiming_since = None
 
     def _accept(self, queue: str, jobs: Sequence[Claimed], holder: str, duration_s: float) -> None:
         for claimed in jobs:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Generator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from fencerow.db.engine import Engine
+from fencerow.db.engine import AsyncSession, Engine, Session
 from fencerow.db.statement import Operation
 from fencerow.errors import CancelRequested, InvalidInput, TransactionMisuse
 from fencerow.model.job import EPOCH
@@ -41,10 +41,17 @@ class Job:
     and is told so by `LeaseLost`.
     """
 
-    def __init__(self, attempt: Attempt, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        attempt: Attempt,
+        engine: Engine,
+        loop: asyncio.AbstractEventLoop,
+        held_max_s: float | None = None,
+    ) -> None:
         self._attempt = attempt
         self._engine = engine
         self._loop = loop
+        self._held_max_s = held_max_s  # how long its transaction may be open, if others wait for it
         self._transaction: JobTransaction | None = None
 
     def __repr__(self) -> str:
@@ -196,18 +203,40 @@ class Job:
                 "effects and success are one commit, so there is one transaction",
                 "do all writes in one block",
             )
-        self._transaction = JobTransaction(self._engine, self._attempt)
+        transaction = JobTransaction(self._engine, self._attempt, lambda: self._limit(transaction))
+        self._transaction = transaction
+        return transaction
+
+    @property
+    def opened_transaction(self) -> JobTransaction | None:
+        """The transaction that the handler asked for, if it did. For the worker."""
         return self._transaction
+
+    def _limit(self, transaction: JobTransaction) -> None:
+        if self._held_max_s is not None:
+            self._loop.call_soon_threadsafe(
+                self._attempt.limit_hold, self._held_max_s, lambda: transaction.is_open
+            )
 
     def _write(self, operation: Operation[bool]) -> Awaitable[None]:
         if not self._on_loop():
-            self._told(self._engine.run(operation))
+            self._told((self._own_session() or self._engine).run(operation))
             return Done()
         # A task at once, not a coroutine: a forgotten await must not be a silent loss.
         return asyncio.ensure_future(self._awrite(operation))
 
     async def _awrite(self, operation: Operation[bool]) -> None:
-        self._told(await self._engine.arun(operation))
+        own = self._own_asession()
+        self._told(await (own.arun(operation) if own is not None else self._engine.arun(operation)))
+
+    def _own_session(self) -> Session | None:
+        """On SQLite, with its one writer, what is said inside the handler's transaction must travel in it."""
+        inside = self._transaction is not None and self._engine.dialect == "sqlite"
+        return self._transaction.session if inside and self._transaction is not None else None
+
+    def _own_asession(self) -> AsyncSession | None:
+        inside = self._transaction is not None and self._engine.dialect == "sqlite"
+        return self._transaction.asession if inside and self._transaction is not None else None
 
     def _told(self, held: bool) -> None:
         if not held:

@@ -19,10 +19,18 @@ from typing import Any
 
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
-from fencerow.errors import AttemptTimeout, CancelRequested, LeaseLost, OutcomeUnknown
+from fencerow.errors import (
+    AttemptTimeout,
+    CancelRequested,
+    ConfigError,
+    LeaseLost,
+    OutcomeUnknown,
+    TransactionMisuse,
+)
 from fencerow.model.backoff import Backoff
 from fencerow.model.outcome import Failed, Outcome, Released, Retried, Stopped, Succeeded
-from fencerow.model.retry import RetryRule, after_failure
+from fencerow.model.retry import RetryRule, after_failure, describe
+from fencerow.model.state import State
 from fencerow.store import store
 from fencerow.store.finish import Moved
 from fencerow.telemetry import Event, Telemetry
@@ -32,7 +40,7 @@ from fencerow.worker.context import Job
 from fencerow.worker.failures import log_failure
 from fencerow.worker.lease import Lease
 from fencerow.worker.stepping import InContext
-from fencerow.worker.threads import Threads
+from fencerow.worker.threads import Striker, Threads
 
 log = logging.getLogger("fencerow.worker")
 
@@ -57,16 +65,16 @@ class Executor:
         telemetry: Telemetry,
         middleware: Sequence[RunMiddleware],
         *,
-        raise_s: float,
         kill_s: float,
+        held_max_s: float | None = None,
     ) -> None:
         self._engine = engine
         self._lease = lease
         self._acker = acker
         self._telemetry = telemetry
         self._middleware = tuple(middleware)
-        self._raise_s = raise_s
         self._kill_s = kill_s
+        self._held_max_s = held_max_s
         self._threads = Threads("fencerow-handler")
         self._loop = asyncio.get_running_loop()
         self.abandoned_count = 0
@@ -82,9 +90,7 @@ class Executor:
         except LeaseLost:
             outcome = None
         except Exception as error:
-            # A fault of ours or trouble with the database between claim and start: the job must not hang on it.
-            log.exception("job %s could not be run", attempt.claimed.id)
-            outcome = Released(f"{type(error).__name__}: {error}")
+            outcome = self._unrun(attempt, error)
         if attempt.abandoned:
             return  # it was reported when it was given up
         attempt.finish()
@@ -101,7 +107,19 @@ class Executor:
             args, kwargs = attempt.handler.arguments.decode(text)
         except Exception as error:
             return self._judged(attempt, error)
+        refused = self._refused_start(attempt)  # a good deal may have happened while the arguments came
+        if refused is not None:
+            return refused
         return await self._called(attempt, args, kwargs, slot_lost)
+
+    def _unrun(self, attempt: Attempt, error: Exception) -> Outcome:
+        """The job must not hang on a fault of ours, nor run again and again for nothing because of it."""
+        if not attempt.started and is_trouble(error):
+            log.warning("job %s was not started: %s", attempt.claimed.id, error)
+            return Released(f"{type(error).__name__}: {error}"[:500])
+        log.error("job %s met a fault of the worker", attempt.claimed.id, exc_info=error)
+        self._telemetry.counters.add("worker_faults")
+        return Failed(describe(error, "worker_fault"))
 
     def _refused_start(self, attempt: Attempt) -> Outcome | None:
         """Nothing is started past the lease's deadline, and nothing that was asked to end.
@@ -131,16 +149,16 @@ class Executor:
     async def _called(
         self, attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any], slot_lost: Callable[[], None]
     ) -> Outcome | Committed | None:
-        job = Job(attempt, self._engine, self._loop)
+        job = Job(attempt, self._engine, self._loop, self._held_max_s)
         parameter = attempt.handler.job_parameter
         given = kwargs if parameter is None else {**kwargs, parameter: job}
         context = copy_context()
         run = self._async_call if attempt.handler.is_async else self._thread_call
-        ident: list[int] = []
+        striker = Striker()
         attempt.begin(
-            self._raiser(attempt, ident), partial(self._give_up, attempt, slot_lost), kill_s=self._kill_s
+            self._raiser(attempt, striker), partial(self._give_up, attempt, slot_lost), kill_s=self._kill_s
         )
-        call: Callable[[], Awaitable[Any]] = partial(run, attempt, job, args, given, ident)
+        call: Callable[[], Awaitable[Any]] = partial(run, attempt, job, args, given, striker)
         for middleware in reversed(self._middleware):
             call = partial(middleware, job, call)
         return await self._settled(attempt, job, context, call)
@@ -150,65 +168,84 @@ class Executor:
     ) -> Outcome | Committed | None:
         """Run the handler inside its middleware and turn whatever comes out into an outcome."""
         task = asyncio.current_task()
+        error: BaseException | None = None
+        value: Any = None
         try:
             value = await InContext(context, _as_coroutine(call))
-            return await self._succeeded(attempt, job, value)
-        except asyncio.CancelledError as error:
+        except asyncio.CancelledError as raised:
             if attempt.interrupt is None and task is not None and task.cancelling():
                 raise  # the slot itself is being ended
-            _forgive(task)
-            await _roll_back(job, error)
-            return self._judged(attempt, error)
+            error = raised
         except KeyboardInterrupt:
             raise
-        except BaseException as error:
-            await _roll_back(job, error)
-            if (
-                isinstance(error, OutcomeUnknown)
-                and job._transaction is not None
-                and job._transaction.in_doubt
-            ):
-                return await self._looked_up(attempt, error)
-            return self._judged(attempt, error)
+        except BaseException as raised:
+            error = raised
+        # The handler is over. What follows is ours: an interrupt that came now would strike a commit, or the slot.
+        attempt.finish()
+        _forgive(task)
+        if error is None:
+            try:
+                return await self._succeeded(attempt, job, value)
+            except Exception as raised:
+                error = raised
+        return await self._failed(attempt, job, error)
+
+    async def _failed(self, attempt: Attempt, job: Job, error: BaseException) -> Outcome | Committed | None:
+        transaction = job.opened_transaction
+        if transaction is not None:
+            await transaction.aroll_back(error)
+            if transaction.moved is not None:
+                self._telemetry.counters.add("middleware_errors")
+                log.error("middleware of job %s failed after its commit", job.id, exc_info=error)
+                return Committed(transaction.moved)
+        in_doubt = isinstance(error, OutcomeUnknown) and transaction is not None and transaction.in_doubt
+        # A handler may raise LeaseLost of its own accord; only the database knows whether it is true.
+        unsure = isinstance(error, LeaseLost) and attempt.interrupt is not Interrupt.LOST
+        if (in_doubt or unsure) and not attempt.abandoned:
+            return await self._looked_up(attempt, error)
+        return self._judged(attempt, error)
 
     async def _async_call(
-        self, attempt: Attempt, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], ident: list[int]
+        self, attempt: Attempt, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], striker: Striker
     ) -> Any:
         return await attempt.handler.function(*args, **kwargs)
 
     async def _thread_call(
-        self, attempt: Attempt, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], ident: list[int]
+        self, attempt: Attempt, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], striker: Striker
     ) -> Any:
         context = copy_context()
 
         def call() -> Any:
             try:
                 value = context.run(attempt.handler.function, *args, **kwargs)
-                transaction = job._transaction
-                if transaction is None or not transaction.is_open:
-                    return value
-                # Committed on the thread that opened it, before the middleware unwinds.
-                return Committed(transaction.commit(attempt.handler.result.encode(value).decode()))
+                transaction = job.opened_transaction
+                if transaction is not None and transaction.is_open:
+                    encoded = attempt.handler.result.encode(value).decode()
+                    striker.disarm()  # no interrupt may strike the commit
+                    # Committed on the thread that opened it, before the middleware unwinds.
+                    transaction.commit(encoded)
+                return value
             except BaseException as error:
-                if job._transaction is not None:
-                    job._transaction.roll_back(error)
+                striker.disarm()
+                if job.opened_transaction is not None:
+                    job.opened_transaction.roll_back(error)
                 raise
-            finally:
-                ident.clear()
 
-        return await self._threads.submit(call, ident.append)
+        return await self._threads.submit(call, striker)
 
     async def _succeeded(self, attempt: Attempt, job: Job, value: Any) -> Outcome | Committed:
-        if isinstance(value, Committed):
-            return value
+        transaction = job.opened_transaction
+        if transaction is not None and transaction.moved is not None:
+            return Committed(transaction.moved)
         encoded = attempt.handler.result.encode(value)
-        transaction = job._transaction
         if transaction is not None and transaction.is_open:
-            return Committed(await transaction.acommit(encoded.decode()))
+            await transaction.acommit(encoded.decode())
+            assert transaction.moved is not None
+            return Committed(transaction.moved)
         return Succeeded(encoded)
 
-    async def _looked_up(self, attempt: Attempt, error: OutcomeUnknown) -> Outcome | Committed | None:
-        """The commit of `job.transaction()` was sent and no answer came: read until it is clear what happened."""
+    async def _looked_up(self, attempt: Attempt, error: BaseException) -> Outcome | Committed | None:
+        """Nobody here knows whether the job is still ours, or done already: read until it is clear."""
         claimed = attempt.claimed
         while True:
             try:
@@ -220,14 +257,16 @@ class Executor:
                 continue
             if fence is None or fence.attempt != claimed.attempt:
                 return None
-            if fence.state == "succeeded":
+            if fence.state is State.SUCCEEDED:
                 return Committed(Moved(claimed.id, True))
-            return self._judged(attempt, error)
+            if fence.state is not State.RUNNING or fence.holder != attempt.holder:
+                return None
+            return self._judged(attempt, error, still_ours=True)
 
-    def _judged(self, attempt: Attempt, error: BaseException) -> Outcome | None:
+    def _judged(self, attempt: Attempt, error: BaseException, *, still_ours: bool = False) -> Outcome | None:
         """What a failed attempt becomes. None: the job is not ours any more, and nothing is written."""
         claimed = attempt.claimed
-        if isinstance(error, LeaseLost) or attempt.interrupt is Interrupt.LOST:
+        if attempt.interrupt is Interrupt.LOST or (isinstance(error, LeaseLost) and not still_ours):
             return None
         stopped = isinstance(error, asyncio.CancelledError | CancelRequested)
         if stopped and attempt.interrupt is Interrupt.CANCEL:
@@ -236,6 +275,8 @@ class Executor:
             return Released("the worker shut down")
         if attempt.interrupt is Interrupt.TIMEOUT and (stopped or isinstance(error, AttemptTimeout)):
             error = timeout_error(attempt).with_traceback(error.__traceback__)
+        if attempt.interrupt is Interrupt.HELD and (stopped or isinstance(error, TransactionMisuse)):
+            error = held_error(self._held_max_s).with_traceback(error.__traceback__)
         return after_failure(
             self._rule(attempt),
             error,
@@ -251,11 +292,15 @@ class Executor:
         options = bytes(attempt.claimed.options)
         if options == b"null":
             return attempt.handler.rule
-        return replace(attempt.handler.rule, backoff=Backoff.from_json(options))
+        try:
+            return replace(attempt.handler.rule, backoff=Backoff.from_json(options))
+        except ConfigError as error:
+            log.warning("job %s has unreadable options (%s); its handler's backoff is used", attempt.claimed.id, error)
+            return attempt.handler.rule
 
-    def _raiser(self, attempt: Attempt, ident: list[int]) -> Callable[[Interrupt], None]:
+    def _raiser(self, attempt: Attempt, striker: Striker) -> Callable[[Interrupt], None]:
         if not attempt.handler.is_async:
-            return thread_raiser(lambda: ident[0] if ident else None)
+            return thread_raiser(striker)
         task = asyncio.current_task()
         assert task is not None
 
@@ -269,11 +314,11 @@ class Executor:
         self.abandoned_count += 1
         self._telemetry.counters.add("handlers_given_up")
         log.error(
-            "job %s (%s) attempt %d ignored its end for %.0f s and was given up; it may still be running here",
+            "job %s (%s) attempt %d did not end when asked (%s) and was given up; it may still be running here",
             attempt.claimed.id,
             attempt.claimed.name,
             attempt.claimed.attempt,
-            self._kill_s,
+            attempt.interrupt,
         )
         error: BaseException = CancelRequested("the handler ignored its end and was given up")
         self._report(attempt, self._judged(attempt, error))
@@ -308,13 +353,17 @@ def timeout_error(attempt: Attempt) -> AttemptTimeout:
     )
 
 
+def held_error(limit_s: float | None) -> TransactionMisuse:
+    """The error of an attempt that kept the one writer of a SQLite file waiting."""
+    return TransactionMisuse(
+        f"job.transaction() was open for more than {limit_s or 0.0:g} s and was rolled back",
+        "SQLite has one writer: everybody else waits for this transaction",
+        "do the slow work first, then open the transaction and write",
+    )
+
+
 async def _as_coroutine(call: Callable[[], Awaitable[Any]]) -> Any:
     return await call()
-
-
-async def _roll_back(job: Job, error: BaseException) -> None:
-    if job._transaction is not None:
-        await job._transaction.aroll_back(error)
 
 
 def _forgive(task: asyncio.Task[Any] | None) -> None:

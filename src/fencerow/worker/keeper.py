@@ -23,11 +23,12 @@ from fencerow.model.ids import new_id
 from fencerow.store import store
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
-from fencerow.worker.lease import Lease
+from fencerow.worker.lease import Lease, steady
 
 log = logging.getLogger("fencerow.worker.keeper")
 
 RETRY_S = 0.5
+BLOCKED_S = 0.5  # two looks may follow one another at once; that is no blocked loop
 
 
 class KeeperOwner(Protocol):
@@ -100,7 +101,11 @@ class Keeper:
                 raise
             log.warning("worker %s could not sign off (%s); its lease will run out", self._name, error)
         finally:
-            self._engine.close()
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._engine.close()
 
     def _run(self) -> None:
         try:
@@ -137,7 +142,7 @@ class Keeper:
             log.warning("worker %s could not renew its lease: %s", self._name, error)
 
     def _register(self) -> None:
-        sent = time.monotonic()
+        sent = steady()
         holder = new_id()
         registered = self._engine.run(
             store.register(
@@ -154,20 +159,23 @@ class Keeper:
         self._lease.begin(holder, sent)
 
     def _renew(self, holder: str) -> bool:
-        sent = time.monotonic()
+        sent = steady()
         alive = self._engine.run(store.renew(holder=holder))
         if alive:
             self._lease.renewed(sent)
-            self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=time.monotonic() - sent)
+            self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
         return alive
 
     def _watch_loop(self) -> None:
         """Say so when the event loop has not answered since the last renewal: some handler blocks it."""
         if self._pinged_at is not None:
-            log.warning(
-                "the event loop has been blocked for %.1f s; a blocking handler should be a plain def",
-                time.monotonic() - self._pinged_at,
-            )
+            blocked_s = time.monotonic() - self._pinged_at
+            if blocked_s >= BLOCKED_S:
+                self._telemetry.counters.add("loop_blocked")
+                log.warning(
+                    "the event loop has been blocked for %.1f s; a blocking handler should be a plain def",
+                    blocked_s,
+                )
             return
         self._pinged_at = time.monotonic()
         self._ping(self._ponged)

@@ -1,4 +1,4 @@
-"""What a worker believes of its own lease, by the monotonic clock of its own host.
+"""What a worker believes of its own lease, by the steady clock of its own host.
 
 The database decides who owns what; this only makes the worker stop earlier than others may start.
 The deadline counts from before the renewal was sent, as after River's trust window:
@@ -14,6 +14,14 @@ from __future__ import annotations
 
 import threading
 import time
+
+# A laptop that slept or a paused machine has let its lease run out; CLOCK_MONOTONIC does not count that time on Linux.
+_BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def steady() -> float:
+    """Seconds that only grow and also count the time during which the machine was suspended, where it can tell."""
+    return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
 
 
 class Lease:
@@ -35,14 +43,14 @@ class Lease:
         return self._holder
 
     def begin(self, holder: str, sent: float) -> None:
-        """A fresh registration was made by a statement sent at this monotonic time."""
+        """A fresh registration was made by a statement sent at this `steady()` time."""
         with self._lock:
             self._holder = holder
             self._deadline = sent + self.lease_s - self.margin_s
             self._renewed_at = self._gapless_since = sent
 
     def renewed(self, sent: float) -> None:
-        """A renewal sent at this monotonic time succeeded."""
+        """A renewal sent at this `steady()` time succeeded."""
         with self._lock:
             if sent - self._renewed_at > self._gap_s:
                 self._gapless_since = sent
@@ -52,7 +60,7 @@ class Lease:
     def stumbled(self) -> None:
         """A renewal failed: the gapless run is over, the lease itself may still stand."""
         with self._lock:
-            self._gapless_since = time.monotonic() + self._gap_s
+            self._gapless_since = steady() + self._gap_s
 
     def end(self) -> None:
         """The registration is over, by death or by retirement."""
@@ -62,9 +70,9 @@ class Lease:
 
     def holds(self, now: float | None = None) -> bool:
         """Whether new work may be started."""
-        return self._holder is not None and (time.monotonic() if now is None else now) < self._deadline
+        return self._holder is not None and (steady() if now is None else now) < self._deadline
 
     def may_judge(self, now: float | None = None) -> bool:
         """Whether others may be declared dead: own renewals went well without a gap for one whole lease."""
-        moment = time.monotonic() if now is None else now
+        moment = steady() if now is None else now
         return self.holds(moment) and moment - self._gapless_since >= self.lease_s

@@ -20,20 +20,22 @@ SWEEP_SHARE = 50.0
 class QueueView:
     """One queue as this worker sees it. All times are this host's monotonic seconds."""
 
-    def __init__(self, queue: str) -> None:
+    def __init__(self, queue: str, poll_max_s: float) -> None:
         self.queue = queue
+        self._poll_max_s = poll_max_s
         self.suspect_due_at: float | None = None
         self._marks: dict[int, Mark] = {}
         self._dry = True
         self._due_at: float | None = None
         self._sweep_at = 0.0
+        self._cost_s = 0.0  # of the last sweep
         self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
 
     def wants_sweep(self, now: float) -> bool:
         """Whether the lanes should be looked at from the beginning."""
         return now >= self._sweep_at or (self._due_at is not None and now >= self._due_at)
 
-    def swept(self, lanes: Iterable[Lane], now_us: int, began: float, poll_max_s: float) -> None:
+    def swept(self, lanes: Iterable[Lane], now_us: int, began: float) -> None:
         """Start every lane from its beginning, and note what is due later."""
         now = time.monotonic()
         if now_us:
@@ -52,16 +54,19 @@ class QueueView:
         self._marks = marks
         self._dry = not marks
         self._due_at = min(later, default=None)
-        self._sweep_at = now + max(poll_max_s if self._dry else SWEEP_S_MIN, SWEEP_SHARE * (now - began))
+        self._cost_s = now - began
+        self._sweep_at = now + max(self._poll_max_s if self._dry else SWEEP_S_MIN, SWEEP_SHARE * self._cost_s)
 
     def hint(self, priority: int, run_at_us: int) -> None:
         """Somebody queued a job: lower the lane's mark, or remember when it is due."""
         now = time.monotonic()
         if self._ahead_us is not None:
             due_at = (run_at_us - self._ahead_us) / 1e6
-            if due_at > now + 0.001:
+            if due_at > now:
                 self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
                 return
+        else:
+            self._sweep_at = 0.0  # without the database's clock a later start cannot be told from one that is due
         known = self._marks.get(priority)
         lowered = Mark(priority, run_at_us - 1, NIL)
         if known is None or (known.run_at_us, known.id) > (lowered.run_at_us, lowered.id):
@@ -82,13 +87,19 @@ class QueueView:
             return []
         return [self._marks[priority] for priority in sorted(self._marks, reverse=True)]
 
-    def claimed(self, jobs: Iterable[Claimed], asked: int) -> None:
-        """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them."""
+    def claimed(self, jobs: Iterable[Claimed], asked: int, took_s: float = 0.0) -> None:
+        """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them.
+
+        A claim that walked far to find little (jobs of names nobody knows here) is not repeated at once.
+        """
         count = 0
         for job in jobs:
             count += 1
             self._marks[job.priority] = Mark(job.priority, job.run_at_us, job.id)
         self._dry = count < asked
+        if self._dry:
+            pause_s = max(self._poll_max_s, SWEEP_SHARE * (self._cost_s + took_s))
+            self._sweep_at = time.monotonic() + pause_s
 
     def pause_s(self, now: float) -> float:
         """How long until this queue deserves another look, when no wake-up comes."""

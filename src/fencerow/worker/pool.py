@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import count
 
 from fencerow.worker.attempt import Attempt
 
@@ -25,7 +26,8 @@ class Pool:
         self.running = 0
         self._prefetch_s = prefetch_s
         self._on_room = on_room
-        self._ready: deque[Attempt] = deque()
+        self._ready: list[tuple[int, int, Attempt]] = []  # a heap: higher priority first, then in order of arrival
+        self._numbers = count()
         self._arrived = asyncio.Event()
         self._window_began = time.monotonic()
         self._window_count = 0
@@ -44,7 +46,7 @@ class Pool:
         return max(0, self.slots - self.running + buffer - len(self._ready))
 
     def put(self, attempt: Attempt) -> None:
-        self._ready.append(attempt)
+        heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
         self._arrived.set()
 
     async def get(self) -> Attempt:
@@ -53,7 +55,7 @@ class Pool:
             self._arrived.clear()
             await self._arrived.wait()
         self.running += 1
-        attempt = self._ready.popleft()
+        _, _, attempt = heappop(self._ready)
         if self.wanted() > 0:
             self._on_room()
         return attempt
@@ -71,15 +73,16 @@ class Pool:
         if self.running < self.slots:
             return []
         limit = time.monotonic() - STALE_S
-        stale = [attempt for attempt in self._ready if attempt.taken < limit]
+        stale = [attempt for _, _, attempt in self._ready if attempt.taken < limit]
         if stale:
             self._pace = 0.0
-            self._ready = deque(attempt for attempt in self._ready if attempt.taken >= limit)
+            self._ready = [entry for entry in self._ready if entry[2].taken >= limit]
+            heapify(self._ready)
         return stale
 
     def take_all(self) -> list[Attempt]:
         """Empty the buffer: the worker shuts down or has lost its lease."""
-        taken = list(self._ready)
+        taken = [attempt for _, _, attempt in sorted(self._ready, key=lambda entry: entry[:2])]
         self._ready.clear()
         return taken
 

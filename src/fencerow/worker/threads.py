@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 Work = Callable[[], None]
+UNCARRIED = (StopIteration, GeneratorExit, KeyboardInterrupt)  # a future, a coroutine or the loop takes them as its own
 
 
 class Threads:
@@ -26,27 +27,19 @@ class Threads:
         self._idle: list[SimpleQueue[Work | None]] = []
         self._lock = threading.Lock()
         self._count = 0
+        self._closed = False
 
-    def submit(self, call: Callable[[], T], started: Callable[[int], None]) -> asyncio.Future[T]:
-        """Run `call` on a thread; `started` is told the thread's ident, on that thread, before the call."""
+    def submit(self, call: Callable[[], T], striker: Striker) -> asyncio.Future[T]:
+        """Run `call` on a thread; until it is over, `striker` can raise one exception in it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-
-        def work() -> None:
-            started(threading.get_ident())
-            try:
-                result = call()
-            except BaseException as error:
-                _tell(loop, future, None, error)
-            else:
-                _tell(loop, future, result, None)
-
-        self._hand(work)
+        self._hand(lambda: _tell(loop, future, *_outcome_of(call, striker)))
         return future
 
     def close(self) -> None:
-        """Let the idle threads end. Busy ones end with the process."""
+        """Let the idle threads end, and the busy ones after their call."""
         with self._lock:
+            self._closed = True
             for queue in self._idle:
                 queue.put(None)
             self._idle.clear()
@@ -68,15 +61,67 @@ class Threads:
         while (work := queue.get()) is not None:
             work()
             with self._lock:
+                if self._closed:
+                    return
                 self._idle.append(queue)
 
 
-def raise_in_thread(ident: int, error: type[BaseException]) -> bool:
-    """Raise an exception in a thread at its next Python instruction; false when there is no such thread.
+class Striker:
+    """Raises an exception in the thread that runs one call, at most once, and never after the call is over.
 
-    Code that waits in C (a lock, a socket, a long query) sees it only when it comes back.
+    Without the lock a late exception would strike the next job on the same thread, or the thread itself.
     """
-    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(error)))
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ident: int | None = None
+        self._struck = False
+
+    def arm(self) -> None:
+        """This thread runs the call from now on."""
+        with self._lock:
+            self._ident = threading.get_ident()
+
+    def disarm(self) -> None:
+        """The call is over: nothing may strike any more, and what has not struck yet is taken back."""
+        with self._lock:
+            ident, self._ident = self._ident, None
+            if ident is not None:
+                _set_exception(ident, None)
+
+    def strike(self, error: type[BaseException]) -> bool:
+        """Raise at the thread's next Python instruction; false when there is nothing to strike.
+
+        Code that waits in C (a lock, a socket, a long query) sees it only when it comes back. The class is
+        instantiated without arguments.
+        """
+        with self._lock:
+            if self._ident is None or self._struck:
+                return False
+            self._struck = True
+            return _set_exception(self._ident, error)
+
+
+def _outcome_of(call: Callable[[], T], striker: Striker) -> tuple[T | None, BaseException | None]:
+    result: T | None = None
+    error: BaseException | None = None
+    try:
+        try:
+            striker.arm()
+            result = call()
+        except BaseException as raised:
+            error = raised
+        striker.disarm()
+    except BaseException as late:  # it struck between the lines above; a second one never comes
+        striker.disarm()
+        if result is None and error is None:
+            error = late
+    return result, error
+
+
+def _set_exception(ident: int, error: type[BaseException] | None) -> bool:
+    held = None if error is None else ctypes.py_object(error)
+    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), held))
 
 
 def _tell(
@@ -87,7 +132,7 @@ def _tell(
             return
         if error is None:
             future.set_result(result)
-        elif isinstance(error, StopIteration):  # a future cannot carry it
+        elif isinstance(error, UNCARRIED):
             future.set_exception(RuntimeError(f"the handler raised {error!r}"))
         else:
             future.set_exception(error)

@@ -43,6 +43,8 @@ from fencerow.worker.reaper import Reaper
 log = logging.getLogger("fencerow.worker")
 
 FLUSH_S = 10.0
+CLAIM_S = 5.0
+TASKS_S = 2.0
 
 
 class WorkerDied(RuntimeError):
@@ -79,7 +81,7 @@ class Worker:
         self._slots = slots or config.slots
         self._middleware = tuple(middleware)
         self._attempts: dict[tuple[str, int], Attempt] = {}
-        self._strangers: set[tuple[str, int]] = set()
+        self._strangers: dict[tuple[str, int], float] = {}  # jobs ours but unknown here, and since when
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[Loop] = []
         self._slot_tasks: set[asyncio.Task[None]] = set()
@@ -87,6 +89,10 @@ class Worker:
         self._told, self._told_now = asyncio.Event(), asyncio.Event()
         self._started = False
         self._stopping = False
+        self._over = False
+        self._told, self._told_now = asyncio.Event(), asyncio.Event()
+        self._owner: asyncio.Task[Any] | None = None
+        self._owner_told = False
 
     # --- life ----------------------------------------------------------------------------------------
 
@@ -109,7 +115,12 @@ class Worker:
         loop = asyncio.get_running_loop()
         await asyncio.to_thread(store.check_schema, self._engine)
         self._build(loop)
-        await asyncio.to_thread(self._keeper.start)
+        try:
+            await asyncio.to_thread(self._keeper.start)
+        except BaseException:
+            self._executor.close()
+            await asyncio.to_thread(self._keeper.close)
+            raise
         self._unlisten = self._engine.listen(self._hear)
         for each in self._loops:
             self._tasks.append(asyncio.create_task(self._guarded(each), name=f"fencerow-{each.name}"))
@@ -124,16 +135,19 @@ class Worker:
         """Stop claiming, let what runs end, hand back what does not, write all outcomes, sign off.
 
         With `now`, running handlers are cancelled at once. What cannot be stopped is handed back all the
-        same, uncounted, instead of being left to the lease.
+        same, uncounted, instead of being left to the lease. A second call makes the first one hurry.
         """
+        if now:
+            self._told_now.set()
         if not self._started or self._stopping:
             return
         self._stopping = True
         for claimer in self._claimers:
             claimer.paused = True
         self._hand_back_waiting()
-        if not now and not self._told_now.is_set():
+        if not self._told_now.is_set():
             await self._drained(self._drain_s())
+        await self._claims_answered()
         await self._end_running()
         await self._wind_up()
 
@@ -145,11 +159,15 @@ class Worker:
 
     async def __aenter__(self) -> Self:
         await self.start()
+        self._owner = asyncio.current_task()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        owner, self._owner = self._owner, None
+        if self._owner_told and owner is not None and owner.uncancel() == 0 and _is_cancel(error):
+            error = None  # the cancel was ours, to say that the worker died
         await self.stop(now=error is not None)
         if error is None:
             self._raise_reason()
@@ -184,8 +202,9 @@ class Worker:
             self._acker,
             self.telemetry,
             self._middleware,
-            raise_s=config.cancel_raise_s,
             kill_s=config.cancel_kill_s,
+            # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
+            held_max_s=config.lease_s / 3 if self._engine.dialect == "sqlite" else None,
         )
         self._pools = self._make_pools()
         self._claimers = [self._make_claimer(pool) for pool in self._pools]
@@ -226,6 +245,13 @@ class Worker:
             groups = [((queue,), slots) for queue, slots in self._queues.items()]
         else:
             groups = [(tuple(self._queues), self._slots)]
+        for queue_names, slots in groups:
+            if slots < 1:
+                raise ConfigError(
+                    f"queue {queue_names[0]!r} was given {slots} slots",
+                    "a queue without a slot would never run anything",
+                    "give it at least one, or leave it out",
+                )
         return [
             Pool(queues, slots, self.config.prefetch_s, partial(self._wake_claimer, queues[0]))
             for queues, slots in groups
@@ -269,7 +295,10 @@ class Worker:
 
     def _take(self, pool: Pool, attempt: Attempt) -> None:
         self._attempts[attempt.claimed.id, attempt.claimed.attempt] = attempt
-        pool.put(attempt)
+        if self._stopping:  # the answer to a claim that was on its way
+            self._acker.put(attempt, Released("the worker shut down before it started"), 0.0)
+        else:
+            pool.put(attempt)
 
     def _forget(self, attempt: Attempt, _duration_s: float) -> None:
         self._attempts.pop((attempt.claimed.id, attempt.claimed.attempt), None)
@@ -280,7 +309,7 @@ class Worker:
         task.add_done_callback(self._slot_closed)
 
     async def _slot(self, pool: Pool) -> None:
-        while True:
+        while not self._over:
             attempt = await pool.get()
             await self._executor.run(attempt, partial(self._replace_slot, pool))
             if attempt.abandoned:
@@ -293,7 +322,11 @@ class Worker:
 
     def _slot_closed(self, task: asyncio.Task[None]) -> None:
         self._slot_tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
+        if self._over:
+            return
+        if task.cancelled():
+            self._die(RuntimeError("a slot was cancelled from outside"))
+        elif task.exception() is not None:
             self._die(task.exception())
 
     # --- hints -----------------------------------------------------------------------------------------
@@ -355,20 +388,29 @@ class Worker:
 
     def _compare(self, holder: str, holdings: list[Holding]) -> None:
         """Pass cancels on, and let go of jobs that a lost reply left to us without our knowing."""
-        unknown: set[tuple[str, int]] = set()
+        now = time.monotonic()
+        unknown: dict[tuple[str, int], float] = {}
         for held in holdings:
             attempt = self._attempts.get((held.id, held.attempt))
             if attempt is None:
-                unknown.add((held.id, held.attempt))
+                unknown[held.id, held.attempt] = self._strangers.get((held.id, held.attempt), now)
             elif held.cancel_requested:
                 attempt.end(Interrupt.CANCEL, self.config.cancel_raise_s)
-        for job_id, number in unknown & self._strangers:
+        self._strangers = unknown
+        for (job_id, number), since in tuple(unknown.items()):
+            if now - since < self.config.renew_s or self._may_still_come(since):
+                continue
+            del self._strangers[job_id, number]
             log.warning(
                 "job %s attempt %d is ours but unknown here (a lost reply); letting it go", job_id, number
             )
             self.telemetry.counters.add("strangers_released")
             self._release_stranger(holder, job_id, number)
-        self._strangers = unknown - self._strangers
+
+    def _may_still_come(self, since: float) -> bool:
+        """Whether a claim sent before then still waits for its answer: the job may be in it."""
+        sent = [claimer.claiming_since for claimer in self._claimers]
+        return any(each is not None and each <= since for each in sent)
 
     def _release_stranger(self, holder: str, job_id: str, number: int) -> None:
         released = store.Requeue(id=job_id, attempt=number, kind="released", detail='{"reason":"lost reply"}')
@@ -405,6 +447,9 @@ class Worker:
         if error is not None and not self._dead.done():
             log.critical("%s of worker %s ended by an error", where, self.name, exc_info=error)
             self._dead.set_result(error)
+            if self._owner is not None and not self._stopping:
+                # Nobody waits for `_dead` in a `with` block: half a worker must not look alive.
+                self._owner_told = self._owner.cancel(f"worker {self.name} died")
 
     def _raise_reason(self) -> None:
         if self._dead.done() and not self._dead.cancelled():
@@ -458,6 +503,15 @@ class Worker:
             await asyncio.sleep(0.02)
         for attempt in list(self._attempts.values()):
             attempt.give_up_now()
+        self._hand_back_waiting()
+
+    async def _claims_answered(self) -> None:
+        """End the claim loops, after the answers that are under way: what they bring is handed back."""
+        for loop in self._claim_loops.values():
+            loop.stop()
+        claims = [task for task in self._tasks if task.get_name().startswith("fencerow-claimer")]
+        if claims:
+            await asyncio.wait(claims, timeout=CLAIM_S)
 
     async def _wind_up(self) -> None:
         if not await self._acker.flushed(FLUSH_S):
@@ -467,9 +521,8 @@ class Worker:
             )
         for loop in self._loops:
             loop.stop()
-        for task in [*self._tasks, *self._slot_tasks]:
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._slot_tasks, return_exceptions=True)
+        self._over = True
+        await self._tasks_ended()
         await asyncio.to_thread(self._unlisten)
         await asyncio.to_thread(self._keeper.stop)
         await asyncio.to_thread(self._engine.flush, 1.0)
@@ -480,9 +533,24 @@ class Worker:
         self.telemetry.emit(Event.WORKER_STOPPED, worker=self.name, reason=reason)
         log.info("worker %s has stopped", self.name)
 
+    async def _tasks_ended(self) -> None:
+        """A handler that swallows every cancel keeps its task; the worker does not wait for it for ever."""
+        tasks = {*self._tasks, *self._slot_tasks}
+        for task in tasks:
+            task.cancel()
+        if not tasks:
+            return
+        _, left = await asyncio.wait(tasks, timeout=TASKS_S)
+        if left:
+            log.error("%d handlers swallow every cancel and still run in worker %s", len(left), self.name)
+
     def _soon(self, call: Callable[[], None]) -> None:
         """Run something on the event loop, from any thread; nothing when the loop has gone."""
         try:
             self._loop.call_soon_threadsafe(call)
         except RuntimeError:
             pass  # closed: the worker is over
+
+
+def _is_cancel(error: BaseException | None) -> bool:
+    return isinstance(error, asyncio.CancelledError)

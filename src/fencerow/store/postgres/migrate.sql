@@ -14,6 +14,7 @@ SELECT to_regclass(CAST(:ledger AS text)) IS NOT NULL;
 SELECT to_regnamespace(split_part(CAST(:ledger AS text), '.', 1)) IS NOT NULL;
 
 -- name: make_schema
+-- Make the schema itself, for a role that may; where an operator made it, it is there already.
 CREATE SCHEMA fencerow.own_schema;
 
 -- name: make_ledger

@@ -1,0 +1,277 @@
+"""Lost replies, outages and bugs: nothing is repeated blindly, nothing is lost, nothing is swallowed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import psycopg
+import pytest
+
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.errors import LeaseLost
+from fencerow.store import store
+from fencerow.worker.context import Job
+from fencerow.worker.reaper import Reaper
+from fencerow.worker.worker import Worker, WorkerDied
+from tests.jobs import AnyEngine
+from tests.worker.faulty import Faulty
+from tests.worker.stage import Stage, job_of, kinds, quick, read, until, worker_of, working
+
+
+async def one() -> int:
+    return 1
+
+
+async def test_a_lost_reply_to_a_claim_lets_the_strangers_go(engine: AnyEngine) -> None:
+    faulty = Faulty(engine)
+    faulty.lose_reply("claim")
+    async with working(faulty, one) as stage:  # type: ignore[arg-type]
+        job = await stage.run("one")
+
+    assert faulty.struck == ["claim"]
+    assert (job.state, job.attempt, job.failures, job.crashes) == ("succeeded", 2, 0, 0)
+    assert stage.counters.get("strangers_released") == 1
+    assert "released" in await kinds(engine, job.id)
+
+
+async def test_two_looks_in_a_row_do_not_let_a_job_go_whose_claim_is_under_way(engine: AnyEngine) -> None:
+    """A flood of cancel hints makes the keeper look again at once, while the claim's reply is on its way."""
+    held, go = asyncio.Event(), asyncio.Event()
+
+    class Slow(Faulty):
+        async def arun(self, operation):  # type: ignore[no-untyped-def]
+            result = await self._engine.arun(operation)
+            if operation.name == "claim" and result and not held.is_set():
+                held.set()
+                await go.wait()
+            return result
+
+    async with working(Slow(engine), one, config=quick(renew_s=0.1)) as stage:  # type: ignore[arg-type]
+        job_id = await stage.submit("one")
+        await held.wait()
+        renewals = len(stage.heard.all("renewed"))
+        for more in range(1, 6):
+            stage.worker._keeper.look_now()
+            await stage.heard.wait("renewed", renewals + more)
+        go.set()
+        job = await stage.ended(job_id)
+
+    assert (job.state, job.attempt) == ("succeeded", 1)
+    assert stage.counters.get("strangers_released") == 0
+
+
+@pytest.mark.parametrize("verb", ["succeed", "fail", "requeue", "stop"])
+async def test_a_lost_reply_to_an_outcome_is_read_and_not_repeated(engine: AnyEngine, verb: str) -> None:
+    async def ends(job: Job) -> None:
+        if verb == "stop":
+            while not job.cancelled:
+                await asyncio.sleep(0.005)
+            job.raise_if_cancelled()
+        if verb in ("fail", "requeue") and job.attempt == 1:
+            raise RuntimeError("as wanted")
+
+    faulty = Faulty(engine)
+    faulty.lose_reply(verb)
+    async with working(faulty, ends) as stage:  # type: ignore[arg-type]
+        job_id = await stage.submit("ends", attempts_max=1 if verb == "fail" else 2)
+        if verb == "stop":
+            await stage.heard.wait("claimed")
+            await engine.arun(store.cancel(job_id, actor="ada"))
+        job = await stage.ended(job_id)
+
+    wanted = {"succeed": "succeeded", "fail": "failed", "requeue": "succeeded", "stop": "cancelled"}[verb]
+    assert faulty.struck == [verb]
+    assert job.state == wanted
+    assert faulty.seen.count("read_fences") >= 1
+    assert faulty.seen.count(verb) == 1
+    assert job.failures == {"fail": 1, "requeue": 1}.get(verb, 0)
+
+
+async def test_one_refused_outcome_of_a_group_fails_that_job_alone(
+    engine: AnyEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def echo(text: str) -> str:
+        return text
+
+    class Refusing(Faulty):
+        async def arun(self, operation):  # type: ignore[no-untyped-def]
+            if operation.name == "succeed" and "poison" in str(next(operation.steps()).params["outcomes"]):
+                raise psycopg.DataError("the database does not take this one")
+            return await self._engine.arun(operation)
+
+    jobs = [job_of("echo", {"text": "poison" if number == 3 else "good"}) for number in range(8)]
+    await engine.arun(store.submit(jobs))
+    async with working(Refusing(engine), echo, queues={"mail": 8}) as stage:  # type: ignore[arg-type]
+        found = [await stage.ended(job.id) for job in jobs]
+
+    assert [job.state for job in found] == ["succeeded"] * 3 + ["failed"] + ["succeeded"] * 4
+    assert found[3].error["code"] == "outcome_refused"
+    assert stage.counters.get("outcomes_refused") == 1
+
+
+async def test_a_row_locked_by_a_stranger_delays_no_other_outcome(pg: PostgresEngine) -> None:
+    stranger = psycopg.connect(pg.conninfo)
+
+    async def locked(job: Job) -> None:
+        stranger.execute("SELECT 1 FROM fencerow.jobs WHERE id = %s FOR UPDATE", [job.id])
+
+    async with working(pg, locked, one) as stage:
+        behind = await stage.submit("locked")
+        await stage.heard.wait("claimed")
+        others = [await stage.run("one") for _ in range(5)]
+        assert (await read(pg, behind)).state == "running"
+        stranger.rollback()
+        job = await stage.ended(behind)
+    stranger.close()
+
+    assert {each.state for each in others} == {"succeeded"}
+    assert (job.state, job.attempt) == ("succeeded", 1)
+    assert not stage.heard.all("lease_lost")
+
+
+async def test_lease_lost_raised_by_the_handler_itself_is_a_failure(engine: AnyEngine) -> None:
+    async def mistaken() -> None:
+        raise LeaseLost("another library says so")
+
+    async with working(engine, mistaken) as stage:
+        job = await stage.run("mistaken", attempts_max=2)
+
+    assert (job.state, job.attempt, job.failures) == ("failed", 2, 2)
+
+
+async def test_a_dead_loop_takes_the_worker_down_with_its_reason(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def bug(_self: Reaper) -> float:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Reaper, "tick", bug)
+    with pytest.raises(WorkerDied, match="ZeroDivisionError: a bug") as raised:
+        await asyncio.wait_for(worker_of(engine, one).run(), 10)
+
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    assert any(record.levelname == "CRITICAL" for record in caplog.records)
+
+
+async def test_a_dead_loop_ends_the_block_that_uses_the_worker(
+    lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def bug(_self: Reaper) -> float:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Reaper, "tick", bug)
+    with pytest.raises(WorkerDied):
+        async with asyncio.timeout(10):
+            async with worker_of(lite, one):
+                await asyncio.Event().wait()
+    task = asyncio.current_task()
+    assert task is not None and task.cancelling() == 0
+
+
+async def test_trouble_with_the_database_does_not_end_a_loop(engine: AnyEngine) -> None:
+    verbs = ("claim", "lanes", "succeed", "renew", "expire")
+    faulty = Faulty(engine)
+    async with working(faulty, one) as stage:  # type: ignore[arg-type]
+        for verb in verbs:
+            faulty.refuse(verb)
+        await stage.heard.wait("loop_error", loop="reaper")
+        await stage.heard.wait("loop_error", loop="claimer mail")
+        await stage.heard.wait("loop_error", loop="keeper")
+        job_id = await stage.submit("one")
+        for verb in verbs:
+            faulty.allow(verb)
+        assert (await stage.ended(job_id)).state == "succeeded"
+    assert stage.counters.get("loop_errors") > 0
+    assert stage.counters.get("renewal_failures") > 0
+
+
+async def test_a_worker_past_its_deadline_starts_nothing(engine: AnyEngine) -> None:
+    faulty = Faulty(engine)
+    async with working(faulty, one, config=quick(lease_s=1.0)) as stage:  # type: ignore[arg-type]
+        faulty.refuse("renew")
+        await until(lambda: not stage.worker._lease.holds())
+        job_id = await stage.submit("one")
+        seen = len(faulty.seen)
+        await until(lambda: faulty.seen[seen:].count("renew") >= 3)
+        assert "claim" not in faulty.seen[seen:]
+        faulty.allow("renew")
+        assert (await stage.ended(job_id)).attempt == 1
+
+
+async def test_a_blocked_loop_and_a_busy_handler_keep_the_lease(engine: AnyEngine) -> None:
+    async def blocks() -> None:
+        time.sleep(1.6)  # the whole loop stands still for longer than the lease
+
+    def computes() -> None:
+        until_s = time.monotonic() + 1.6
+        while time.monotonic() < until_s:
+            sum(range(1000))
+
+    config = quick(lease_s=1.0, renew_s=0.2)
+    async with working(engine, blocks, computes, config=config) as stage:
+        holder = stage.worker.holder
+        async with watching(engine) as watcher:
+            for name in ("blocks", "computes"):
+                job = await stage.run(name)
+                assert (job.state, job.attempt, job.holder) == ("succeeded", 1, holder)
+        assert not watcher.heard.all("reclaimed")
+    assert stage.counters.get("loop_blocked") > 0
+
+
+def watching(engine: AnyEngine):  # type: ignore[no-untyped-def]
+    """Another worker, with the right to declare the first one dead."""
+    return working(engine, one, queues={"other": 1}, config=quick(lease_s=1.0, renew_s=0.2, sweep_s=0.1))
+
+
+async def test_middleware_that_fails_is_a_failure_of_the_attempt(engine: AnyEngine) -> None:
+    async def wrap(job: Job, call):  # type: ignore[no-untyped-def]
+        if job.attempt == 1:
+            raise RuntimeError("middleware")
+        return await call()
+
+    async with working(engine, one, middleware=[wrap]) as stage:
+        job = await stage.run("one")
+
+    assert (job.state, job.attempt, job.failures) == ("succeeded", 2, 1)
+
+
+async def test_middleware_that_fails_after_the_commit_changes_nothing(engine: AnyEngine) -> None:
+    def pay(job: Job) -> int:
+        with job.transaction():
+            pass
+        return 5
+
+    seen: list[object] = []
+
+    async def wrap(job: Job, call):  # type: ignore[no-untyped-def]
+        seen.append(await call())
+        raise RuntimeError("too late")
+
+    async with working(engine, pay, middleware=[wrap]) as stage:
+        job = await stage.run("pay")
+
+    assert (job.state, job.result, job.attempt) == ("succeeded", 5, 1)
+    assert seen == [5]
+    assert stage.counters.get("middleware_errors") == 1
+
+
+async def test_a_listener_that_fails_is_counted_and_breaks_nothing(lite: SqliteEngine) -> None:
+    def bad(_name: str, _facts: object) -> None:
+        raise RuntimeError("listener")
+
+    worker = worker_of(lite, one)
+    stage = Stage(lite, worker)
+    worker.telemetry.listen(bad)
+    async with worker:
+        assert (await stage.run("one")).state == "succeeded"
+    assert worker.telemetry.failures > 0
+
+
+async def test_a_registration_that_fails_leaves_nothing_open(pg: PostgresEngine) -> None:
+    faulty = Faulty(pg)
+    faulty.refuse("register", RuntimeError("no"))
+    worker = Worker(faulty, {}, {"mail": 1}, quick())  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="no"):
+        await worker.start()  # the fixture looks for connections and threads that were left
