@@ -32,7 +32,7 @@ async def until_somebody_waits(server: PostgresServer, database: str) -> None:
     query = "SELECT 1 FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'"
     with server.connect() as watching:
         async with asyncio.timeout(10):
-            while not watching.execute(query, [database]).fetchone():  # noqa: ASYNC110 (no event comes from there)
+            while not watching.execute(query, [database]).fetchone():
                 await asyncio.sleep(0.005)
 
 

@@ -373,7 +373,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(pg: PostgresEngine)
 async def _until_waiting(conninfo: str) -> None:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         ask = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        while not connection.execute(ask).fetchone():  # noqa: ASYNC110 (what it waits for is the server's)
+        while not connection.execute(ask).fetchone():
             await asyncio.sleep(0)
 
 

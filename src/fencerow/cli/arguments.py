@@ -11,7 +11,6 @@ from fencerow.errors import InvalidInput, InvalidPayload
 
 STDIN_BYTES_MAX = 64 * 1024 * 1024
 SHOWN_MAX = 60
-NOT_NUMBERS = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 def parsed_arguments(words: Sequence[str]) -> dict[str, Any]:
@@ -41,8 +40,6 @@ def _pair(word: str) -> tuple[str, Any]:
             "arguments are one JSON object, or pairs",
             'for example path=invoice.pdf pages=3, or \'{"path": "invoice.pdf"}\'',
         )
-    if text in NOT_NUMBERS:
-        _refuse_constant(text)
     try:
         return name, _decoded(text)
     except ValueError:

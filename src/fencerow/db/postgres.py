@@ -323,8 +323,7 @@ class PostgresEngine:
         self._check_process()
         loop = asyncio.get_running_loop()
         pools = self._apools.setdefault(loop, {})
-        pool = pools.get(for_user)
-        if pool is None:
+        if for_user not in pools:
             pool = AsyncConnectionPool(
                 self.conninfo,
                 kwargs={"autocommit": True, "prepare_threshold": None, **self._client_settings()},
@@ -336,9 +335,9 @@ class PostgresEngine:
                 reconnect_timeout=self._connect_timeout_s,
                 check=AsyncConnectionPool.check_connection,
             )
-            pools[for_user] = pool
+            pools[for_user] = cast("AsyncConnectionPool[AsyncConnection[Any]]", pool)
             await pool.open()
-        return pool
+        return pools[for_user]
 
     def _client_settings(self) -> dict[str, Any]:
         """Time limits that the client keeps by itself; a server setting would not survive a pooler."""

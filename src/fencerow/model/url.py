@@ -38,7 +38,7 @@ class PostgresUrl:
 DatabaseUrl = SqliteUrl | PostgresUrl
 
 
-def parse_url(url: str) -> DatabaseUrl:
+def parse_url(url: object) -> DatabaseUrl:
     """Understand a database URL. The driver in SQLAlchemy's form (`postgresql+asyncpg://`) is left out.
 
     Raises:

@@ -19,11 +19,18 @@ from typing import Any
 
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
-from fencerow.errors import AttemptTimeout, CancelRequested, ConfigError, LeaseLost, OutcomeUnknown, TransactionMisuse
+from fencerow.errors import (
+    AttemptTimeout,
+    CancelRequested,
+    ConfigError,
+    LeaseLost,
+    OutcomeUnknown,
+    TransactionMisuse,
+)
 from fencerow.model.backoff import Backoff
 from fencerow.model.outcome import Failed, Outcome, Released, Retried, Stopped, Succeeded
-from fencerow.model.state import State
 from fencerow.model.retry import RetryRule, after_failure, describe
+from fencerow.model.state import State
 from fencerow.store import store
 from fencerow.store.finish import Moved
 from fencerow.telemetry import Event, Telemetry
