@@ -254,8 +254,10 @@ class Worker:
             for queues, slots in groups
         ]
 
-    def _wake_claimer(self, first_queue: str) -> None:
-        self._claim_loops[first_queue].wake()
+    def _wake_claimer(self, queue: str) -> None:
+        for claimer in self._claimers:
+            if queue in claimer.views:
+                self._claim_loops[claimer.pool.queues[0]].wake()
 
     def _make_claimer(self, pool: Pool) -> Claimer:
         return Claimer(
@@ -301,6 +303,8 @@ class Worker:
 
     def _forget(self, attempt: Attempt, _duration_s: float) -> None:
         self._attempts.pop((attempt.claimed.id, attempt.claimed.attempt), None)
+        if attempt.claimed.suspect:
+            self._wake_claimer(attempt.claimed.queue)
 
     def _open_slot(self, pool: Pool) -> None:
         task = asyncio.create_task(self._slot(pool), name="fencerow-slot")
