@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.model.retry import Backoff, Fail, Retry, RetryRule, Snooze
+from fencerow.model.retry import Backoff, Fail, Retry, RetryRule
 from fencerow.store import store
 from fencerow.worker.context import Job
 from tests.jobs import AnyEngine
