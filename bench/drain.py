@@ -46,7 +46,9 @@ async def noop(number: int) -> int:
 def main() -> None:
     kind = sys.argv[1] if len(sys.argv) > 1 else "sqlite"
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
-    print(f"machine: {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {load()}")
+    print(
+        f"machine: {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {load()}"
+    )
     with database(kind) as engine:
         store.migrate(engine)
         fill(engine, count)
@@ -66,7 +68,9 @@ def database(kind: str) -> Iterator[AnyEngine]:
     if kind == "postgres":
         with PostgresServer(fast=False) as server:
             with server.connect() as connection:
-                print(f"database: PostgreSQL {connection.info.server_version // 10000}, fsync on, data on disk")
+                print(
+                    f"database: PostgreSQL {connection.info.server_version // 10000}, fsync on, data on disk"
+                )
             yield PostgresEngine(server.create_role_and_schema(), store.postgres_queries(), pool_max=10)
         return
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
@@ -90,9 +94,7 @@ def raw_rate(engine: AnyEngine, count: int) -> float:
     mark = store.Mark(0)
     began, done = time.perf_counter(), 0
     while done < count:
-        jobs = engine.run(
-            store.claim(QUEUE, [mark], holder=holder, names=["noop"], limit=BATCH, margin_s=60)
-        )
+        jobs = engine.run(store.claim(QUEUE, [mark], holder=holder, names=["noop"], limit=BATCH, margin_s=60))
         last = jobs[-1]
         mark = store.Mark(last.priority, last.run_at_us, last.id)
         engine.run(store.succeed([store.Success(job.id, job.attempt, "1") for job in jobs], holder=holder))
@@ -104,11 +106,13 @@ def raw_rate(engine: AnyEngine, count: int) -> float:
 
 async def measure(engine: AnyEngine, kind: str, count: int, raw: float) -> None:
     codec = ArgumentsCodec.of(noop, None)
-    known = Handler("noop", noop, True, None, codec, ValueCodec.of(return_annotation(noop)), RetryRule(), None)
+    known = Handler(
+        "noop", noop, True, None, codec, ValueCodec.of(return_annotation(noop)), RetryRule(), None
+    )
     worker = Worker(engine, {"noop": known}, {QUEUE: 20}, Config())
     cpu, began = time.process_time(), time.perf_counter()
     async with worker:
-        while worker.telemetry.counters.get("succeeded") < count:
+        while worker.telemetry.counters.get("succeeded") < count:  # noqa: ASYNC110 (it must not burden the worker)
             await asyncio.sleep(0.005)
         took_s = time.perf_counter() - began
         cpu_s = time.process_time() - cpu
@@ -128,12 +132,16 @@ async def idle(engine: AnyEngine, kind: str) -> None:
     await asyncio.sleep(IDLE_S)
     cpu_s, queries = time.process_time() - cpu, counting.stop()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    resident = resident_mib()
     print(
         f"{kind}: idle: {cpu_s * 60 / IDLE_S:.2f} CPU s a minute, {queries / IDLE_S:.1f} operations/s "
         f"(without the keeper's), {resident:.0f} MiB resident, {memory:.0f} MiB at most"
     )
     print(json.dumps({"kind": kind, "cpu_s_per_minute": cpu_s * 60 / IDLE_S, "resident_mib": resident}))
+
+
+def resident_mib() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 class Counting:

@@ -81,7 +81,6 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.request_stop)
-    print("up", os.getpid(), flush=True)
     await worker.run()
     await engine.aclose()
 

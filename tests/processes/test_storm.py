@@ -35,7 +35,9 @@ def prepare(engine: Engine) -> None:
 def effects(engine: Engine) -> Counter[str]:
     table = "fencerow.effect" if engine.dialect == "postgres" else "fencerow_effect"
     with engine.session() as session:
-        return Counter(str(row[0]) for row in session.connection.execute(f"SELECT job FROM {table}").fetchall())
+        return Counter(
+            str(row[0]) for row in session.connection.execute(f"SELECT job FROM {table}").fetchall()
+        )
 
 
 def submit_all(engine: Engine, count: int) -> dict[str, str]:
@@ -49,7 +51,8 @@ def submit_all(engine: Engine, count: int) -> dict[str, str]:
 def records(engine: Engine, ids: list[str]) -> dict[str, JobRecord]:
     found: dict[str, JobRecord] = {}
     for at in range(0, len(ids), 500):
-        found.update(engine.run(store.read(ids[at : at + 500])))
+        part = engine.run(store.read(ids[at : at + 500]))
+        found.update(part)
     return found
 
 
@@ -103,7 +106,9 @@ def harass(team: Crew, engine: Engine, faults: Counter[str], until_below: int) -
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_storm_loses_nothing_and_does_nothing_twice(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_storm_loses_nothing_and_does_nothing_twice(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     faults: Counter[str] = Counter()
     if kind == "sqlite":
         target = str(request.getfixturevalue("sqlite_path"))
@@ -133,12 +138,13 @@ def _storm(target: str, tmp_path: Path, faults: Counter[str], server: PostgresSe
         check(engine, names)
     engine.close()
     assert not [member.pid for member in team.alive()]
-    print(f"\n{target.split(':')[0][-12:]}: {JOBS} jobs, {dict(faults)}")
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_job_that_kills_its_process_fails_alone(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_job_that_kills_its_process_fails_alone(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     fixture = "sqlite_path" if kind == "sqlite" else "empty_postgres_url"
     target = str(request.getfixturevalue(fixture))
     engine = engine_of(target)
@@ -185,7 +191,9 @@ def test_a_worker_that_slept_through_its_lease_changes_nothing(
         asleep.send_signal(signal.SIGCONT)
         # It has come to itself when it has run something else.
         wait_until(lambda: "declared dead" in team.tail(200), 20, team.tail)
-        wait_until(lambda: "lost its lease" in team.tail(200) or "over for us" in team.tail(200), 20, team.tail)
+        wait_until(
+            lambda: "lost its lease" in team.tail(200) or "over for us" in team.tail(200), 20, team.tail
+        )
         assert asleep.poll() is None
         third = records(engine, [job.id])[job.id]
     engine.close()

@@ -33,7 +33,25 @@ async def noop() -> None: ...
 def claimed(priority: int = 0, run_at_us: int = 0, suspect: bool = False) -> Claimed:
     raw = msgspec.Raw(b"null")
     return Claimed(
-        new_id(), "noop", "mail", 1, priority, run_at_us, suspect, 0, 0, 0, 3, 3, None, 0, raw, raw, None, None, None
+        new_id(),
+        "noop",
+        "mail",
+        1,
+        priority,
+        run_at_us,
+        suspect,
+        0,
+        0,
+        0,
+        3,
+        3,
+        None,
+        0,
+        raw,
+        raw,
+        None,
+        None,
+        None,
     )
 
 

@@ -316,7 +316,7 @@ class PostgresEngine:
         self._check_process()
         loop = asyncio.get_running_loop()
         pools = self._apools.setdefault(loop, {})
-        pool = pools.get(for_user)
+        pool: AsyncConnectionPool[AsyncConnection[Any]] | None = pools.get(for_user)
         if pool is None:
             pool = AsyncConnectionPool(
                 self.conninfo,

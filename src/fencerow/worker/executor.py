@@ -293,7 +293,9 @@ class Executor:
         try:
             return replace(attempt.handler.rule, backoff=Backoff.from_json(options))
         except ConfigError as error:
-            log.warning("job %s has unreadable options (%s); its handler's backoff is used", attempt.claimed.id, error)
+            log.warning(
+                "job %s has unreadable options (%s); its handler's backoff is used", attempt.claimed.id, error
+            )
             return attempt.handler.rule
 
     def _give_up(self, attempt: Attempt, slot_lost: Callable[[], None]) -> None:

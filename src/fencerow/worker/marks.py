@@ -67,7 +67,8 @@ class QueueView:
                 self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
                 return
         else:
-            self._sweep_at = 0.0  # without the database's clock a later start cannot be told from one that is due
+            # Without the database's clock a later start cannot be told from one that is due.
+            self._sweep_at = 0.0
         known = self._marks.get(priority)
         lowered = Mark(priority, run_at_us - 1, NIL)
         if known is None or (known.run_at_us, known.id) > (lowered.run_at_us, lowered.id):

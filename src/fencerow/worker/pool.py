@@ -27,7 +27,8 @@ class Pool:
         self.running = 0
         self._prefetch_s = prefetch_s
         self._on_room = on_room
-        self._ready: list[tuple[int, int, Attempt]] = []  # a heap: higher priority first, then in order of arrival
+        # A heap: higher priority first, then in order of arrival.
+        self._ready: list[tuple[int, int, Attempt]] = []
         self._numbers = count()
         self._arrived = asyncio.Event()
         self._window_began = time.monotonic()

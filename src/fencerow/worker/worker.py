@@ -502,7 +502,7 @@ class Worker:
         for attempt in list(self._attempts.values()):
             attempt.end(Interrupt.SHUTDOWN)
         deadline = time.monotonic() + min(1.0, self.config.cancel_kill_s)
-        while any(pool.running for pool in self._pools) and time.monotonic() < deadline:
+        while any(pool.running for pool in self._pools) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         for attempt in list(self._attempts.values()):
             attempt.give_up_now()
