@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The project's one entry point: python3 dev.py demo|test|check|lock|env. Needs Python 3.11, nothing else."""
+"""The project's one entry point: python3 dev.py VERB; without one it lists them. Needs Python 3.11, nothing else."""
 
 import fcntl
 import hashlib
@@ -32,6 +32,8 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
 
   demo   run `fencerow demo ARGUMENTS`
   test   run the tests; ARGUMENTS go to pytest
+  race   play every order of the races, as many as there are; ARGUMENTS go to pytest
+  crash  break every operation off at every point; ARGUMENTS go to pytest
   check  lint, format, types and floors
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
   env    make .venv from the lock, if it is missing or out of date
@@ -70,6 +72,15 @@ def test(arguments: list[str], fresh: bool) -> int:
     become(str(BIN / "python"), "-m", "pytest", *workers, *arguments)
 
 
+def race(arguments: list[str], fresh: bool) -> int:
+    # What `test` samples is played whole here, up to a number of orders that ends within an hour or two.
+    return test(["tests/race", "--orders", "5000", "--timeout", "3600", *arguments], fresh)
+
+
+def crash(arguments: list[str], fresh: bool) -> int:
+    return test(["tests/crash", *arguments], fresh)
+
+
 def check(_arguments: list[str], fresh: bool) -> int:
     """Run every check, also after one has failed: a list of all that is wrong saves rounds."""
     ensure_env(fresh)
@@ -105,7 +116,7 @@ def env(_arguments: list[str], fresh: bool) -> int:
     return 0
 
 
-VERBS = {"demo": demo, "test": test, "check": check, "lock": lock, "env": env}
+VERBS = {"demo": demo, "test": test, "race": race, "crash": crash, "check": check, "lock": lock, "env": env}
 PIP_INSTALL = ("-m", "pip", "install", "-qq", "--disable-pip-version-check")
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,11 @@ from fencerow.db.sqlite import SqliteEngine
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.postgres import PostgresServer
+from tests.leftovers import no_connections_left, no_threads_left
+from tests.race.evidence import pytest_addoption, pytest_terminal_summary  # noqa: F401 (hooks must be found here)
+
+# Prints how many scenarios passed; loaded here, since only this file is read by each of several test processes.
+pytest_plugins = ["tests.systems.tally"]
 
 MEMORY = Path("/dev/shm")
 TEMPLATE = "migrated"
@@ -38,7 +40,7 @@ def _template(server: PostgresServer) -> str:
     engine = postgres_engine(server.create_role_and_schema(role=ROLE, database=TEMPLATE))
     store.migrate(engine)
     engine.close()
-    _until_nobody_is_connected(server, TEMPLATE)
+    no_connections_left(server, TEMPLATE)
     return TEMPLATE
 
 
@@ -49,7 +51,7 @@ def postgres_url(server: PostgresServer, _template: str) -> Iterator[str]:
     server.create_database(name, template=_template)
     yield server.conninfo(name, ROLE)
     try:
-        _until_nobody_is_connected(server, name)
+        no_connections_left(server, name)
     finally:
         server.drop_database(name)
 
@@ -60,7 +62,7 @@ def empty_postgres_url(server: PostgresServer) -> Iterator[str]:
     name = f"empty_{next(_numbers)}"
     yield server.create_role_and_schema(role=ROLE, database=name)
     try:
-        _until_nobody_is_connected(server, name)
+        no_connections_left(server, name)
     finally:
         server.drop_database(name)
 
@@ -78,7 +80,7 @@ async def lite(sqlite_path: Path) -> AsyncIterator[SqliteEngine]:
     """A fresh migrated SQLite file."""
     made = SqliteEngine(sqlite_path, store.sqlite_queries())
     store.migrate(made)
-    with _no_threads_left():
+    with no_threads_left():
         yield made
         await made.aclose()
 
@@ -86,7 +88,7 @@ async def lite(sqlite_path: Path) -> AsyncIterator[SqliteEngine]:
 @pytest.fixture
 async def pg(postgres_url: str) -> AsyncIterator[PostgresEngine]:
     """A fresh migrated PostgreSQL database."""
-    with _no_threads_left():
+    with no_threads_left():
         yield (made := postgres_engine(postgres_url))
         await made.aclose()
 
@@ -105,34 +107,5 @@ def clock(engine: SqliteEngine | PostgresEngine) -> DatabaseClock:
 
 
 def postgres_engine(url: str) -> PostgresEngine:
+    """An engine on a database of `postgres_url`; whoever makes it closes it."""
     return PostgresEngine(url, store.postgres_queries())
-
-
-@contextmanager
-def _no_threads_left() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-
-    def ours() -> list[str]:
-        return [t.name for t in threading.enumerate() if t not in before and t.name.startswith("fencerow")]
-
-    _until(lambda: not ours(), lambda: f"these threads were left: {ours()}")
-
-
-def _until_nobody_is_connected(server: PostgresServer, database: str) -> None:
-    """A closed connection's backend takes a moment to go; one that stays was forgotten by the test."""
-    with server.connect() as connection:
-        query = "SELECT application_name, query FROM pg_stat_activity WHERE datname = %s"
-
-        def found() -> list[tuple[object, ...]]:
-            return connection.execute(query, [database]).fetchall()
-
-        _until(lambda: not found(), lambda: f"these connections were left open: {found()}")
-
-
-def _until(done: Callable[[], bool], complaint: Callable[[], str]) -> None:
-    deadline = time.monotonic() + 5
-    while not done():
-        if time.monotonic() > deadline:
-            raise AssertionError(complaint())
-        time.sleep(0.005)

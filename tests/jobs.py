@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
@@ -56,9 +57,11 @@ def claim(
 
 
 def running(engine: AnyEngine, holder: str | None = None, **changes: Any) -> Claimed:
-    """One job in the hands of a worker (a new one if none is given)."""
-    (job_id,) = submit(engine, new_job(**changes))
-    (claimed,) = claim(engine, holder or register(engine), limit=1)
+    """One job in the hands of a worker (a new one if none is given), whatever else is queued."""
+    (job_id,) = submit(engine, job := new_job(**changes))
+    before = str(UUID(int=UUID(job_id).int - 1))
+    mark = Mark(job.priority, read(engine, job_id).run_at_us, before)
+    (claimed,) = claim(engine, holder or register(engine), limit=1, queue=job.queue, marks=[mark])
     assert claimed.id == job_id
     return claimed
 

@@ -1,3 +1,75 @@
-"""Durable jobs in your own PostgreSQL or SQLite database."""
+"""Durable jobs in your own PostgreSQL or SQLite database.
 
-__version__ = "0.1.0.dev0"
+from fencerow import App
+
+app = App("sqlite:///fencerow.db")
+
+@app.job
+async def extract(path: str) -> int: ...
+
+handle = await extract.asubmit("invoice.pdf")
+pages = await handle.aresult()
+"""
+
+from fencerow.app import App, Call, DeclaredJob, Draft, LocalDatabaseWarning
+from fencerow.client.client import Client
+from fencerow.client.handle import Handle
+from fencerow.client.refs import CancelAnswer, Key
+from fencerow.config import Backoff, Config, Defaults
+from fencerow.errors import (
+    CancelRequested,
+    FencerowError,
+    InvalidInput,
+    JobCancelled,
+    JobFailed,
+    JobGone,
+    JobNotFound,
+    KeyConflict,
+    LeaseLost,
+    OutcomeUnknown,
+    ResultTimeout,
+    Unavailable,
+    UnknownJob,
+)
+from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
+from fencerow.model.state import State
+from fencerow.version import __version__
+from fencerow.worker.context import Job
+from fencerow.worker.worker import Worker
+
+__all__ = [
+    "__version__",
+    "App",
+    "Job",
+    "Handle",
+    "DeclaredJob",
+    "Call",
+    "Draft",
+    "Client",
+    "Key",
+    "CancelAnswer",
+    "Worker",
+    "State",
+    "Config",
+    "Defaults",
+    "Backoff",
+    "RetryRule",
+    "Retry",
+    "Fail",
+    "Snooze",
+    "is_retryable",
+    "FencerowError",
+    "InvalidInput",
+    "UnknownJob",
+    "KeyConflict",
+    "JobNotFound",
+    "JobGone",
+    "JobFailed",
+    "JobCancelled",
+    "ResultTimeout",
+    "CancelRequested",
+    "LeaseLost",
+    "Unavailable",
+    "OutcomeUnknown",
+    "LocalDatabaseWarning",
+]

@@ -18,6 +18,7 @@ from fencerow.model.defaults import DAY_S, Defaults, check_number
 from fencerow.model.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked, parse_url
 
 __all__ = [
+    "COMMAND_PREFIX",
     "RESERVED_NAMES",
     "Backoff",
     "Config",
@@ -32,6 +33,8 @@ __all__ = [
 ]
 
 PREFIX = "FENCEROW_"
+# Variables that stand for options of the command, which knows their names and refuses others.
+COMMAND_PREFIX = "FENCEROW_CLI_"
 # Read by the command and the test tools, not by Config.
 RESERVED_NAMES = frozenset({"FENCEROW_PG_BIN", "FENCEROW_PG_FROM", "FENCEROW_APP"})
 
@@ -292,7 +295,7 @@ def _ascii_number(text: str) -> str:
 def _refuse_unknown_variables(environ: Mapping[str, str], known: Iterable[Setting]) -> None:
     names = {setting.environment_name for setting in known} | RESERVED_NAMES
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in names:
+        if name.startswith(PREFIX) and not name.startswith(COMMAND_PREFIX) and name not in names:
             # Its value is not shown: it may be a secret under a misspelled name.
             raise ConfigError(
                 f"{ascii(name)[1:-1][:100]} is no setting", "it has no effect", _nearest(name, names)

@@ -6,6 +6,8 @@ Codes never change their meaning; docs/errors.md has a paragraph for each.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 
 class FencerowError(Exception):
     """Base of all errors raised by Fencerow.
@@ -148,13 +150,29 @@ class ResultTimeout(FencerowError, TimeoutError):
     repeat = "yes"
 
 
+class ReportedError(Protocol):
+    """What is kept of the error that ended a job; `code` is for programs. Any of them may be empty."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def message(self) -> str: ...
+
+    @property
+    def traceback(self) -> str: ...
+
+    @property
+    def code(self) -> str: ...
+
+
 class JobFailed(FencerowError):
     """The awaited job ended `failed`. `error` holds what the last attempt reported."""
 
     code = "FR-305"
 
     def __init__(
-        self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: object = None
+        self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: ReportedError
     ) -> None:
         super().__init__(what, why, fix)
         self.job_id = job_id
@@ -224,10 +242,17 @@ class Unavailable(DatabaseError):
 
 
 class OutcomeUnknown(DatabaseError):
-    """The connection broke while a commit was under way: it may have happened. Ask by id or key, then repeat."""
+    """The connection broke while a commit was under way: it may have happened. Ask by id or key, then repeat.
+
+    `job_ids` are the ids of a submit in doubt: submit again under the same ids, or look them up.
+    """
 
     code = "FR-503"
     repeat = "ask"
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, job_ids: tuple[str, ...] = ()) -> None:
+        super().__init__(what, why, fix)
+        self.job_ids = job_ids
 
 
 class Busy(DatabaseError):

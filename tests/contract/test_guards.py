@@ -150,7 +150,7 @@ def progress_went_back(engine: AnyEngine, clock: DatabaseClock) -> None:
         engine, f"INSERT INTO {{job_progress}} VALUES ('{job.id}', 9, 50, 'newer', {_instant(engine)})"
     )
     FENCED["progress"](engine, job)
-    assert engine.run(store.read([job.id]))[job.id].progress_note == "newer"
+    assert [row["note"] for row in stage.rows(engine, "SELECT note FROM {job_progress}")] == ["newer"]
 
 
 def _instant(engine: AnyEngine) -> str:

@@ -38,4 +38,5 @@ def lent_engine(lender: Lender, request: pytest.FixtureRequest) -> Iterator[Sqli
 @pytest.fixture
 async def loan(lender: Lender, lent_engine: SqliteEngine | PostgresEngine) -> AsyncIterator[Loan]:
     async with lender.open(lent_engine, place(lent_engine)) as made:
+        made.autocommit = lender.autocommit
         yield made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ class Loan:
     execute: Callable[[str], Any]
     commit: Callable[[], Any]
     rollback: Callable[[], Any]
+    autocommit: bool = False
 
     @property
     def table(self) -> str:
@@ -48,6 +50,28 @@ class Loan:
     async def sql(self, text: str) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = await settled(self.execute(text))
         return rows
+
+    async def begin(self) -> None:
+        """Open the user's transaction by a write of the user's own."""
+        if self.autocommit:
+            await self.sql("BEGIN")
+        await self.sql(f"INSERT INTO {self.table} VALUES (1)")
+
+    async def snapshot(self, level: str) -> None:
+        """Open the user's transaction at an isolation level, and let it see."""
+        await self.sql(
+            f"BEGIN ISOLATION LEVEL {level}"
+            if self.autocommit
+            else f"SET TRANSACTION ISOLATION LEVEL {level}"
+        )
+        await self.sql(f"SELECT n FROM {self.table}")
+
+    async def end(self, verb: str) -> None:
+        """COMMIT or ROLLBACK the user's transaction, as a user of this kind does."""
+        if self.autocommit:
+            await self.sql(verb)
+        else:
+            await (self.accept() if verb == "COMMIT" else self.forget())
 
     async def accept(self) -> None:
         await settled(self.commit())
@@ -228,6 +252,12 @@ LENDERS = [
     alchemy("async-session-aiosqlite", "sqlite", "sqlite+aiosqlite"),
     alchemy("async-connection-aiosqlite", "sqlite", "sqlite+aiosqlite", session=False),
 ]
+
+if sys.version_info >= (3, 12):
+    LENDERS += [
+        Lender("sqlite3-new-autocommit", "sqlite", lend_sqlite3, True, {"autocommit": True}),
+        Lender("sqlite3-new-transactions", "sqlite", lend_sqlite3, False, {"autocommit": False}),
+    ]
 
 
 def place(engine: Any) -> str:

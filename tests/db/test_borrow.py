@@ -12,30 +12,14 @@ from tests.db.work import claimed, keyed, seen
 from tests.jobs import AnyEngine, new_job
 
 
-async def begin(loan: Loan, lender: Lender) -> None:
-    """Open the user's transaction by a write of the user's own."""
-    if lender.autocommit:
-        await loan.sql("BEGIN")
-    await loan.sql(f"INSERT INTO {loan.table} VALUES (1)")
-
-
 async def mine(loan: Loan) -> list[int]:
     return [row[0] for row in await loan.sql(f"SELECT n FROM {loan.table}")]
 
 
-async def end(loan: Loan, lender: Lender, verb: str) -> None:
-    if lender.autocommit:
-        await loan.sql(verb)
-    else:
-        await (loan.accept() if verb == "COMMIT" else loan.forget())
-
-
 @pytest.mark.parametrize("verb", ["submit", "resubmit", "submit_keyed"])
-async def test_a_commit_accepts_the_job(
-    loan: Loan, lender: Lender, lent_engine: AnyEngine, verb: str
-) -> None:
+async def test_a_commit_accepts_the_job(loan: Loan, lent_engine: AnyEngine, verb: str) -> None:
     jobs, keys = keyed()
-    await begin(loan, lender)
+    await loan.begin()
 
     match verb:
         case "submit":
@@ -45,24 +29,22 @@ async def test_a_commit_accepts_the_job(
         case _:
             assert await loan.run(store.submit_keyed(jobs, keys)) == [store.Submitted(jobs[0].id)]
     assert not seen(lent_engine, jobs[0].id)
-    await end(loan, lender, "COMMIT")
+    await loan.end("COMMIT")
 
     assert claimed(lent_engine) == [jobs[0].id]
     assert await mine(loan) == [1]
 
 
 @pytest.mark.parametrize("with_key", [False, True])
-async def test_after_a_rollback_the_job_never_was(
-    loan: Loan, lender: Lender, lent_engine: AnyEngine, with_key: bool
-) -> None:
+async def test_after_a_rollback_the_job_never_was(loan: Loan, lent_engine: AnyEngine, with_key: bool) -> None:
     jobs, keys = keyed()
-    await begin(loan, lender)
+    await loan.begin()
 
     if with_key:
         await loan.run(store.submit_keyed(jobs, keys))
     else:
         await loan.run(store.submit(jobs))
-    await end(loan, lender, "ROLLBACK")
+    await loan.end("ROLLBACK")
 
     assert not seen(lent_engine, jobs[0].id)
     assert lent_engine.run(store.key_owner("s", "k")) is None
@@ -98,33 +80,31 @@ async def test_the_first_submit_of_an_implicit_transaction_can_be_rolled_back(
     assert not seen(lent_engine, job.id)
 
 
-async def test_the_same_key_gives_the_same_job(loan: Loan, lender: Lender, lent_engine: AnyEngine) -> None:
+async def test_the_same_key_gives_the_same_job(loan: Loan, lent_engine: AnyEngine) -> None:
     first, first_key = keyed()
     again, again_key = keyed()
     lent_engine.run(store.submit_keyed(first, first_key))
-    await begin(loan, lender)
+    await loan.begin()
 
     answer = await loan.run(store.submit_keyed(again, again_key))
-    await end(loan, lender, "COMMIT")
+    await loan.end("COMMIT")
 
     assert answer == [store.Submitted(first[0].id, replay=True)]
     assert claimed(lent_engine) == [first[0].id]
 
 
-async def test_a_key_conflict_leaves_the_transaction_usable(
-    loan: Loan, lender: Lender, lent_engine: AnyEngine
-) -> None:
+async def test_a_key_conflict_leaves_the_transaction_usable(loan: Loan, lent_engine: AnyEngine) -> None:
     lent_engine.run(store.submit_keyed(*keyed()))
     free, free_key = keyed("free")
     taken, taken_key = keyed(fingerprint="other")
     job = new_job()
-    await begin(loan, lender)
+    await loan.begin()
 
     with pytest.raises(KeyConflict):
         await loan.run(store.submit_keyed([*free, *taken], [*free_key, *taken_key]))
     await loan.sql(f"INSERT INTO {loan.table} VALUES (2)")
     await loan.run(store.submit([job]))
-    await end(loan, lender, "COMMIT")
+    await loan.end("COMMIT")
 
     assert await mine(loan) == [1, 2]
     assert seen(lent_engine, job.id)
@@ -152,17 +132,17 @@ async def test_a_key_conflict_outside_a_transaction_leaves_none_open(
     assert seen(lent_engine, job.id)
 
 
-async def test_cancel_revive_and_read_work_too(loan: Loan, lender: Lender, lent_engine: AnyEngine) -> None:
+async def test_cancel_revive_and_read_work_too(loan: Loan, lent_engine: AnyEngine) -> None:
     jobs, keys = keyed()
     lent_engine.run(store.submit_keyed(jobs, keys))
-    await begin(loan, lender)
+    await loan.begin()
 
     cancelled = await loan.run(store.cancel(jobs[0].id, actor="ada", reason="100% sure: :no \\"))
     there = await loan.run(store.read([jobs[0].id]))
     with pytest.raises(IllegalMove):
         await loan.run(store.cancel(jobs[0].id, actor=None))
     await loan.run(store.revive(jobs[0].id, actor="ada"))
-    await end(loan, lender, "COMMIT")
+    await loan.end("COMMIT")
 
     assert cancelled.moved is not None
     assert there[jobs[0].id].state == "cancelled"
@@ -183,16 +163,14 @@ async def test_the_wrong_twin_says_which_one_to_use(loan: Loan) -> None:
             await loaned.arun(store.clock())
 
 
-async def test_many_parameters_of_every_kind_arrive(
-    loan: Loan, lender: Lender, lent_engine: AnyEngine
-) -> None:
+async def test_many_parameters_of_every_kind_arrive(loan: Loan, lent_engine: AnyEngine) -> None:
     jobs = [new_job('{"text":"it\'s 100% :ok \\\\ \u00fc"}', tags='["a"]', priority=-3) for _ in range(3)]
-    await begin(loan, lender)
+    await loan.begin()
 
     await loan.run(store.submit(jobs))
     found = await loan.run(store.list_jobs(tag="a", states=None, limit=2))
     nothing = await loan.run(store.read([]))
-    await end(loan, lender, "COMMIT")
+    await loan.end("COMMIT")
 
     assert [record.id for record in found] == sorted((job.id for job in jobs), reverse=True)[:2]
     assert nothing == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pypdfium2  # type: ignore[import-untyped]
+import pypdfium2
 
 from fencerow.demo.fields import Box
 

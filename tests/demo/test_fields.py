@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pypdfium2  # type: ignore[import-untyped]
+import pypdfium2
 import pytest
-from ink import Ink
 
 import fencerow.demo
 from fencerow.demo.fields import Box, Extraction, Field, extract
+from tests.demo.ink import Ink
 
 SAMPLES = sorted((Path(fencerow.demo.__file__).parent / "samples").glob("*.pdf"))
 EXPECTED = Path(__file__).parent / "expected.tsv"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pdfs import pdf, text
 
 from fencerow.demo.fields import extract
+from tests.demo.pdfs import pdf, text
 
 
 def read(tmp_path: Path, *lines: str) -> list[tuple[str, str, str | None]]:

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pypdfium2  # type: ignore[import-untyped]
+import pypdfium2
 import pytest
-from ink import Ink
-from pdfs import LOCKED, pdf, text
 
 import fencerow.demo
 from fencerow.demo import pdfium
@@ -27,6 +25,8 @@ from fencerow.demo.fields import (
     page_fields,
     read_pages,
 )
+from tests.demo.ink import Ink
+from tests.demo.pdfs import LOCKED, pdf, text
 
 SAMPLES = Path(fencerow.demo.__file__).parent / "samples"
 REPORT = SAMPLES / "annual_report.pdf"

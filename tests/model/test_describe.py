@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fencerow.errors import LeaseLost
 from fencerow.model.describe import ErrorRecord, describe
 
@@ -56,10 +58,9 @@ def test_the_innermost_frames_of_a_deep_stack_are_kept() -> None:
     def sink(levels: int) -> None:
         dive(levels - 1)
 
-    try:
+    with pytest.raises(ValueError, match="é") as caught:
         dive(400)
-    except ValueError as error:
-        record = describe(error)
+    record = describe(caught.value)
 
     assert "raise ValueError" in record.traceback
     assert len(record.traceback.encode()) <= 16 * 1024

@@ -48,6 +48,7 @@ class Session(Protocol):
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation inside this transaction."""
+        ...
 
 
 class AsyncSession(Protocol):
@@ -72,12 +73,15 @@ class Engine(Protocol):
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation and commit."""
+        ...
 
     async def arun(self, operation: Operation[T]) -> T:
         """Run an operation and commit. A cancelled caller does not cancel it: the outcome is then unknown to it."""
+        ...
 
     def session(self) -> AbstractContextManager[Session]:
         """A transaction for user code: commits at the end of the block, rolls back on an exception."""
+        ...
 
     def asession(self) -> AbstractAsyncContextManager[AsyncSession]: ...
 
@@ -89,12 +93,14 @@ class Engine(Protocol):
 
         Returns the function that stops it.
         """
+        ...
 
     def flush(self, timeout_s: float) -> None:
         """Send the wake-ups that are still waiting."""
 
     def keeper(self) -> Engine:
         """An engine with a connection of its own for lease renewals: nothing else may make them wait."""
+        ...
 
     def close(self) -> None:
         """Close what was opened for sync use."""

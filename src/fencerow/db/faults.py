@@ -31,12 +31,25 @@ def connection_lost(error: BaseException) -> bool:
     return error.sqlstate is None or error.sqlstate in LOST_STATES
 
 
+# These speak of our tables only when a statement of ours met them; a caller's own table may be missing too.
+ABOUT_TABLES = (
+    pg.UndefinedTable,
+    pg.InvalidSchemaName,
+    pg.UndefinedColumn,
+    pg.UndefinedFunction,
+    pg.InsufficientPrivilege,
+    pg.QueryCanceled,
+)
+
+
 @contextmanager
-def translated() -> Iterator[None]:
+def translated(*, around_user_code: bool = False) -> Iterator[None]:
     """Turn what an operator can do something about into our errors; leave all others as they are."""
     try:
         yield
     except psycopg.Error as error:
+        if around_user_code and isinstance(error, ABOUT_TABLES):
+            raise
         known = fault(error)
         if known is None:
             raise

@@ -14,7 +14,20 @@ ESCAPED = re.compile(r"\\([0-7]{3})")
 # Locks are advisory, cached or absent between machines here, and a WAL needs memory shared by all of them.
 NETWORK = frozenset(
     {
-        *("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "ncpfs", "afs", "coda", "ceph", "fuse.ceph", "lustre"),
+        *(
+            "nfs",
+            "nfs4",
+            "cifs",
+            "smb2",
+            "smb3",
+            "smbfs",
+            "ncpfs",
+            "afs",
+            "coda",
+            "ceph",
+            "fuse.ceph",
+            "lustre",
+        ),
         *("glusterfs", "fuse.glusterfs", "beegfs", "orangefs", "gpfs", "davfs", "fuse.davfs2", "fuse.sshfs"),
         *("fuse.s3fs", "fuse.goofys", "fuse.rclone", "fuse.gcsfuse", "fuse.blobfuse", "fuse.blobfuse2"),
         *("fuse.curlftpfs", "fuse.juicefs", "fuse.mount-s3", "fuse.seaweedfs"),
@@ -42,7 +55,11 @@ def mount_of(path: Path, mounts: Path = MOUNTS) -> Mount | None:
     found = None
     for mount in map(_parsed, lines):
         # Of two mounted on one place the later hides the earlier.
-        if mount and where.is_relative_to(mount.point) and (not found or len(mount.point) >= len(found.point)):
+        if (
+            mount
+            and where.is_relative_to(mount.point)
+            and (not found or len(mount.point) >= len(found.point))
+        ):
             found = mount
     return found
 

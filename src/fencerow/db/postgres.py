@@ -21,12 +21,12 @@ from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.db.engine import adrive, drive
-from fencerow.db.faults import CONTENTION, connection_lost, translated
+from fencerow.db.faults import CONTENTION, connection_lost, first_line, translated
 from fencerow.db.listener import Listener
 from fencerow.db.queries import Queries, identifier, pyformat
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
-from fencerow.errors import OutcomeUnknown, Unavailable
+from fencerow.errors import Busy, OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
 
@@ -34,9 +34,9 @@ TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it
 
 
 def names(schema: str) -> Callable[[str], str]:
-    """How `fencerow.x` is written in PostgreSQL: a quoted schema."""
+    """How `fencerow.x` is written in PostgreSQL: a quoted schema, and `fencerow.own_schema` for the schema itself."""
     identifier(schema, "schema name")
-    return lambda name: f'"{schema}".{name}'
+    return lambda name: f'"{schema}"' if name == "own_schema" else f'"{schema}".{name}'
 
 
 class PostgresSession:
@@ -47,7 +47,8 @@ class PostgresSession:
         self._queries = queries
 
     def run(self, operation: Operation[T]) -> T:
-        return drive(operation.steps(), self.execute)
+        with translated():
+            return drive(operation.steps(), self.execute)
 
     def execute(self, statement: Statement) -> Rows:
         query = self._queries[statement.name]
@@ -66,7 +67,8 @@ class AsyncPostgresSession:
         self._queries = queries
 
     async def arun(self, operation: Operation[T]) -> T:
-        return await adrive(operation.steps(), self.execute)
+        with translated():
+            return await adrive(operation.steps(), self.execute)
 
     async def execute(self, statement: Statement) -> Rows:
         query = self._queries[statement.name]
@@ -122,9 +124,9 @@ class PostgresEngine:
             try:
                 with translated(), self._connection() as connection:
                     return self._run_on(connection, operation, committing)
-            except CONTENTION:
+            except CONTENTION as error:
                 if number == TRIES_MAX:
-                    raise
+                    raise _contended(error, operation.name) from error
                 time.sleep(_pause_s(number))
             except psycopg.Error as error:
                 if not self._retriable(error, operation, committing[0], number):
@@ -155,9 +157,9 @@ class PostgresEngine:
                 with translated():
                     async with self._aconnection() as connection:
                         return await self._arun_on(connection, operation, committing)
-            except CONTENTION:
+            except CONTENTION as error:
                 if number == TRIES_MAX:
-                    raise
+                    raise _contended(error, operation.name) from error
                 await asyncio.sleep(_pause_s(number))
             except psycopg.Error as error:
                 if not self._retriable(error, operation, committing[0], number):
@@ -200,7 +202,11 @@ class PostgresEngine:
     def session(self) -> Iterator[PostgresSession]:
         committing = False
         try:
-            with translated(), self._connection(True) as connection, connection.transaction():
+            with (
+                translated(around_user_code=True),
+                self._connection(True) as connection,
+                connection.transaction(),
+            ):
                 yield PostgresSession(connection, self.queries)
                 committing = True
         except psycopg.Error as error:
@@ -212,7 +218,7 @@ class PostgresEngine:
     async def asession(self) -> AsyncIterator[AsyncPostgresSession]:
         committing = False
         try:
-            with translated():
+            with translated(around_user_code=True):
                 async with self._aconnection(True) as connection, connection.transaction():
                     yield AsyncPostgresSession(connection, self.queries)
                     committing = True
@@ -260,9 +266,10 @@ class PostgresEngine:
     def close(self) -> None:
         with self._lock:
             sender, self._sender = self._sender, None
-            pools, self._pools = self._pools, {}
         if sender is not None:
-            sender.close(1.0)
+            sender.close(1.0)  # before the pools are taken away: it would open another for what it still sends
+        with self._lock:
+            pools, self._pools = self._pools, {}
         for pool in pools.values():
             pool.close(1.0)
 
@@ -316,8 +323,7 @@ class PostgresEngine:
         self._check_process()
         loop = asyncio.get_running_loop()
         pools = self._apools.setdefault(loop, {})
-        pool: AsyncConnectionPool[AsyncConnection[Any]] | None = pools.get(for_user)
-        if pool is None:
+        if for_user not in pools:
             pool = AsyncConnectionPool(
                 self.conninfo,
                 kwargs={"autocommit": True, "prepare_threshold": None, **self._client_settings()},
@@ -329,9 +335,9 @@ class PostgresEngine:
                 reconnect_timeout=self._connect_timeout_s,
                 check=AsyncConnectionPool.check_connection,
             )
-            pools[for_user] = pool
+            pools[for_user] = cast("AsyncConnectionPool[AsyncConnection[Any]]", pool)
             await pool.open()
-        return pool
+        return pools[for_user]
 
     def _client_settings(self) -> dict[str, Any]:
         """Time limits that the client keeps by itself; a server setting would not survive a pooler."""
@@ -362,6 +368,14 @@ class PostgresEngine:
 
 def _pause_s(number: int) -> float:
     return random.uniform(0.5, 1.5) * 0.01 * float(2**number)  # noqa: S311 (jitter, not a secret)
+
+
+def _contended(error: psycopg.Error, name: str) -> Busy:
+    return Busy(
+        f"{name!r} lost to other transactions {TRIES_MAX} times",
+        first_line(error),
+        "nothing was stored; repeat it, or look for long transactions on the job tables",
+    )
 
 
 def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:

@@ -51,6 +51,10 @@ class Queries(Mapping[str, Query]):
     def __len__(self) -> int:
         return len(self._queries)
 
+    def joined(self, others: Queries) -> Queries:
+        """These queries and `others`, which may replace some."""
+        return Queries(self.dialect, {**self._queries, **others})
+
     def altered(self, name: str, old: str, new: str) -> Queries:
         """A copy with `old` replaced by `new` in one query: how a test takes a guard out to see its test turn red."""
         query = self._queries[name]
@@ -89,6 +93,8 @@ class Migration:
 def migrations(package: str, folder: str) -> list[Migration]:
     """The schema steps of a dialect in order; the checksum is over the text as it lies in the package."""
     schema = files(package).joinpath(folder, "schema")
+    if not schema.is_dir():
+        return []
     found = []
     for file in sorted(schema.iterdir(), key=lambda entry: entry.name):
         match = MIGRATION.fullmatch(file.name)

@@ -86,13 +86,15 @@ class Clock:
 class SqliteSession:
     """One open transaction on one connection."""
 
-    def __init__(self, connection: sqlite3.Connection, queries: Queries, clock: Clock) -> None:
+    def __init__(self, connection: sqlite3.Connection, queries: Queries, clock: Clock, path: Path) -> None:
         self.connection = connection
+        self._path = path
         self._queries = queries
         self._clock = clock
 
     def run(self, operation: Operation[T]) -> T:
-        return drive(operation.steps(), self.execute)
+        with translated(self._path):
+            return drive(operation.steps(), self.execute)
 
     async def arun(self, operation: Operation[T]) -> T:
         return await asyncio.to_thread(self.run, operation)
@@ -141,6 +143,7 @@ class SqliteEngine:
         self._workers_lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._workers_connection: sqlite3.Connection | None = None
+        self._inherited: list[sqlite3.Connection] = []  # from a parent process; never used
         self._executor: ThreadPoolExecutor | None = None
         self._workers_executor: ThreadPoolExecutor | None = None
         self._wakes = LocalWakes()
@@ -149,14 +152,15 @@ class SqliteEngine:
     # --- running ---------------------------------------------------------------------------------
 
     def run(self, operation: Operation[T]) -> T:
+        self._check_process()
         if operation.writes == "workers":
             with self._workers_lock, translated(self.path):
-                return SqliteSession(self._workers(), self.queries, self.clock).run(operation)
+                return SqliteSession(self._workers(), self.queries, self.clock, self.path).run(operation)
         with self._writing(), translated(self.path):
             connection = self._main()
             begin = self._begin_writing if operation.writes else _begin_reading
             with self._transaction(connection, begin):
-                return SqliteSession(connection, self.queries, self.clock).run(operation)
+                return SqliteSession(connection, self.queries, self.clock, self.path).run(operation)
 
     async def arun(self, operation: Operation[T]) -> T:
         loop = asyncio.get_running_loop()
@@ -165,11 +169,11 @@ class SqliteEngine:
 
     @contextmanager
     def session(self) -> Iterator[SqliteSession]:
-        with self._writing(), translated(self.path):
+        with self._writing(), translated(self.path, around_user_code=True):
             connection = self._open()
             try:
                 with self._transaction(connection, self._begin_writing):
-                    yield SqliteSession(connection, self.queries, self.clock)
+                    yield SqliteSession(connection, self.queries, self.clock, self.path)
             finally:
                 connection.close()
 
@@ -247,6 +251,8 @@ class SqliteEngine:
         """A connection must not cross a fork: the child opens its own and leaves the parent's alone."""
         if os.getpid() != self._pid:
             self._pid = os.getpid()
+            # Kept, not closed: closing would checkpoint and remove the log that the parent still writes.
+            self._inherited += [known for known in (self._connection, self._workers_connection) if known]
             self._connection = self._workers_connection = None
             self._executor = self._workers_executor = None
             self._write_lock, self._workers_lock = threading.RLock(), threading.Lock()
@@ -285,6 +291,7 @@ class SqliteEngine:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """This process's turn at the file. Bounded: code inside a transaction may wait for code that waits for it."""
+        self._check_process()  # before the lock: a fork may have copied it in a thread's hands
         if not self._write_lock.acquire(timeout=self._busy_timeout_s):
             raise Busy(
                 f"{self.path} stayed locked by a transaction of this process for {self._busy_timeout_s:g} s",
@@ -345,13 +352,14 @@ def _begin_reading(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translated(path: Path, *, around_user_code: bool = False) -> Iterator[None]:
     """Turn SQLite's errors that an operator can do something about into ours; leave all others as they are."""
     try:
         yield
     except sqlite3.OperationalError as error:
         known = fault(error, path)
-        if known is None:
+        # A missing table speaks of ours only when a statement of ours met it.
+        if known is None or (around_user_code and isinstance(known, SchemaMissing)):
             raise
         raise known from error
     except sqlite3.DatabaseError as error:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pypdfium2  # type: ignore[import-untyped]
+import pypdfium2
 from pypdfium2 import raw
 
 from fencerow.demo.layout import Glyph

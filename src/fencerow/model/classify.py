@@ -128,9 +128,10 @@ def _seconds(value: Any, now: datetime | None) -> float | None:
         return None
     if isinstance(value, (int, float)):
         return float(value)
-    total = _attribute(value, "total_seconds")
+    total: Any = _attribute(value, "total_seconds")
     if callable(total):
-        return float(total())
+        total_s: Any = total()
+        return float(total_s)
     text = value.decode("ascii") if isinstance(value, bytes) else str(value).strip()
     if text.replace(".", "", 1).isascii() and text.replace(".", "", 1).isdigit():
         return float(text)

@@ -57,11 +57,11 @@ def _validated(model: Any, plain: Any) -> Any:
 
 
 def _reasons(error: ValueError) -> str:
-    listing = getattr(error, "errors", None)
+    listing: Any = getattr(error, "errors", None)
     if not callable(listing):
         return type(error).__name__
     try:
-        rows = listing(include_input=False, include_url=False, include_context=False)
+        rows: Any = listing(include_input=False, include_url=False, include_context=False)
         return "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows[:5])
     except Exception:
         return type(error).__name__

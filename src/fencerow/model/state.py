@@ -109,7 +109,7 @@ RULES: dict[Move, Rule] = {
     Move.TIMEOUT: rule(
         "running",
         State.QUEUED,
-        "deadline_at <= now though its holder lives; failures + 1; cancelled instead if a cancel was asked, "
+        "deadline_at < now though its holder lives; failures + 1; cancelled instead if a cancel was asked, "
         "failed when the failure budget is spent",
         State.CANCELLED,
         State.FAILED,

@@ -38,7 +38,7 @@ class PostgresUrl:
 DatabaseUrl = SqliteUrl | PostgresUrl
 
 
-def parse_url(url: str) -> DatabaseUrl:
+def parse_url(url: object) -> DatabaseUrl:
     """Understand a database URL. The driver in SQLAlchemy's form (`postgresql+asyncpg://`) is left out.
 
     Raises:
@@ -81,7 +81,7 @@ def _sqlite(url: str, rest: str) -> SqliteUrl:
             "three slashes stand before a relative path, four before an absolute one",
             f"use sqlite:///{name}",
         )
-    if query or "#" in path or "\0" in path or path.endswith("/"):
+    if query or "#" in rest or "\0" in path or path.endswith("/"):
         raise _refused(url, "a path to a file, without options, is expected", "use sqlite:///file.db")
     return SqliteUrl(path)
 

@@ -46,6 +46,8 @@ def apply_next(
     if (yield from execute("ledger_exists", ledger=ledger))[0][0]:
         applied = _ledger((yield from execute("read_ledger")))
     else:
+        if not (yield from execute("schema_exists", ledger=ledger))[0][0]:
+            yield from execute("make_schema")
         yield from execute("make_ledger")
     missing = judged(applied, known)
     if not missing:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.db.statement import Steps, execute, first_column, operation, text_or_none
+from fencerow.db.statement import Row, Steps, execute, first_column, operation, text_or_none
 from fencerow.errors import IllegalMove, JobNotFound, KeyConflict
 from fencerow.model.state import FINAL, State
 from fencerow.store.finish import Moved, Requeued, archive, read_fences, requeued_rows
@@ -76,18 +76,8 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
         KeyConflict: another job owns its key meanwhile.
         JobNotFound: there is no such job.
     """
-    locked = yield from execute("lock_finished", id=job_id)
-    if not locked:
-        fence = (yield from read_fences([job_id]).steps()).get(job_id)
-        if fence is None:
-            raise _not_found(job_id)
-        raise IllegalMove(
-            f"job {job_id} is {fence.state}",
-            "only a finished job can be revived",
-            "wait for its end",
-            state=fence.state,
-        )
-    scope, key = text_or_none(locked[0][0]), text_or_none(locked[0][1])
+    locked = yield from _lock_finished(job_id)
+    scope, key = text_or_none(locked[0]), text_or_none(locked[1])
     if scope is not None and key is not None:
         yield from _take_key_back(job_id, scope, key)
     rows = yield from execute("revive", id=job_id, actor=actor, reason=reason)
@@ -99,6 +89,25 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
 def delete(ids: Sequence[str]) -> Steps[list[str]]:
     """Remove finished jobs with their timeline and logs; returns those that were removed. Live ones stay."""
     return first_column((yield from execute("delete", ids=list(ids))))
+
+
+def _lock_finished(job_id: str) -> Steps[Row]:
+    """Lock a finished job's row. A bounded loop: it may end, or end again, between the lock and the look."""
+    for _ in range(ROUNDS_MAX):
+        locked = yield from execute("lock_finished", id=job_id)
+        if locked:
+            return locked[0]
+        fence = (yield from read_fences([job_id]).steps()).get(job_id)
+        if fence is None:
+            raise _not_found(job_id)
+        if fence.state not in FINAL:
+            raise IllegalMove(
+                f"job {job_id} is {fence.state}",
+                "only a finished job can be revived",
+                "wait for its end",
+                state=fence.state,
+            )
+    raise IllegalMove(f"job {job_id} kept changing its state", "others are moving it", "revive it again")
 
 
 def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:

@@ -23,7 +23,9 @@ def purge_by_own_age(*, limit: int) -> Steps[int]:
 
 @operation(alone=True)
 def purge_by_count(state: State, *, keep: int, limit: int) -> Steps[int]:
-    """Remove the oldest jobs of one final state beyond the number to keep."""
+    """Remove the oldest jobs of one final state beyond the number to keep, which may be none."""
+    if keep == 0:  # there is no oldest one to keep that the statement could compare with
+        return (yield from purge_by_age(state, age_s=0.0, limit=limit).steps())
     return len((yield from execute("purge_by_count", state=state.value, keep=keep, limit=limit)))
 
 

@@ -117,7 +117,7 @@ class Course:
             self._outcome = (stop.value, None)
         except AssertionError:
             raise
-        except Exception as error:  # noqa: BLE001 (whatever it is, it is the script's to catch)
+        except Exception as error:
             self._outcome = (None, error)
         self.pending = None
         if not self.begun:
@@ -138,7 +138,7 @@ class Course:
             self.done, self.result = True, stop.value
         except AssertionError:
             raise
-        except Exception as error:  # noqa: BLE001 (an error nobody caught is the actor's result)
+        except Exception as error:
             self.done, self.result = True, error
         else:
             self._enter(operation)

@@ -7,6 +7,7 @@ from typing import Protocol
 import psycopg
 from psycopg import sql
 
+from fencerow.db.engine import Engine
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 
@@ -63,8 +64,9 @@ class PostgresClock:
             connection.execute(statement)
 
 
-def clock_of(engine: SqliteEngine | PostgresEngine) -> DatabaseClock:
+def clock_of(engine: Engine) -> DatabaseClock:
     """The clock of an engine's database."""
     if isinstance(engine, SqliteEngine):
         return SqliteClock(engine)
+    assert isinstance(engine, PostgresEngine), f"no clock is known for {type(engine).__name__}"
     return PostgresClock(engine.conninfo, engine.schema)

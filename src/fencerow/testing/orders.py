@@ -5,51 +5,56 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import factorial, prod
+from math import prod
+from statistics import mean
 
 Choose = Callable[[Sequence[str]], str]
 """Given who may go next, says who does."""
 
+PROBES = 8  # random orders from which the size of the tree is estimated
+SEED = 1
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many orders were played. `total` is exact when all were; else a bound from above, for a sample."""
+    """How many different orders were played. `total` is exact when all were, else an estimate."""
 
     played: int
     total: int
-
-    @property
-    def complete(self) -> bool:
-        return self.played == self.total
 
 
 class OrderImpossible(RuntimeError):
     """A replayed order names an actor that cannot go there: the scenario or the code is not the recorded one."""
 
 
-def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = 0) -> Counted:
+def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEED) -> Counted:
     """Play every order once; `play` is given the chooser and returns the order that came about.
 
-    The number of orders is not known before: who may go next depends on the locks. If the first order's
-    steps could be shuffled in more than `limit` ways, and following the tree does not end within
-    `limit`, a seeded sample of `limit` orders is played in addition.
+    The number of orders is not known before: who may go next depends on the locks. It is estimated from a
+    few random orders, and when it is far beyond `limit`, a seeded sample of `limit` orders is played instead.
     """
-    path: list[tuple[int, int]] = []  # at each depth: which of how many was taken
-    first = play(_follow(path))
-    seen, bound = {tuple(first)}, shuffles(first)
-    if bound <= 4 * limit:  # locks forbid many of the shuffles
-        while _advance(path):
-            if len(seen) >= limit:
-                break
-            seen.add(tuple(play(_follow(path))))
-        else:
-            return Counted(len(seen), len(seen))
     drawn = random.Random(seed)  # noqa: S311 (an order to play, not a secret)
-    for _ in range(limit):
-        order = play(lambda options: drawn.choice(list(options)))
-        bound = max(bound, shuffles(order))
+    seen: set[tuple[str, ...]] = set()
+    sizes: list[int] = []
+
+    def sample() -> None:
+        branches: list[int] = []
+        order = play(lambda options: _draw(drawn, options, branches))
         seen.add(tuple(order))
-    return Counted(len(seen), bound)
+        sizes.append(prod(branches))
+
+    while len(sizes) < min(PROBES, limit):
+        sample()
+    if mean(sizes) <= 1.5 * limit:
+        path: list[tuple[int, int]] = []  # at each depth: which of how many was taken
+        for number in range(2 * limit):
+            seen.add(tuple(play(_follow(path))))
+            if not _advance(path):
+                return Counted(number + 1, number + 1)
+    while len(sizes) < limit:
+        sample()
+    # Each random order weighs as much as the choices it had: their mean is an unbiased count of the leaves.
+    return Counted(len(seen), max(len(seen) + 1, round(mean(sizes))))
 
 
 def replay(play: Callable[[Choose], list[str]], order: Sequence[str]) -> None:
@@ -65,10 +70,9 @@ def replay(play: Callable[[Choose], list[str]], order: Sequence[str]) -> None:
     play(choose)
 
 
-def shuffles(order: Sequence[str]) -> int:
-    """In how many ways these steps can be shuffled while each actor's stay in order."""
-    counts = [sum(1 for name in order if name == actor) for actor in set(order)]
-    return factorial(len(order)) // prod(factorial(count) for count in counts)
+def _draw(drawn: random.Random, options: Sequence[str], branches: list[int]) -> str:
+    branches.append(len(options))
+    return drawn.choice(list(options))
 
 
 def _follow(path: list[tuple[int, int]]) -> Choose:
@@ -80,7 +84,9 @@ def _follow(path: list[tuple[int, int]]) -> Choose:
             path.append((0, len(options)))
         taken, known = path[depth]
         if known != len(options):
-            raise OrderImpossible(f"after the same {depth} steps {known} actors could go, now {len(options)} can")
+            raise OrderImpossible(
+                f"after the same {depth} steps {known} actors could go, now {len(options)} can"
+            )
         depth += 1
         return options[taken]
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from fencerow.db.statement import Operation
 from fencerow.testing.actor import Actor, Script
-from fencerow.testing.orders import Choose, play_all, replay
+from fencerow.testing.orders import SEED, Choose, play_all, replay
 
 T = TypeVar("T")
 
@@ -34,7 +34,9 @@ class Scenario:
 class Violation(AssertionError):
     """Something that must hold did not. The message ends with the order, statement by statement."""
 
-    def __init__(self, scenario: Scenario, order: Sequence[str], lines: Sequence[str], what: BaseException) -> None:
+    def __init__(
+        self, scenario: Scenario, order: Sequence[str], lines: Sequence[str], what: BaseException
+    ) -> None:
         self.order = ".".join(order)
         told = "\n  ".join(lines)
         super().__init__(
@@ -65,23 +67,26 @@ class Arena(Protocol):
 
     def run(self, operation: Operation[T]) -> T:
         """Run an operation outside the race."""
+        ...
 
     def play(self, scenario: Scenario, context: Any, choose: Choose, story: Story) -> None:
         """Play the actors to their end."""
 
     def invariants(self) -> list[str]:
         """What must always hold and does not."""
+        ...
 
 
 @dataclass(slots=True)
 class Story:
-    """One order as it was played: what a check looks at."""
+    """One order as it was played: what a check looks at. `waited` names those who met another's lock."""
 
     arena: Arena
     context: Any = None
     results: dict[str, Any] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    waited: set[str] = field(default_factory=set)
 
     def run(self, operation: Operation[T]) -> T:
         """Look at the database by an operation."""
@@ -91,7 +96,7 @@ class Story:
         self.lines.append(f"{actor}: {line}")
 
 
-def explore(arena: Arena, scenario: Scenario, *, limit: int = 5000, seed: int = 0) -> Report:
+def explore(arena: Arena, scenario: Scenario, *, limit: int = 5000, seed: int = SEED) -> Report:
     """Play every order of the scenario (a seeded sample beyond `limit`).
 
     Raises:

@@ -102,7 +102,9 @@ def encoded(value: Param) -> bytes | None:
         case bytes():
             return value
         case list():
-            return ("{" + ",".join("NULL" if part is None else _quoted(str(part)) for part in value) + "}").encode()
+            return (
+                "{" + ",".join("NULL" if part is None else _quoted(str(part)) for part in value) + "}"
+            ).encode()
         case _:
             return str(value).encode()
 

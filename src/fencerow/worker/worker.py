@@ -28,6 +28,7 @@ from fencerow.store import store
 from fencerow.store.finish import Requeued
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
+from fencerow.version import __version__
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt, Interrupt
 from fencerow.worker.claimer import Claimer
@@ -84,6 +85,8 @@ class Worker:
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[Loop] = []
         self._slot_tasks: set[asyncio.Task[None]] = set()
+        # Made here, so that a signal during the start is not lost.
+        self._told, self._told_now = asyncio.Event(), asyncio.Event()
         self._started = False
         self._stopping = False
         self._over = False
@@ -274,8 +277,6 @@ class Worker:
         )
 
     def _info(self) -> dict[str, object]:
-        from fencerow import __version__
-
         queues = {queue: pool.slots for pool in self._pools for queue in pool.queues}
         return {
             "queues": queues,

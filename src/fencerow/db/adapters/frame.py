@@ -98,7 +98,7 @@ class Lent(ABC):
             frame = self.frame(operation, standing)
             yield from _begin(frame)
             try:
-                result = yield from self._body(operation)
+                result = yield from self.body(operation)
                 for text in frame.after:
                     yield Sent(text, command=True)
             except BaseException as error:
@@ -106,18 +106,20 @@ class Lent(ABC):
                 raise
         return result
 
-    def _body(self, operation: Operation[T]) -> Plan[T]:
+    def body(self, operation: Operation[T]) -> Plan[T]:
+        """The operation itself."""
         steps = operation.steps()
         try:
             statement = next(steps)
             while True:
-                statement = steps.send((yield from self._statement(statement)))
+                statement = steps.send((yield from self.statement(statement)))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         finally:
             steps.close()
 
-    def _statement(self, statement: Statement) -> Plan[Rows]:
+    def statement(self, statement: Statement) -> Plan[Rows]:
+        """One named query, and all its rows."""
         rows: Rows = []
         for sent in self.written(statement):
             rows += yield sent
@@ -191,7 +193,7 @@ def busy(kind: str) -> UnusableConnection:
     return UnusableConnection(
         f"the {kind} is in the middle of another statement",
         "an unfinished query, COPY or pipeline of yours",
-        "finish it first, or use another connection",
+        "finish it (leave the pipeline) first, or use another connection",
     )
 
 

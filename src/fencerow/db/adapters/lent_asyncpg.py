@@ -8,7 +8,8 @@ import asyncpg
 
 from fencerow.db.adapters import sqlstate
 from fencerow.db.adapters.casts import typed
-from fencerow.db.adapters.frame import INSIDE, NOTHING, WHOLE, Frame, Lent, Sent, Standing, busy, closed, lost
+from fencerow.db.adapters.frame import INSIDE, NOTHING, WHOLE, Frame, Sent, Standing, busy, closed, lost
+from fencerow.db.adapters.snapshot import LentPostgres
 from fencerow.db.queries import Queries, numbered
 from fencerow.db.statement import Operation, Rows
 from fencerow.errors import FencerowError, UnusableConnection
@@ -21,7 +22,7 @@ LOST = (
 )
 
 
-class LentAsyncpg(Lent):
+class LentAsyncpg(LentPostgres):
     """Rows come as asyncpg's own records and parameters go as plain values, whatever codecs the connection has.
 
     A failed transaction shows only when something is sent: the savepoint is refused, and nothing follows it.

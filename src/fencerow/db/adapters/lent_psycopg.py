@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
-from psycopg.pq import TransactionStatus
+from psycopg.adapt import AdaptersMap
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
+from psycopg.types.array import ListDumper
+from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from fencerow.db.adapters import sqlstate
 from fencerow.db.adapters.frame import (
@@ -14,7 +17,6 @@ from fencerow.db.adapters.frame import (
     NOTHING,
     WHOLE,
     Frame,
-    Lent,
     Sent,
     Standing,
     busy,
@@ -22,6 +24,7 @@ from fencerow.db.adapters.frame import (
     failed,
     lost,
 )
+from fencerow.db.adapters.snapshot import LentPostgres
 from fencerow.db.faults import connection_lost
 from fencerow.db.queries import Queries, pyformat
 from fencerow.db.statement import Operation, Rows
@@ -30,7 +33,7 @@ from fencerow.errors import FencerowError, ReadOnly
 BEGUN_BY_DRIVER = Frame((), (), ("ROLLBACK",))
 
 
-class LentPsycopg(Lent):
+class LentPsycopg(LentPostgres):
     """Uses a cursor class and a row factory of our own; the connection's stay as they are."""
 
     kind = "psycopg connection"
@@ -43,6 +46,8 @@ class LentPsycopg(Lent):
         connection = self._connection
         if connection.closed:
             raise closed(self.kind)
+        if connection.info.pipeline_status != PipelineStatus.OFF:
+            raise busy(self.kind)  # the rows that say what happened would not be there yet
         match connection.info.transaction_status:
             case TransactionStatus.INERROR:
                 raise failed(self.kind)
@@ -77,6 +82,7 @@ class LentSyncPsycopg(LentPsycopg):
     def send(self, sent: Sent) -> Rows:
         connection = cast("Connection[Any]", self._connection)
         with Cursor(connection, row_factory=tuple_row) as cursor:
+            _plain(cursor.adapters)
             # Never prepared: whether a pooler stands in between is the user's knowledge, not ours.
             cursor.execute(cast(Any, pyformat(sent.text)), sent.params, prepare=False)
             return list(cursor.fetchall()) if cursor.description else []
@@ -86,5 +92,17 @@ class LentAsyncPsycopg(LentPsycopg):
     async def send(self, sent: Sent) -> Rows:
         connection = cast("AsyncConnection[Any]", self._connection)
         async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
+            _plain(cursor.adapters)
             await cursor.execute(cast(Any, pyformat(sent.text)), sent.params, prepare=False)
             return list(await cursor.fetchall()) if cursor.description else []
+
+
+def _plain(adapters: AdaptersMap) -> None:
+    """Give one cursor of ours psycopg's own ways with the types that our statements use.
+
+    Users register others, such as list as jsonb or uuid as something of theirs; those stay on the connection.
+    """
+    adapters.register_dumper(str, StrDumperUnknown)
+    adapters.register_dumper(list, ListDumper)
+    for name in ("text", "uuid"):
+        adapters.register_loader(name, TextLoader)

@@ -20,6 +20,7 @@ from fencerow.db.adapters import sqlstate
 from fencerow.db.adapters.casts import typed
 from fencerow.db.adapters.frame import INSIDE, NOTHING, WHOLE, Frame, Lent, Sent, Standing, failed, lost
 from fencerow.db.adapters.lent_sqlite import LentSqlite, standing_of
+from fencerow.db.adapters.snapshot import LentPostgres
 from fencerow.db.engine import Engine
 from fencerow.db.queries import TOKEN, Queries
 from fencerow.db.sqlite import SqliteEngine
@@ -31,7 +32,7 @@ INERROR = 3  # libpq's number for a failed transaction, the same in psycopg and 
 IDLE = 0
 
 
-class LentPostgresAlchemy(Lent):
+class LentPostgresAlchemy(LentPostgres):
     """SQLAlchemy over psycopg, psycopg2 or asyncpg."""
 
     kind = "SQLAlchemy connection"

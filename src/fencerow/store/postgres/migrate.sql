@@ -9,6 +9,14 @@ SELECT pg_try_advisory_xact_lock(CAST(:lock AS bigint));
 -- Whether any step was ever applied here.
 SELECT to_regclass(CAST(:ledger AS text)) IS NOT NULL;
 
+-- name: schema_exists
+-- Looked up first: CREATE SCHEMA IF NOT EXISTS is refused to an owner who may not create further ones.
+SELECT to_regnamespace(split_part(CAST(:ledger AS text), '.', 1)) IS NOT NULL;
+
+-- name: make_schema
+-- Make the schema itself, for a role that may; where an operator made it, it is there already.
+CREATE SCHEMA fencerow.own_schema;
+
 -- name: make_ledger
 -- The ledger itself is no step: it comes before the first.
 CREATE TABLE IF NOT EXISTS fencerow.schema_migrations (

@@ -19,7 +19,7 @@ SELECT CAST(json_build_object(
            'progress', progress.percent, 'progress_note', progress.note
        ) AS text)
 FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
 WHERE job.id = ANY(CAST(:ids AS uuid[]));
 
 -- name: key_owner
@@ -43,7 +43,7 @@ SELECT CAST(json_build_object(
            'error', job.error, 'progress', progress.percent, 'progress_note', progress.note
        ) AS text)
 FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
 WHERE (CAST(:queue AS text) IS NULL OR job.queue = :queue)
   AND (CAST(:name AS text) IS NULL OR job.name = :name)
   AND (CAST(:states AS text[]) IS NULL OR job.state = ANY(CAST(:states AS text[])))

@@ -8,6 +8,14 @@ SELECT :lock IS NOT NULL;
 -- Whether any step was ever applied here.
 SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :ledger);
 
+-- name: schema_exists
+-- The file is there: it was opened.
+SELECT :ledger IS NOT NULL;
+
+-- name: make_schema
+-- A file needs no schema.
+SELECT 1;
+
 -- name: make_ledger
 -- The ledger itself is no step: it comes before the first.
 CREATE TABLE IF NOT EXISTS fencerow.schema_migrations (

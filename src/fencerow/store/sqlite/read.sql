@@ -20,7 +20,7 @@ SELECT json_object(
            'progress', progress.percent, 'progress_note', progress.note
        )
 FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
 WHERE job.id IN (SELECT value FROM json_each(:ids));
 
 -- name: key_owner
@@ -44,7 +44,7 @@ SELECT json_object(
            'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
        )
 FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
 WHERE (:queue IS NULL OR job.queue = :queue)
   AND (:name IS NULL OR job.name = :name)
   AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))

@@ -1,0 +1,335 @@
+"""`App`: declares jobs, holds the settings, submits, and hands out clients and workers."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import threading
+from collections.abc import (
+    AsyncIterable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Self, TypeVar
+
+from fencerow.app.declare import NO_OPTIONS, Declare, DeclaredJob
+from fencerow.app.opening import default_actor, make_ready, placed, settings_of, warn_of_local_file
+from fencerow.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
+from fencerow.app.submission import Call, Layers, SubmitGenerator
+from fencerow.app.submitter import Submitter
+from fencerow.client.client import Client
+from fencerow.client.handle import Handle
+from fencerow.config import Config, Defaults
+from fencerow.db.engine import Engine
+from fencerow.errors import DeclarationError, UnknownJob
+from fencerow.model.text import check_text
+from fencerow.store import store
+from fencerow.store.connect import open_engine
+from fencerow.telemetry import Telemetry
+from fencerow.worker.executor import RunMiddleware
+from fencerow.worker.handler import Handler
+from fencerow.worker.worker import Worker
+
+R = TypeVar("R")
+
+
+class App:
+    """The jobs of one program and the database they are kept in.
+
+    The database is named by `url`, else by `config`, else by FENCEROW_URL; without any it is the SQLite file
+    `fencerow.db` in the working directory, with a `LocalDatabaseWarning`. Nothing is opened before it is
+    needed. A SQLite file gets its tables by itself; PostgreSQL needs `fencerow migrate` once.
+
+    `defaults` hold for all jobs, `queues` for those of a queue; what a job declares wins over both, and what
+    a submit says wins over that. Close the app when done, or use it as a context manager.
+
+    Raises:
+        ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        config: Config | None = None,
+        schema: str | None = None,
+        table_prefix: str | None = None,
+        defaults: Defaults | None = None,
+        queues: Mapping[str, Defaults] | None = None,
+        actor: str | None = None,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        named = settings_of(
+            os.environ, config, url=url, schema=schema, table_prefix=table_prefix, actor=actor
+        )
+        self.config = placed(named, Path.cwd())
+        self.telemetry = telemetry or Telemetry()
+        layers = Layers(
+            Defaults.merged(self.config.job_defaults(), defaults or Defaults()),
+            dict(queues or {}),
+            self.config.key_lifetime_s,
+        )
+        self._submitter = Submitter(lambda: self.client, layers)
+        self.job = Declare(self._submitter, self._register, layers, self.config.payload_bytes_max)
+        self.is_named = named.url is not None  # else the database is the local file that nobody chose
+        self._actor = self.config.actor or default_actor()
+        self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
+        self._run_middleware: list[RunMiddleware] = []
+        self._opening = threading.RLock()
+        self._engine: Engine | None = None
+        self._client: Client | None = None
+
+    # --- what it is made of ------------------------------------------------------------------------
+
+    @property
+    def jobs(self) -> Mapping[str, DeclaredJob[..., ..., Any, Any]]:
+        """The declared jobs by name."""
+        return MappingProxyType(self._jobs)
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """What workers run, by job name."""
+        return {name: job.handler for name, job in self._jobs.items()}
+
+    @property
+    def actor(self) -> str:
+        """Who is named in the audit trail."""
+        return self._actor
+
+    @property
+    def engine(self) -> Engine:
+        """The database. Made at the first use; connections are opened when an operation needs one."""
+        with self._opening:
+            if self._engine is None:
+                if not self.is_named:
+                    warn_of_local_file(self.config)
+                self._engine = open_engine(self.config)
+            return self._engine
+
+    @property
+    def client(self) -> Client:
+        """Looks at, waits for and moves the jobs that are stored."""
+        with self._opening:
+            if self._client is None:
+                self._client = Client(
+                    self.engine, actor=self.actor, telemetry=self.telemetry, ready=self.check_or_create
+                )
+            return self._client
+
+    # --- submitting --------------------------------------------------------------------------------
+
+    def submit(self, call: Call[R]) -> Handle[R]:
+        """Submit one call, made by `job.call(...)`. `job.submit(...)` is the short form."""
+        return self._submitter.submit(call)
+
+    async def asubmit(self, call: Call[R]) -> Handle[R]:
+        """`submit` for async code."""
+        return await self._submitter.asubmit(call)
+
+    def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        """Submit many calls, each made by `job.call(...)` or `job.using(...).call(...)`, in their order.
+
+        They go in chunks of 1,000 (4 MiB at most). Each chunk is atomic; when one is refused, those before
+        it are stored and those after it are not. The same keys and rules hold as for single submits.
+        """
+        return self._submitter.submit_many(calls)
+
+    async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
+        """`submit_many` for async code; takes an async iterable too."""
+        return await self._submitter.asubmit_many(calls)
+
+    def call_by_name(
+        self, name: str, arguments: Mapping[str, Any] | None = None, options: SubmitOptions = NO_OPTIONS
+    ) -> Call[Any]:
+        """A call of the job of that name with arguments that came from outside as JSON data.
+
+        Raises:
+            UnknownJob: no such job is declared here; the closest names are shown.
+            InvalidArguments: they do not fit the job's parameters.
+        """
+        job = self._jobs.get(name)
+        if job is None:
+            raise _unknown(name, list(self._jobs))
+        return job.call_with(arguments or {}, options)
+
+    def submit_by_name(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
+    ) -> Handle[Any]:
+        """Submit the job of that name; `options` are those of `using`. For callers that have no function at hand."""
+        return self.submit(self.call_by_name(name, arguments, submit_options(**options)))
+
+    async def asubmit_by_name(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
+    ) -> Handle[Any]:
+        """`submit_by_name` for async code."""
+        return await self.asubmit(self.call_by_name(name, arguments, submit_options(**options)))
+
+    # --- middleware --------------------------------------------------------------------------------
+
+    def on_submit(self, generator: SubmitGenerator) -> SubmitGenerator:
+        """Wrap every submit: a generator function of the `Draft` that yields once, while it is stored.
+
+            @app.on_submit
+            def correlate(draft):
+                draft.headers["correlation-id"] = current_id()
+                yield
+
+        The first one declared is the outermost. What it raises reaches the caller; before the `yield`
+        nothing is stored.
+        """
+        self._submitter.middleware.append(contextmanager(generator))
+        return generator
+
+    def on_run(self, middleware: RunMiddleware) -> RunMiddleware:
+        """Wrap every run in this app's workers: an async function of the job and of what to call next.
+
+            @app.on_run
+            async def timed(job, call_next):
+                with timer(job.name):
+                    return await call_next()
+
+        The first one declared is the outermost. What it raises is the attempt's failure.
+        """
+        self._run_middleware.append(middleware)
+        return middleware
+
+    # --- the database ------------------------------------------------------------------------------
+
+    def migrate(self) -> list[str]:
+        """Bring the tables up to what this code knows; returns the names of the steps that were applied.
+
+        Raises:
+            SchemaTooNew, SchemaTampered: this code must not work with this database.
+            Busy: somebody else is migrating.
+        """
+        return [step.name for step in store.migrate(self.engine, actor=self.actor)]
+
+    def check(self) -> None:
+        """Look whether the tables are what this code needs.
+
+        Raises:
+            SchemaMissing, SchemaTooOld: run `fencerow migrate`.
+            SchemaTooNew, SchemaTampered: this code must not work with this database.
+        """
+        store.check_schema(self.engine)
+
+    def check_or_create(self) -> None:
+        """`check`, but on SQLite missing tables are made. Done by itself before the first use."""
+        make_ready(self.engine, self.actor)
+
+    def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
+        """Stop claims from a queue, also across restarts; false when it was paused already."""
+        return self.client.pause_queue(queue, reason=reason)
+
+    def resume_queue(self, queue: str) -> bool:
+        """Let claims from a queue go on; false when it was not paused."""
+        return self.client.resume_queue(queue)
+
+    # --- workers -----------------------------------------------------------------------------------
+
+    def worker(
+        self,
+        queues: Mapping[str, int] | Sequence[str] | None = None,
+        *,
+        slots: int | None = None,
+        name: str | None = None,
+    ) -> Worker:
+        """A worker for these queues, or for those of all declared jobs: `async with app.worker(): ...`.
+
+        `queues` may give each queue slots of its own; otherwise they share `slots`, by default the setting.
+        Looks at the database's tables first, see `check_or_create`.
+
+        Raises:
+            DeclarationError: no job is declared, so there is nothing it could run.
+            InvalidInput: a queue's name cannot be used.
+        """
+        if not self._jobs:
+            raise DeclarationError(
+                "this app has no jobs",
+                "a worker without handlers can run nothing",
+                "declare some with @app.job, and import the module that does",
+            )
+        self.check_or_create()
+        return Worker(
+            self.engine,
+            self.handlers,
+            self._served(queues),
+            self.config,
+            self.telemetry,
+            tuple(self._run_middleware),
+            slots=slots,
+            name=name,
+        )
+
+    def _served(self, queues: Mapping[str, int] | Sequence[str] | None) -> Mapping[str, int] | Sequence[str]:
+        if queues is None:
+            return sorted({job.queue for job in self._jobs.values()})
+        named = [queues] if isinstance(queues, str) else queues
+        for queue in named:
+            check_text(queue, "queue", QUEUE_LENGTH_MAX)
+        return named
+
+    # --- closing -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the connections. A later use opens them again."""
+        client, engine = self._forget()
+        if client is not None:
+            client.close()
+        if engine is not None:
+            engine.close()
+
+    async def aclose(self) -> None:
+        """`close` for async code: those of this event loop first."""
+        client, engine = self._forget()
+        if client is not None:
+            await client.aclose()
+        if engine is not None:
+            await engine.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # --- inside ------------------------------------------------------------------------------------
+
+    def _register(self, job: DeclaredJob[..., ..., Any, Any]) -> None:
+        known = self._jobs.get(job.name)
+        if known is not None:
+            raise DeclarationError(
+                f"the job name {job.name!r} is taken by {known.where}",
+                f"{job.where} cannot be stored under it too",
+                "give one of them another name: @app.job(name=...)",
+            )
+        self._jobs[job.name] = job
+
+    def _forget(self) -> tuple[Client | None, Engine | None]:
+        with self._opening:
+            closing = (self._client, self._engine)
+            self._client = self._engine = None
+            return closing
+
+
+def _unknown(name: str, known: list[str]) -> UnknownJob:
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return UnknownJob(
+        f"no job named {ascii(name)[:80]} is declared here",
+        f"did you mean {' or '.join(close)}?" if close else f"{len(known)} jobs are declared",
+        "check the name, or that the module that declares it is imported",
+    )

@@ -1,0 +1,344 @@
+"""`@app.job`: a function becomes a job that can be submitted, and stays callable as the function it is.
+
+The types of `submit` are those of the function without its `job` parameter, so a type checker sees a wrong
+argument where it is written.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from fencerow.app.handlers import encode_json_data, handler_of
+from fencerow.app.options import (
+    NAME_LENGTH_MAX,
+    QUEUE_LENGTH_MAX,
+    BackoffOption,
+    SubmitOptions,
+    checked_key_lifetime,
+    job_limits,
+    submit_options,
+)
+from fencerow.app.submission import Call, Declaration, Layers
+from fencerow.app.submitter import Submitter
+from fencerow.client.handle import Handle
+from fencerow.errors import DeclarationError, InvalidInput
+from fencerow.model.backoff import Backoff
+from fencerow.model.defaults import Defaults
+from fencerow.model.retry import Matchers
+from fencerow.model.text import check_text
+from fencerow.worker.context import Job
+from fencerow.worker.handler import Handler
+
+C = ParamSpec("C")  # the parameters of the function itself
+P = ParamSpec("P")  # those of a submit: without `job`
+R = TypeVar("R")  # what the job results in
+X = TypeVar("X")  # what calling the function returns: R, or a coroutine of it
+
+DEFAULT_QUEUE = "default"
+NO_OPTIONS = SubmitOptions()
+
+
+class Submittable(Generic[P, R]):
+    """What can be submitted: a declared job, with the options of `using` or without."""
+
+    def __init__(self, submitter: Submitter, declaration: Declaration, options: SubmitOptions) -> None:
+        self._submitter = submitter
+        self._declaration = declaration
+        self._options = options
+
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Store the job and return its handle. Once it has returned, the job will run.
+
+        Raises:
+            InvalidInput: arguments or options cannot be kept; see its subclasses. Nothing is stored.
+            KeyConflict: the key belongs to another payload.
+            Unavailable, Busy, ReadOnly, StorageFull: nothing is stored; repeat when the cause is gone.
+            OutcomeUnknown: the answer was lost. `job_ids` holds the id: look, or `using(id=...)` again.
+        """
+        return self._submitter.submit(self.call(*args, **kwargs))
+
+    async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """`submit` for async code. Concurrent ones share an insert; a cancelled caller does not take it back."""
+        return await self._submitter.asubmit(self.call(*args, **kwargs))
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Check and encode a call without submitting it: what `submit_many` takes.
+
+        Raises:
+            InvalidInput: the arguments do not fit or cannot be kept.
+        """
+        return Call(
+            self._declaration, self._options, self._declaration.handler.arguments.encode(args, kwargs)
+        )
+
+    def call_with(self, arguments: Mapping[str, Any], options: SubmitOptions) -> Call[R]:
+        """`call` with arguments by name that came from outside as JSON data, such as a date in its text form.
+
+        Raises:
+            InvalidArguments: they do not fit the job's parameters.
+        """
+        return Call(
+            self._declaration, options, encode_json_data(self._declaration.handler.arguments, arguments)
+        )
+
+    def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        """Submit many calls, each made by `call`: see `App.submit_many`."""
+        return self._submitter.submit_many(calls)
+
+    async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
+        """`submit_many` for async code; takes an async iterable too."""
+        return await self._submitter.asubmit_many(calls)
+
+
+class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
+    """A declared job: submit it to run it durably, or call it like the function it was made from.
+
+    The call runs it here and now, without a database: for unit tests.
+    """
+
+    def __init__(self, submitter: Submitter, declaration: Declaration, function: Callable[C, X]) -> None:
+        super().__init__(submitter, declaration, NO_OPTIONS)
+        self._function = function
+        self.where = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: C.args, **kwargs: C.kwargs) -> X:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<DeclaredJob {self.name} in queue {self.queue}>"
+
+    @property
+    def name(self) -> str:
+        """The name it is stored under."""
+        return self._declaration.name
+
+    @property
+    def queue(self) -> str:
+        """The queue it goes to unless a submit says otherwise."""
+        return self._declaration.queue
+
+    @property
+    def handler(self) -> Handler:
+        """What a worker needs to run it."""
+        return self._declaration.handler
+
+    def using(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002 - the word of the public interface
+        key: str | None = None,
+        scope: str | None = None,
+        key_lifetime_s: float | None = None,
+        delay_s: float | None = None,
+        run_at: datetime | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        attempts_max: int | None = None,
+        backoff: Backoff | None = None,
+        timeout_s: float | None = None,
+        expires_s: float | None = None,
+        retention_s: float | None = None,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        connection: Any = None,
+    ) -> Submittable[P, R]:
+        """The same job with options for the submits made through what is returned.
+
+        `key` is for idempotency and nothing else: under one key (in `scope`, by default the job's name) there
+        is one job until `key_lifetime_s` after its end; a repeat gets that job's handle, with `replay` set.
+        `delay_s` or `run_at` (aware) say when it is due. `id` is for repeating a submit whose outcome was
+        lost. `connection` submits inside the caller's own transaction: committed means accepted.
+
+        Raises:
+            InvalidInput: an option cannot be used.
+        """
+        options = submit_options(
+            id=id,
+            key=key,
+            scope=scope,
+            key_lifetime_s=key_lifetime_s,
+            delay_s=delay_s,
+            run_at=run_at,
+            queue=queue,
+            priority=priority,
+            attempts_max=attempts_max,
+            backoff=backoff,
+            timeout_s=timeout_s,
+            expires_s=expires_s,
+            retention_s=retention_s,
+            tags=tags,
+            metadata=metadata,
+            headers=headers,
+            connection=connection,
+        )
+        return Submittable(self._submitter, self._declaration, options)
+
+
+Register = Callable[[DeclaredJob[..., ..., Any, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """What `@app.job(...)` was given."""
+
+    name: str | None = None
+    queue: str | None = None
+    limits: Defaults = Defaults()  # noqa: RUF009 - it is frozen
+    retry_on: Matchers = ()
+    fail_on: Matchers = ()
+    key_lifetime_s: float | None = None
+    payload_bytes_max: int | None = None
+
+
+class Declare:
+    """The decorator behind `@app.job` and `@app.job(...)`."""
+
+    def __init__(
+        self,
+        submitter: Submitter,
+        register: Register,
+        layers: Layers,
+        payload_bytes_max: int,
+        options: JobOptions = JobOptions(),
+    ) -> None:
+        self._submitter = submitter
+        self._register = register
+        self._layers = layers
+        self._payload_bytes_max = payload_bytes_max
+        self._options = options
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], R], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
+
+    @overload
+    def __call__(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        attempts_max: int | None = None,
+        backoff: BackoffOption | None = None,
+        timeout_s: float | None = None,
+        retry_on: Matchers = (),
+        fail_on: Matchers = (),
+        retention_s: float | None = None,
+        expires_s: float | None = None,
+        crashes_max: int | None = None,
+        snoozes_max: int | None = None,
+        key_lifetime_s: float | None = None,
+        payload_bytes_max: int | None = None,
+    ) -> Declare: ...
+
+    def __call__(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        attempts_max: int | None = None,
+        backoff: BackoffOption | None = None,
+        timeout_s: float | None = None,
+        retry_on: Matchers = (),
+        fail_on: Matchers = (),
+        retention_s: float | None = None,
+        expires_s: float | None = None,
+        crashes_max: int | None = None,
+        snoozes_max: int | None = None,
+        key_lifetime_s: float | None = None,
+        payload_bytes_max: int | None = None,
+    ) -> Any:
+        """Declare a job. Its name is the function's, unless `name` gives another; it is stored with every job.
+
+        A function whose first parameter is annotated `Job` gets the running job there. Options that are left
+        out come from the queue, the app and the settings, in this order.
+
+        Raises:
+            DeclarationError: the name is taken, a parameter cannot be stored, or an option is wrong.
+        """
+        if function is not None:
+            return self._declared(function)
+        options = JobOptions(
+            name=name,
+            queue=queue,
+            limits=job_limits(
+                priority=priority,
+                attempts_max=attempts_max,
+                backoff=backoff,
+                timeout_s=timeout_s,
+                retention_s=retention_s,
+                expires_s=expires_s,
+                crashes_max=crashes_max,
+                snoozes_max=snoozes_max,
+            ),
+            retry_on=retry_on,
+            fail_on=fail_on,
+            key_lifetime_s=checked_key_lifetime(key_lifetime_s, DeclarationError),
+            payload_bytes_max=payload_bytes_max,
+        )
+        return Declare(self._submitter, self._register, self._layers, self._payload_bytes_max, options)
+
+    def _declared(self, function: Callable[..., Any]) -> DeclaredJob[..., ..., Any, Any]:
+        options = self._options
+        if not callable(function):
+            raise DeclarationError(
+                f"@app.job was given a value of type {type(function).__name__}",
+                "it decorates a function, and its options are named",
+                "write @app.job or @app.job(queue=...)",
+            )
+        name = _declared_text(options.name or _name_of(function), "the job's name", NAME_LENGTH_MAX)
+        queue = _declared_text(options.queue or DEFAULT_QUEUE, "queue", QUEUE_LENGTH_MAX)
+        handler = handler_of(
+            name,
+            function,
+            self._layers.of(queue, options.limits),
+            retry_on=options.retry_on,
+            fail_on=options.fail_on,
+            payload_bytes_max=options.payload_bytes_max or self._payload_bytes_max,
+        )
+        declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
+        declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(self._submitter, declaration, function)
+        self._register(declared)
+        return declared
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """The function's own name: without its module, so that moving it does not orphan the jobs that are stored."""
+    name = getattr(inspect.unwrap(function), "__name__", "")
+    if not name or name == "<lambda>":
+        raise DeclarationError(
+            "the decorated function has no name", "jobs are stored under a name", "pass name= to @app.job"
+        )
+    return str(name)
+
+
+def _declared_text(text: object, what: str, length_max: int) -> str:
+    try:
+        return check_text(text, what, length_max)
+    except InvalidInput as error:
+        raise DeclarationError(error.what, error.why, error.fix) from None

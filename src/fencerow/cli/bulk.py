@@ -1,0 +1,149 @@
+"""One verb over jobs by id or by filter: count first, ask a person at a terminal, then move one by one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from fencerow.cli import exits, output
+from fencerow.cli.database import actor, working
+from fencerow.cli.filters import Filter, filter_options, made, restricted
+from fencerow.cli.options import Asked, app_option, database_options, json_option
+from fencerow.client.client import Client
+from fencerow.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict
+from fencerow.model.ids import parse_id
+from fencerow.model.state import State
+from fencerow.model.text import check_text
+
+F = TypeVar("F", bound=Callable[..., Any])
+Once = Callable[[Client, str, str | None], str]
+
+REASON_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one job; `error` is set when it was not moved."""
+
+    id: str
+    outcome: str
+    error: FencerowError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """A verb for many jobs: what it does to one, from which states it leaves, which a filter means by itself."""
+
+    verb: str
+    once: Once
+    legal: Iterable[State]
+    default: Iterable[State]
+
+    def run(self, asked: Asked, options: dict[str, Any]) -> int:
+        """Do it, or with --dry-run only count; returns the exit code: 1 if any job was not moved."""
+        ids = [parse_id(each) for each in options.pop("ids")]
+        dry_run, yes, reason = options.pop("dry_run"), options.pop("yes"), options.pop("reason")
+        if reason is not None:
+            check_text(reason, "--reason", REASON_MAX)
+        chosen = made(options)
+        self._refuse_unclear(ids, chosen)
+        with working(asked) as engine:
+            if not ids:
+                ids = restricted(chosen, self.legal, self.default, self.verb).ids(engine)
+            if dry_run:
+                return self._counted(ids, asked)
+            if not _confirmed(self.verb, ids, by_id=chosen.is_empty(), yes=yes):
+                output.warn("nothing was changed")
+                return exits.FAILED
+            client = Client(engine, actor=actor(asked.config()))
+            done = [self._moved(client, job_id, reason) for job_id in ids]
+            client.close()
+        return self._told(done, asked, by_id=chosen.is_empty())
+
+    def _refuse_unclear(self, ids: list[str], chosen: Filter) -> None:
+        if ids and not chosen.is_empty():
+            raise InvalidInput(
+                "both ids and a filter were given", "one of them says which jobs are meant", "leave one out"
+            )
+        if not ids and chosen.is_empty():
+            raise InvalidInput(
+                "neither an id nor a filter was given",
+                "all jobs at once are never meant by saying nothing",
+                f"name jobs, or filter: fencerow jobs {self.verb} --queue NAME --dry-run",
+            )
+
+    def _counted(self, ids: list[str], asked: Asked) -> int:
+        if asked.json:
+            output.say_json({"verb": self.verb, "dry_run": True, "jobs": len(ids)})
+        else:
+            output.say(f"{len(ids)} {_jobs(len(ids))} would be meant by {self.verb}; nothing was changed")
+        return exits.OK
+
+    def _moved(self, client: Client, job_id: str, reason: str | None) -> Done:
+        try:
+            return Done(job_id, self.once(client, job_id, reason))
+        except (IllegalMove, JobNotFound, KeyConflict) as error:
+            # One that others moved meanwhile must not keep the rest from being done.
+            return Done(job_id, "left", error)
+
+    def _told(self, done: list[Done], asked: Asked, *, by_id: bool) -> int:
+        left = [each for each in done if each.error]
+        if asked.json:
+            output.say_json(
+                {
+                    "verb": self.verb,
+                    "dry_run": False,
+                    "jobs": len(done) - len(left),
+                    "outcomes": [
+                        {
+                            "id": each.id,
+                            "outcome": each.outcome,
+                            "error": each.error.code if each.error else None,
+                        }
+                        for each in done
+                    ],
+                }
+            )
+        elif by_id:
+            for each in done:
+                if not each.error:
+                    output.say(f"{each.id}  {each.outcome}")
+        else:
+            output.say(f"{len(done) - len(left)} {_jobs(len(done) - len(left))}: {self.verb} done")
+        for each in left[:10]:
+            if each.error:
+                output.report(each.error)
+        if len(left) > 10:
+            output.warn(f"and {len(left) - 10} more were left")
+        return exits.FAILED if left else exits.OK
+
+
+def _confirmed(verb: str, ids: list[str], *, by_id: bool, yes: bool) -> bool:
+    """Whether to go ahead: a person at a terminal is asked before a filter moves anything."""
+    if by_id or yes or not ids or not sys.stdin.isatty():
+        return True
+    return click.confirm(f"{verb} {len(ids)} {_jobs(len(ids))}?", err=True)
+
+
+def bulk_options(command: F) -> F:
+    """Ids or filters, --dry-run, --yes and --reason."""
+    for option in (
+        click.argument("ids", metavar="[ID]...", nargs=-1),
+        click.option("--dry-run", is_flag=True, help="Only say how many jobs are meant."),
+        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option("--reason", metavar="TEXT", help="Kept in the job's timeline."),
+        filter_options,
+        json_option,
+        database_options,
+        app_option,
+    ):
+        command = option(command)
+    return command
+
+
+def _jobs(number: int) -> str:
+    return "job" if number == 1 else "jobs"

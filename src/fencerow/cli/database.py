@@ -1,0 +1,122 @@
+"""The engine that a command works with: opened late, checked first, closed always."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from fencerow.app import App
+from fencerow.cli.app_loading import load_app
+from fencerow.cli.options import Asked
+from fencerow.config import Config, PostgresUrl, SqliteUrl, parse_url
+from fencerow.db.engine import Engine
+from fencerow.db.probe import reach_postgres, reach_sqlite
+from fencerow.errors import ConfigError
+from fencerow.store.connect import DEFAULT_URL, open_engine
+from fencerow.store.migrate import check_schema
+
+
+def resolved(asked: Asked, *, default: bool = False) -> Config:
+    """The settings, with the database from --url, -A, FENCEROW_URL or FENCEROW_APP: the first of these counts.
+
+    With `default`, or where its file lies in the working directory, the default SQLite file comes last.
+    """
+    config = asked.config()
+    if asked.url is None and asked.app is not None:
+        config = load_app(asked.app).config
+    elif config.url is None and asked.app_name() is not None:
+        config = load_app(asked.app_name()).config
+    if config.url is None and (default or Path(parsed_path(DEFAULT_URL)).exists()):
+        config = replace(config, url=DEFAULT_URL)
+    return config
+
+
+def parsed_path(url: str) -> str:
+    """The path in a SQLite URL."""
+    found = parse_url(url)
+    assert isinstance(found, SqliteUrl)
+    return found.path
+
+
+def reach(config: Config) -> None:
+    """Say at once why the database cannot be used, and make nothing."""
+    if config.url is None:
+        return  # open_engine says what is missing
+    url = parse_url(config.url)
+    if isinstance(url, SqliteUrl):
+        reach_sqlite(Path(url.path))
+    else:
+        reach_postgres(url.conninfo, config.connect_timeout_s)
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Engine]:
+    """An engine on a database that answers; nothing is known of its tables."""
+    engine = open_engine(config)
+    try:
+        yield engine
+    finally:
+        engine.flush(1.0)
+        engine.close()
+
+
+@contextmanager
+def working(asked: Asked) -> Iterator[Engine]:
+    """An engine on a database whose tables this code can work with."""
+    config = resolved(asked)
+    reach(config)
+    with opened(config) as engine:
+        check_schema(engine)
+        yield engine
+
+
+@contextmanager
+def prepared(app: App, asked: Asked, *, migrate: bool = False) -> Iterator[App]:
+    """An application on a database that answers; closed at the end.
+
+    A SQLite file is made where there is none, as the library does.
+    """
+    refuse_contradiction(asked, app.config)
+    url = parse_url(app.config.url) if app.config.url else None
+    if isinstance(url, PostgresUrl):
+        reach_postgres(url.conninfo, app.config.connect_timeout_s)
+    try:
+        if migrate:
+            app.migrate()
+        app.check_or_create()
+        yield app
+    finally:
+        app.close()
+
+
+def actor(config: Config | None = None) -> str:
+    """Who is named in the audit trail: the setting, else user and host."""
+    named = config.actor if config else os.environ.get("FENCEROW_ACTOR", "").strip()
+    if named:
+        return named
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+def refuse_contradiction(asked: Asked, config: Config) -> None:
+    """An application that names its own database is not silently run on it when another was asked for."""
+    if asked.url is not None and _place(asked.url) != _place(config.url or DEFAULT_URL):
+        raise ConfigError(
+            "the application names its own database, and --url another",
+            "the application's is the one its submits go to",
+            "leave out --url, or let the application read FENCEROW_URL",
+        )
+
+
+def _place(url: str) -> PostgresUrl | Path:
+    """What two URLs of one database have in common."""
+    found = parse_url(url)
+    return Path(found.path).absolute() if isinstance(found, SqliteUrl) else found

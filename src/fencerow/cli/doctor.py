@@ -1,0 +1,36 @@
+"""`fencerow doctor`: prints what `fencerow.doctor` finds."""
+
+from __future__ import annotations
+
+import click
+
+from fencerow.cli import exits, output
+from fencerow.cli.database import resolved
+from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.doctor.examine import examine
+from fencerow.doctor.finding import Finding, Level
+
+
+@click.command()
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def doctor(context: click.Context) -> int:
+    """Look for everything that can be wrong with the database, its clock, and what lies queued in it."""
+    findings = examine(resolved(asked(context)))
+    failed = any(each.level is Level.FAIL for each in findings)
+    if asked(context).json:
+        output.say_json({"ok": not failed, "findings": findings})
+    else:
+        _show(findings)
+    return exits.FAILED if failed else exits.OK
+
+
+def _show(findings: list[Finding]) -> None:
+    output.table(("check", "", "found"), [(each.name, each.level.value, each.found) for each in findings])
+    advice = [each for each in findings if each.fix]
+    if advice:
+        output.say()
+        for each in advice:
+            output.say(f"{each.name}: {each.fix}")

@@ -1,0 +1,34 @@
+"""The exit codes of the command; docs/cli.md has the table."""
+
+from __future__ import annotations
+
+from fencerow import errors
+
+OK = 0
+FAILED = 1  # what was asked about failed, or is not there
+REFUSED = 2  # usage, settings or input; nothing was stored
+UNAVAILABLE = 3  # the database
+SCHEMA = 4  # its tables are missing, too old, too new or not ours
+JOB_FAILED = 5  # with --wait: the job ended failed or cancelled
+TIMED_OUT = 6  # with --wait: the job goes on
+UNEXPECTED = 70  # a fault of ours
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # whoever read our output left, as `head` does
+
+# The first that fits counts.
+BY_ERROR: tuple[tuple[tuple[type[errors.FencerowError], ...], int], ...] = (
+    ((errors.SchemaMissing, errors.SchemaTooNew, errors.SchemaTooOld, errors.SchemaTampered), SCHEMA),
+    ((errors.UnsafeFileSystem,), REFUSED),
+    ((errors.DatabaseError,), UNAVAILABLE),
+    ((errors.ConfigError, errors.MissingExtra, errors.DeclarationError, errors.InvalidInput), REFUSED),
+    ((errors.JobFailed, errors.JobCancelled), JOB_FAILED),
+    ((errors.ResultTimeout,), TIMED_OUT),
+)
+
+
+def exit_code(error: errors.FencerowError) -> int:
+    """The code with which the command ends after this error."""
+    for kinds, code in BY_ERROR:
+        if isinstance(error, kinds):
+            return code
+    return FAILED

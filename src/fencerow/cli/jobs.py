@@ -1,0 +1,135 @@
+"""`fencerow jobs`: list, show, retry, cancel, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fencerow.cli import output
+from fencerow.cli.bulk import Bulk, bulk_options
+from fencerow.cli.database import working
+from fencerow.cli.filters import filter_options, made
+from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.cli.show import show_job
+from fencerow.client.client import Client
+from fencerow.client.refs import CancelAnswer
+from fencerow.model.ids import parse_id
+from fencerow.model.job import JobRecord
+from fencerow.model.state import FINAL, LIVE, State
+
+
+@click.group()
+@database_options
+@app_option
+def jobs() -> None:
+    """List, show, retry, cancel and delete jobs."""
+
+
+@jobs.command("list")
+@filter_options
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+)
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def list_(context: click.Context, /, limit: int, **options: Any) -> None:
+    """List jobs, the newest first. The next page: --before and the last id."""
+    chosen = made(options)
+    with working(asked(context)) as engine:
+        found = chosen.page(engine, limit)
+    if asked(context).json:
+        output.say_json(found)
+        return
+    output.table(
+        ("id", "state", "queue", "job", "attempt", "run at", "submitted", "note"),
+        [_row(job) for job in found],
+        none="no such jobs",
+    )
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def show(context: click.Context, job_id: str) -> None:
+    """Show a job: what it is, its timeline, its log and its error."""
+    wanted = parse_id(job_id)
+    with working(asked(context)) as engine:
+        client = Client(engine)
+        job, timeline, log = client.get(wanted), client.timeline(wanted), client.logs(wanted)
+    if asked(context).json:
+        output.say_json({"job": job, "timeline": timeline, "log": log})
+    else:
+        show_job(job, timeline, log)
+
+
+@jobs.command()
+@bulk_options
+@click.pass_context
+def retry(context: click.Context, /, **options: Any) -> int:
+    """Run finished jobs again: budgets start anew, the attempt goes on.
+
+    By filter only failed ones are meant, unless --state says otherwise.
+    """
+
+    def once(client: Client, job_id: str, reason: str | None) -> str:
+        client.revive(job_id, reason=reason)
+        return "queued"
+
+    return Bulk("retry", once, FINAL, (State.FAILED,)).run(asked(context), options)
+
+
+@jobs.command()
+@bulk_options
+@click.option("--only-queued", is_flag=True, help="Leave those that run.")
+@click.pass_context
+def cancel(context: click.Context, /, only_queued: bool, **options: Any) -> int:
+    """Cancel jobs: at once when nobody runs them, by request when somebody does."""
+
+    def once(client: Client, job_id: str, reason: str | None) -> str:
+        answer = client.cancel(job_id, reason=reason, only_queued=only_queued)
+        return "cancelled" if answer is CancelAnswer.CANCELLED else "asked to stop"
+
+    default = LIVE - {State.RUNNING} if only_queued else LIVE
+    return Bulk("cancel", once, LIVE, default).run(asked(context), options)
+
+
+@jobs.command()
+@bulk_options
+@click.pass_context
+def delete(context: click.Context, /, **options: Any) -> int:
+    """Delete finished jobs with their timeline and log. Jobs that have not ended stay."""
+
+    def once(client: Client, job_id: str, _reason: str | None) -> str:
+        client.delete(job_id)
+        return "deleted"
+
+    return Bulk("delete", once, FINAL, FINAL).run(asked(context), options)
+
+
+def _row(job: JobRecord) -> tuple[object, ...]:
+    return (
+        job.id,
+        job.state.value,
+        job.queue,
+        job.name,
+        f"{job.attempt}",
+        output.when(job.run_at_us),
+        output.when(job.submitted_at_us),
+        _note(job),
+    )
+
+
+def _note(job: JobRecord) -> str:
+    if isinstance(job.error, dict) and job.state is State.FAILED:
+        return str(job.error.get("message") or job.error.get("type") or "")
+    if job.cancel_requested_at_us and not job.is_final:
+        return "cancel asked"
+    if job.progress is not None and not job.is_final:
+        return f"{job.progress:g} % {job.progress_note or ''}".strip()
+    return ", ".join(job.tags or [])

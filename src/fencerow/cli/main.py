@@ -1,0 +1,162 @@
+"""The `fencerow` command: its commands, and the one place where errors become lines and exit codes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import sqlite3
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import version as version_of
+from typing import NoReturn
+
+import click
+import psycopg
+
+from fencerow import __version__
+from fencerow.cli import exits, output
+from fencerow.cli.demo import demo
+from fencerow.cli.doctor import doctor
+from fencerow.cli.jobs import jobs
+from fencerow.cli.options import (
+    Asked,
+    app_option,
+    asked,
+    database_options,
+    json_option,
+    refuse_unknown_variables,
+)
+from fencerow.cli.queues import queues
+from fencerow.cli.schema import migrate, sql
+from fencerow.cli.submit import submit
+from fencerow.cli.why import why
+from fencerow.cli.worker import dev, worker
+from fencerow.cli.workers import workers
+from fencerow.config import COMMAND_PREFIX, masked
+from fencerow.errors import DatabaseError, FencerowError, InvalidInput
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 failed or not found, 2 refused, 3 database, 4 schema, 5 job failed (--wait).",
+)
+@database_options
+@app_option
+@click.pass_context
+def root(context: click.Context) -> None:
+    """Durable jobs in your own PostgreSQL or SQLite database."""
+    if context.invoked_subcommand is None:
+        output.say_block(context.get_help())
+
+
+@root.command()
+@json_option
+@click.pass_context
+def version(context: click.Context) -> None:
+    """Print the versions of Fencerow and of what it stands on."""
+    found = {
+        "fencerow": __version__,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "psycopg": version_of("psycopg"),
+    }
+    if asked(context).json:
+        output.say_json(found)
+    else:
+        output.facts(found)
+
+
+for command in (demo, dev, worker, submit, jobs, queues, workers, migrate, sql, doctor, why):
+    root.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The entry point of the installed command."""
+    # Only `worker` and `dev` write a log; without a handler Python would print warnings between our lines.
+    logging.getLogger().addHandler(logging.NullHandler())
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; returns its exit code and lets no exception pass."""
+    kept = Asked()
+    try:
+        code = _run(arguments, kept)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The interpreter would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.BROKEN_PIPE
+    except (KeyboardInterrupt, click.Abort):
+        output.warn("interrupted")
+        return exits.INTERRUPTED
+    except Exception as error:
+        return _failed(error, debug=kept.debug or bool(os.environ.get(f"{COMMAND_PREFIX}DEBUG")))
+
+
+def _run(arguments: list[str], kept: Asked) -> int:
+    refuse_unknown_variables(root, os.environ)
+    prefix = COMMAND_PREFIX.rstrip("_")
+    try:
+        with root.make_context("fencerow", arguments, obj=kept, auto_envvar_prefix=prefix) as context:
+            code = root.invoke(context)
+            return code if isinstance(code, int) else exits.OK
+    except click.exceptions.Exit as done:
+        return done.exit_code
+
+
+def _failed(error: Exception, *, debug: bool) -> int:
+    known = _known(error)
+    if debug:
+        # An operator asked for it; the text may hold anything, but no escapes.
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            output.warn(masked(line) if "://" in line else line)
+    output.report(known or _unexpected(error))
+    return exits.exit_code(known) if known else exits.UNEXPECTED
+
+
+def _known(error: Exception) -> FencerowError | None:
+    match error:
+        case FencerowError():
+            return error
+        case click.UsageError():
+            return _usage(error)
+        case click.ClickException():
+            return InvalidInput(error.format_message(), "", "see `fencerow --help`")
+        case psycopg.Error() | sqlite3.Error():
+            text = (str(error).strip().splitlines() or [""])[0]
+            return DatabaseError(
+                "the database refused a statement",
+                f"{type(error).__name__}: {text}",
+                "run `fencerow doctor`",
+            )
+    return None
+
+
+def _usage(error: click.UsageError) -> InvalidInput:
+    command = error.ctx.command_path if error.ctx else "fencerow"
+    usage = error.ctx.get_usage().removeprefix("Usage: ") if error.ctx else ""
+    message = " ".join(error.format_message().split())
+    return InvalidInput(
+        # A URL at the wrong place is shown here as well.
+        masked(message) if "://" in message else message,
+        f"usage: {' '.join(usage.split())}" if usage else "",
+        f"see `{command} --help`",
+    )
+
+
+def _unexpected(error: Exception) -> FencerowError:
+    text = f"{type(error).__name__}: {error}"
+    return FencerowError(
+        f"unexpected {masked(text) if '://' in text else text}",
+        "this is a fault in Fencerow or in the application, not in what you typed",
+        "run it again with --debug for the traceback, and report it",
+    )
+
+
+if __name__ == "__main__":
+    main()

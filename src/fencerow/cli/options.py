@@ -1,0 +1,152 @@
+"""Options that every command takes, before or after its name, and the settings they lead to."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import click
+
+from fencerow.config import COMMAND_PREFIX, Config, masked
+from fencerow.errors import ConfigError, InvalidInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Asked:
+    """What was asked on the command line, shared by a group and its commands; the last word counts."""
+
+    url: str | None = None
+    schema: str | None = None
+    table_prefix: str | None = None
+    app: str | None = None
+    json: bool = False
+    debug: bool = False
+
+    def app_name(self) -> str | None:
+        """The application's `module:name`, from -A or FENCEROW_APP."""
+        return self.app or os.environ.get("FENCEROW_APP", "").strip() or None
+
+    def config(self, **more: Any) -> Config:
+        """Settings from the environment and these options."""
+        return Config.load(
+            os.environ, url=self.url, schema=self.schema, table_prefix=self.table_prefix, **more
+        )
+
+
+def asked(context: click.Context) -> Asked:
+    """The options so far."""
+    found: Asked = context.ensure_object(Asked)
+    return found
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value not in (None, False):
+        setattr(asked(context), str(parameter.name), value)
+
+
+def _keep_url(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None and any(masked(form) != form for form in (value, unquote(value))):
+        # The value is not repeated: it would reach the terminal's log as well.
+        raise InvalidInput(
+            "the database URL on the command line holds a password",
+            "every user of the machine can read the arguments of a process",
+            "set FENCEROW_URL, or leave the password to PGPASSFILE (~/.pgpass)",
+        )
+    _keep(context, parameter, value)
+
+
+def database_options(command: F) -> F:
+    """--url, --schema, --table-prefix and --debug."""
+    for option in (
+        click.option(
+            "--url",
+            metavar="URL",
+            callback=_keep_url,
+            expose_value=False,
+            help="The database, without a password.  [env: FENCEROW_URL]",
+        ),
+        click.option(
+            "--schema",
+            metavar="NAME",
+            callback=_keep,
+            expose_value=False,
+            help="The PostgreSQL schema of the tables.  [env: FENCEROW_SCHEMA]",
+        ),
+        click.option(
+            "--table-prefix",
+            metavar="PREFIX",
+            callback=_keep,
+            expose_value=False,
+            help="What the tables' names begin with on SQLite.  [env: FENCEROW_TABLE_PREFIX]",
+        ),
+        click.option(
+            "--debug",
+            is_flag=True,
+            envvar=f"{COMMAND_PREFIX}DEBUG",
+            callback=_keep,
+            expose_value=False,
+            help="Show the traceback of an unexpected error.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def app_option(command: F) -> F:
+    """-A: the application whose jobs and settings are meant."""
+    return click.option(
+        "-A",
+        "--app",
+        "app",
+        metavar="MODULE:APP",
+        callback=_keep,
+        expose_value=False,
+        help="The application.  [env: FENCEROW_APP]",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """--json: one JSON document instead of a table."""
+    return click.option(
+        "--json",
+        "json",
+        is_flag=True,
+        envvar=f"{COMMAND_PREFIX}JSON",
+        callback=_keep,
+        expose_value=False,
+        help="Print one JSON document and nothing else.",
+    )(command)
+
+
+def refuse_unknown_variables(root: click.Group, environ: Mapping[str, str]) -> None:
+    """A misspelled twin of an option must not be passed over.
+
+    Raises:
+        ConfigError: a FENCEROW_CLI_ variable belongs to no option.
+    """
+    known = set(_variables(root, COMMAND_PREFIX.rstrip("_")))
+    for name in sorted(environ):
+        if name.startswith(COMMAND_PREFIX) and name not in known:
+            close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+            raise ConfigError(
+                f"{ascii(name)[1:-1][:100]} belongs to no option of the command",
+                "it has no effect",
+                f"did you mean {close[0]}?" if close else "unset it; docs/cli.md lists the options",
+            )
+
+
+def _variables(command: click.Command, prefix: str) -> Iterator[str]:
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name:
+            yield f"{prefix}_{parameter.name.upper()}"
+            if isinstance(parameter.envvar, str):
+                yield parameter.envvar
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from _variables(child, f"{prefix}_{name.upper().replace('-', '_')}")

@@ -1,0 +1,125 @@
+"""`fencerow queues`: list, pause, resume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fencerow.cli import exits, output
+from fencerow.cli.database import actor, working
+from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.client.client import Client
+from fencerow.db.engine import Engine
+from fencerow.model.state import FINAL, LIVE, State
+from fencerow.model.text import check_text
+from fencerow.store import store
+
+NAME_MAX = 100
+REASON_MAX = 500
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def queues(context: click.Context) -> None:
+    """List, pause and resume queues. Without a verb: list."""
+    if context.invoked_subcommand is None:
+        _list(context)
+
+
+@queues.command("list")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def list_(context: click.Context) -> None:
+    """List queues: jobs by state, the wait of the first that is due, and whether they are paused."""
+    _list(context)
+
+
+@queues.command()
+@click.argument("queue")
+@click.option("--reason", metavar="TEXT", help="Shown by `queues list` and `why`.")
+@database_options
+@app_option
+@click.pass_context
+def pause(context: click.Context, queue: str, reason: str | None) -> int:
+    """Stop claims from a queue. What runs goes on; it survives restarts."""
+    check_text(queue, "the queue's name", NAME_MAX)
+    if reason is not None:
+        check_text(reason, "--reason", REASON_MAX)
+    with working(asked(context)) as engine:
+        client = Client(engine, actor=actor(asked(context).config()))
+        changed = client.pause_queue(queue, reason=reason)
+    output.say(f"{queue} is paused" if changed else f"{queue} was paused already; the first reason is kept")
+    return exits.OK
+
+
+@queues.command()
+@click.argument("queue")
+@database_options
+@app_option
+@click.pass_context
+def resume(context: click.Context, queue: str) -> int:
+    """Let claims from a queue go on."""
+    check_text(queue, "the queue's name", NAME_MAX)
+    with working(asked(context)) as engine:
+        changed = Client(engine).resume_queue(queue)
+    output.say(f"{queue} is resumed" if changed else f"{queue} was not paused")
+    return exits.OK
+
+
+def _list(context: click.Context) -> None:
+    with working(asked(context)) as engine:
+        found = list(summaries(engine).values())
+    if asked(context).json:
+        output.say_json(found)
+        return
+    output.table(
+        ("queue", *(state.value for state in State), "waits", "paused"),
+        [
+            (
+                each["queue"],
+                *(each["jobs"][state.value] or "-" for state in State),
+                None if each["oldest_due_s"] is None else output.span(each["oldest_due_s"]),
+                _paused(each["paused"]),
+            )
+            for each in found
+        ],
+        none="no queue holds a job or is paused",
+    )
+
+
+def summaries(engine: Engine) -> dict[str, dict[str, Any]]:
+    """Each known queue: jobs by state, seconds that its first due job has waited, its pause."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def of(queue: str) -> dict[str, Any]:
+        empty = {state.value: 0 for state in (*sorted(LIVE), *sorted(FINAL))}
+        return found.setdefault(queue, {"queue": queue, "jobs": empty, "oldest_due_s": None, "paused": None})
+
+    for count in engine.run(store.counts()):
+        entry = of(count.queue)
+        entry["jobs"][count.state.value] += count.jobs
+        waited_s = (count.now_us - count.first_us) / 1e6
+        if count.state is State.QUEUED and waited_s >= 0:
+            entry["oldest_due_s"] = max(entry["oldest_due_s"] or 0.0, waited_s)
+    for queue, state, jobs in engine.run(store.finished_counts()):
+        of(queue)["jobs"][state.value] += jobs
+    for pause in engine.run(store.paused_queues()):
+        of(pause.name)["paused"] = {
+            "at_us": pause.paused_at_us,
+            "by": pause.paused_by,
+            "reason": pause.reason,
+        }
+    return dict(sorted(found.items()))
+
+
+def _paused(pause: dict[str, Any] | None) -> str | None:
+    if pause is None:
+        return None
+    by = f" by {pause['by']}" if pause["by"] else ""
+    return f"since {output.when(pause['at_us'])}{by}" + (f": {pause['reason']}" if pause["reason"] else "")

@@ -1,0 +1,121 @@
+"""`fencerow migrate` and `fencerow sql`: the schema, applied or printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fencerow.cli import exits, output
+from fencerow.cli.database import actor, opened, parsed_path, resolved
+from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.config import Config, SqliteUrl, parse_url
+from fencerow.db import postgres, sqlite
+from fencerow.db.filesystem import refuse_network
+from fencerow.db.probe import reach_postgres, reach_sqlite
+from fencerow.db.queries import Migration, qualified
+from fencerow.errors import SchemaMissing, Unavailable
+from fencerow.store.grants import grants
+from fencerow.store.migrate import judged, ledger, ledger_name
+from fencerow.store.migrate import migrate as migrate_engine
+from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
+
+
+@click.command()
+@click.option("--plan", is_flag=True, help="Only say which steps are missing.")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def migrate(context: click.Context, plan: bool) -> int:
+    """Bring the schema up to what this Fencerow knows. Safe with many starters at once, and to repeat."""
+    config = resolved(asked(context))
+    steps = planned(config) if plan else migrated(config)
+    if asked(context).json:
+        output.say_json(
+            {"plan": plan, "steps": [{"version": step.version, "name": step.name} for step in steps]}
+        )
+        return exits.OK
+    verb = "would be applied" if plan else "applied"
+    for step in steps:
+        output.say(f"{step.version:04d}  {step.name}  {verb}")
+    if not steps:
+        output.say("the schema is up to date")
+    return exits.OK
+
+
+def migrated(config: Config) -> list[Migration]:
+    """Apply what is missing; makes the SQLite file where there is none."""
+    _reach_or_make(config)
+    with opened(config) as engine:
+        return migrate_engine(engine, actor=actor(config))
+
+
+def planned(config: Config) -> list[Migration]:
+    """What is missing. Makes nothing, not even the file."""
+    try:
+        _reach(config)
+    except SchemaMissing:
+        return known_migrations("sqlite")
+    with opened(config) as engine:
+        applied = engine.run(ledger(ledger_name(engine)))
+        return judged(applied, known_migrations(engine.dialect))
+
+
+def _reach(config: Config) -> None:
+    url = parse_url(config.url) if config.url else None
+    if isinstance(url, SqliteUrl):
+        reach_sqlite(Path(url.path))
+    elif url is not None:
+        reach_postgres(url.conninfo, config.connect_timeout_s)
+
+
+def _reach_or_make(config: Config) -> None:
+    try:
+        _reach(config)
+    except SchemaMissing:
+        path = Path(parsed_path(config.url or ""))
+        refuse_network(path)
+        if not path.absolute().parent.is_dir():
+            raise Unavailable(
+                f"there is no folder {path.absolute().parent}",
+                "the file is made by this command, its folder is not",
+                "make the folder, or correct the URL",
+            ) from None
+
+
+@click.command()
+@click.option(
+    "--dialect", type=click.Choice(["postgres", "sqlite"]), help="Instead of that of the database's URL."
+)
+@click.option("--worker-role", metavar="ROLE", default="fencerow_worker", show_default=True)
+@click.option("--submit-role", metavar="ROLE", default="fencerow_submit", show_default=True)
+@database_options
+@app_option
+@click.pass_context
+def sql(context: click.Context, dialect: str | None, worker_role: str, submit_role: str) -> int:
+    """Print the schema's SQL, and on PostgreSQL the privileges that a worker and a submitter need."""
+    config = asked(context).config()
+    if dialect is None:
+        url = parse_url(config.url) if config.url else None
+        dialect = "sqlite" if isinstance(url, SqliteUrl) else "postgres"
+    output.say_block(schema_sql(dialect, config))
+    if dialect == "postgres":
+        output.say()
+        output.say_block(grants(config.schema, worker=worker_role, submit=submit_role))
+    return exits.OK
+
+
+def schema_sql(dialect: str, config: Config) -> str:
+    """Every step as it would be applied, and the ledger."""
+    if dialect == "sqlite":
+        rename, queries = sqlite.names(config.table_prefix), sqlite_queries(config.table_prefix)
+    else:
+        rename, queries = postgres.names(config.schema), postgres_queries(config.schema)
+    head = [f'CREATE SCHEMA IF NOT EXISTS "{config.schema}";'] if dialect == "postgres" else []
+    ledger_text = f"{queries['make_ledger'].statements[0]};"
+    steps = [
+        f"-- step {step.version:04d}: {step.name}\n{qualified(step.text, rename)}"
+        for step in known_migrations(dialect)
+    ]
+    return "\n\n".join([*head, ledger_text, *steps])

@@ -1,0 +1,81 @@
+"""`fencerow submit`: one job, checked by the application's own declaration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fencerow.app import App
+from fencerow.cli import exits, output
+from fencerow.cli.app_loading import load_app
+from fencerow.cli.arguments import parsed_arguments
+from fencerow.cli.database import prepared
+from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
+from fencerow.client.handle import Handle
+from fencerow.model.state import State
+
+
+@click.command()
+@click.argument("job")
+@click.argument("arguments", metavar="[JSON | KEY=VALUE]...", nargs=-1)
+@click.option("--key", metavar="KEY", help="Idempotency key: the same key and payload give the same job.")
+@click.option("--scope", metavar="SCOPE", help="Where the key counts; by default the job's name.")
+@click.option("--id", "id", metavar="ID", help="An id of your own, so that the submit can be repeated.")
+@click.option("--queue", metavar="NAME", help="Instead of the job's own queue.")
+@click.option("--delay", "delay_s", type=float, metavar="SECONDS", help="Due so many seconds from now.")
+@click.option("--priority", type=int, metavar="N", help="-100 to 100, higher first.")
+@click.option("--attempts-max", type=int, metavar="N", help="Attempts, if it fails.")
+@click.option("--timeout", "timeout_s", type=float, metavar="SECONDS", help="How long one attempt may run.")
+@click.option("--expires", "expires_s", type=float, metavar="SECONDS", help="Not worth running after this.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="To find it by; may be repeated.")
+@click.option("--wait", is_flag=True, help="Wait for its end and print its result.")
+@click.option("--wait-max", "wait_s", type=float, metavar="SECONDS", help="Wait no longer than this.")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def submit(
+    context: click.Context,
+    /,
+    job: str,
+    arguments: tuple[str, ...],
+    wait: bool,
+    wait_s: float | None,
+    **options: Any,
+) -> int:
+    """Submit a job of the application and print its id.
+
+    Arguments are one JSON object, `-` to read it from the standard input, or KEY=VALUE pairs whose values are
+    JSON where they can be read as such and text otherwise.
+    """
+    words = parsed_arguments(arguments)
+    wanted = asked(context)
+    with prepared(load_app(wanted.app_name(), url=wanted.url), wanted) as app:
+        handle = app.submit_by_name(job, words, **options)
+        if wait or wait_s is not None:
+            return _waited(app, handle, wait_s, wanted)
+    if wanted.json:
+        output.say_json({"id": handle.id, "replay": handle.replay})
+    else:
+        output.say(handle.id)
+    return exits.OK
+
+
+def _waited(app: App, handle: Handle[Any], wait_s: float | None, wanted: Asked) -> int:
+    output.warn(f"submitted {handle.id}")
+    ended = app.client.wait_ended(handle.id, wait_s)
+    if wanted.json:
+        output.say_json(
+            {
+                "id": handle.id,
+                "replay": handle.replay,
+                "state": ended.state,
+                "result": ended.result,
+                "error": ended.error,
+            }
+        )
+        return exits.OK if ended.state is State.SUCCEEDED else exits.JOB_FAILED
+    handle.result(wait_s)  # raises what the job's end means
+    output.say(output.document(ended.result))
+    return exits.OK

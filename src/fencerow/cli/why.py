@@ -1,0 +1,35 @@
+"""`fencerow why`: prints what `fencerow.store.why` finds."""
+
+from __future__ import annotations
+
+import click
+
+from fencerow.cli import exits, output
+from fencerow.cli.database import working
+from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.model.ids import parse_id
+from fencerow.store.why import why as examine
+
+ANSWERS = {True: "yes", False: "no", None: "-"}
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def why(context: click.Context, job_id: str) -> int:
+    """Say why a job is not running: each condition of its claim, one by one."""
+    wanted = parse_id(job_id)
+    with working(asked(context)) as engine:
+        answer = engine.run(examine(wanted))
+    if asked(context).json:
+        output.say_json(answer)
+        return exits.OK
+    output.say(f"{answer.id} is {answer.state.value}: {answer.summary}")
+    output.table(
+        ("condition", "holds", "found"),
+        [(each.name, ANSWERS[each.holds], each.found) for each in answer.conditions],
+    )
+    return exits.OK

@@ -1,0 +1,112 @@
+"""`fencerow worker` and `fencerow dev`: a process that runs jobs until it is told to stop."""
+
+from __future__ import annotations
+
+import warnings
+
+import click
+
+from fencerow.app import App, LocalDatabaseWarning
+from fencerow.cli import logs
+from fencerow.cli.app_loading import load_app
+from fencerow.cli.database import prepared
+from fencerow.cli.options import Asked, app_option, asked, database_options
+from fencerow.cli.running import run_worker
+from fencerow.errors import InvalidInput, NoDatabase
+from fencerow.model.text import check_text
+
+LEVELS = ("debug", "info", "warning", "error")
+SLOTS_MAX = 10_000
+NAME_MAX = 200
+
+
+@click.command()
+@click.option(
+    "-Q", "--queues", metavar="NAME[:SLOTS],...", help="By default the queues of the declared jobs."
+)
+@click.option("--slots", type=click.IntRange(1, SLOTS_MAX), help="Jobs at a time.  [env: FENCEROW_SLOTS]")
+@click.option("--name", metavar="NAME", help="Shown by `workers`; by default host and process id.")
+@click.option("--once", is_flag=True, help="Run what is due, then exit.")
+@click.option("--drain", is_flag=True, help="Run until no job of its queues is left, then exit.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@database_options
+@app_option
+@click.pass_context
+def worker(
+    context: click.Context,
+    queues: str | None,
+    slots: int | None,
+    name: str | None,
+    once: bool,
+    drain: bool,
+    log_level: str,
+) -> int:
+    """Run the application's jobs until SIGTERM or SIGINT.
+
+    The first signal stops claiming and lets what runs end; a second one cancels it and hands it back.
+    """
+    wanted = asked(context)
+    chosen = parsed_queues(queues)
+    if name is not None:
+        check_text(name, "--name", NAME_MAX)
+    app = load_app(wanted.app_name(), url=wanted.url)
+    if not app.is_named:
+        raise NoDatabase(
+            "no database was named",
+            "a worker on a file that nobody chose would wait for jobs that are submitted elsewhere",
+            "give --url, set FENCEROW_URL, or name it in App(...); `fencerow dev` makes a local file",
+        )
+    with prepared(app, wanted):
+        logs.set_up(app.config.log_format, log_level)
+        made = app.worker(queues=chosen, slots=slots, name=name)
+        return run_worker(app, made, once=once, drain=drain)
+
+
+@click.command()
+@click.option(
+    "-Q", "--queues", metavar="NAME[:SLOTS],...", help="By default the queues of the declared jobs."
+)
+@click.option("--slots", type=click.IntRange(1, SLOTS_MAX), help="Jobs at a time.  [env: FENCEROW_SLOTS]")
+@click.option("--log-level", type=click.Choice(LEVELS), default="debug", show_default=True)
+@database_options
+@app_option
+@click.pass_context
+def dev(context: click.Context, queues: str | None, slots: int | None, log_level: str) -> int:
+    """Work on your application: one process that migrates and runs jobs, on a local file if no database is named."""
+    wanted = asked(context)
+    chosen = parsed_queues(queues)
+    app = load_app(wanted.app_name(), url=wanted.url)
+    logs.set_up(app.config.log_format, log_level)
+    with warnings.catch_warnings():
+        # The log says it too.
+        warnings.simplefilter("ignore", LocalDatabaseWarning)
+        return _developed(app, chosen, slots, wanted)
+
+
+def _developed(app: App, queues: dict[str, int] | list[str] | None, slots: int | None, wanted: Asked) -> int:
+    with prepared(app, wanted, migrate=True):
+        return run_worker(app, app.worker(queues=queues, slots=slots))
+
+
+def parsed_queues(text: str | None) -> dict[str, int] | list[str] | None:
+    """`mail:5,docs:2` gives each queue slots of its own, `mail,docs` lets them share.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    if text is None:
+        return None
+    parts = [part.strip().partition(":") for part in text.split(",")]
+    names = [name for name, _, _ in parts]
+    if not all(names) or len(set(names)) < len(names):
+        raise _bad_queues(text, "a queue's name is missing or stands twice")
+    if all(not colon for _, colon, _ in parts):
+        return names
+    slots = {name: int(number) for name, _, number in parts if number.isascii() and number.isdigit()}
+    if len(slots) < len(parts) or not all(0 < number <= SLOTS_MAX for number in slots.values()):
+        raise _bad_queues(text, f"either every queue has slots, from 1 to {SLOTS_MAX}, or none has")
+    return slots
+
+
+def _bad_queues(text: str, why: str) -> InvalidInput:
+    return InvalidInput(f"-Q {ascii(text)[1:-1][:100]} cannot be used", why, "write -Q mail:5,documents:2")

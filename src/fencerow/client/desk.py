@@ -1,0 +1,93 @@
+"""What every talk with the database needs: the engine, whether it is ready, and the one who waits for results."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fencerow.client.talk import Runner, Talk, aconverse, converse
+from fencerow.client.waiting import Answer, Poller
+from fencerow.db.borrow import borrowed
+from fencerow.db.engine import Engine
+from fencerow.errors import ResultTimeout
+from fencerow.model.job import Ended
+
+T = TypeVar("T")
+
+
+class Desk:
+    """Holds talks on one engine, for threads and event loops together.
+
+    `ready` is called once, before the database is first used; until it succeeds it is called again each time.
+    """
+
+    def __init__(self, engine: Engine, *, actor: str | None, ready: Callable[[], None] | None) -> None:
+        self.engine = engine
+        self.actor = actor
+        self._ready = ready
+        self._first_use = threading.Lock()
+        self._poller = Poller(engine)
+
+    def hold(self, talk: Talk[T], connection: Any = None) -> T:
+        """Hold a talk in this thread, on our engine or on the caller's connection."""
+        self._make_ready()
+        return converse(talk, self._runner(connection), self.engine.wake)
+
+    async def ahold(self, talk: Talk[T], connection: Any = None) -> T:
+        """`hold` in this event loop."""
+        if self._ready is not None:
+            await asyncio.to_thread(self._make_ready)
+        return await aconverse(talk, self._runner(connection), self.engine.wake)
+
+    def outcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
+        """Wait for the end of a job: how it ended, or None when it is nowhere.
+
+        Raises:
+            ResultTimeout: it has not ended within `timeout_s` seconds.
+        """
+        self._make_ready()
+        future = self._poller.watch(job_id)
+        try:
+            return future.result(timeout_s)
+        except concurrent.futures.TimeoutError:
+            raise self._timed_out(job_id, timeout_s) from None
+        finally:
+            self._poller.forget(job_id, future)
+
+    async def aoutcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
+        """`outcome` in this event loop."""
+        if self._ready is not None:
+            await asyncio.to_thread(self._make_ready)
+        future: concurrent.futures.Future[Answer] = self._poller.watch(job_id)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), timeout_s)
+        except TimeoutError:
+            raise self._timed_out(job_id, timeout_s) from None
+        finally:
+            self._poller.forget(job_id, future)
+
+    def stop_waiting(self) -> None:
+        """End the thread that waits for results; those who wait get `Unavailable`."""
+        self._poller.close()
+
+    def _runner(self, connection: Any) -> Runner:
+        return self.engine if connection is None else borrowed(connection, self.engine)
+
+    def _make_ready(self) -> None:
+        if self._ready is None:
+            return
+        with self._first_use:
+            if self._ready is not None:
+                self._ready()
+                self._ready = None
+
+    def _timed_out(self, job_id: str, timeout_s: float | None) -> ResultTimeout:
+        trouble = self._poller.trouble
+        return ResultTimeout(
+            f"job {job_id} had not ended within {timeout_s} s",
+            f"the database could not be asked: {trouble}" if trouble else "it is queued or runs still",
+            "it goes on; ask again",
+        )

@@ -1,0 +1,154 @@
+"""Storing new jobs so that an answer which was lost never makes a second job, and telling the workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from fencerow.client.talk import Pause, Talk, ask
+from fencerow.db.statement import Operation, Steps, operation
+from fencerow.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
+from fencerow.model.job import KeyClaim, NewJob
+from fencerow.model.wakeup import Queued, encode
+from fencerow.store import store
+from fencerow.store.submit import Submitted
+
+T = TypeVar("T")
+
+IDS_SHOWN = 3
+FIRST_PAUSE_S = 0.05
+PAUSE_S_MAX = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One job to store, checked already. `key` claims an idempotency key; `own_id`: the caller chose the id."""
+
+    job: NewJob
+    key: KeyClaim | None = None
+    own_id: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nobody can have stored it before, so that it may share an insert with strangers."""
+        return self.key is None and not self.own_id
+
+
+def storing(submissions: Sequence[Submission], patience_s: float) -> Talk[list[Submitted]]:
+    """Store them in one transaction, all or none, and say for each which job it is.
+
+    When the answer to the commit is lost, the same ids are submitted again for up to `patience_s` seconds.
+
+    Raises:
+        KeyConflict: a key belongs to another payload. Nothing is stored.
+        OutcomeUnknown: the database did not come back in time. Submit again with the same ids, or look.
+    """
+    if all(each.key is None for each in submissions):
+        return (yield from _storing_unkeyed(submissions, patience_s))
+    stored = _submit_with_keys(submissions)
+    answers = yield from _insisting(stored, stored, _ids(submissions), patience_s)
+    yield from _refuse_other_work([each.job for each in submissions if each.own_id and each.key is None])
+    return answers
+
+
+def due_lanes(jobs: Sequence[NewJob], now_us: int) -> list[str]:
+    """The wake-ups for jobs that are due: one per queue and priority. Workers find later ones in time themselves."""
+    first: dict[tuple[str, int], int] = {}
+    for job in jobs:
+        due_us = now_us if job.run_at_us is None else job.run_at_us
+        if job.delay_s > 0 or due_us > now_us:
+            continue
+        lane = (job.queue, job.priority)
+        first[lane] = min(due_us, first.get(lane, due_us))
+    return [encode(Queued(queue, priority, due_us)) for (queue, priority), due_us in first.items()]
+
+
+def local_now_us() -> int:
+    """This host's time: only for hints, never to decide anything."""
+    return time.time_ns() // 1000
+
+
+@operation(repeatable=True)
+def _submit_with_keys(submissions: Sequence[Submission]) -> Steps[list[Submitted]]:
+    """Keyed jobs, and others beside them, in one transaction."""
+    keyed = [each for each in submissions if each.key is not None]
+    plain = [each.job for each in submissions if each.key is None]
+    claims = [each.key for each in keyed if each.key is not None]
+    answers = yield from store.submit_keyed([each.job for each in keyed], claims).steps()
+    inserted: list[str] = []
+    if plain:
+        inserted = yield from store.resubmit(plain).steps()
+    answered = iter(answers)
+    return [
+        next(answered) if each.key is not None else Submitted(each.job.id, each.job.id not in inserted)
+        for each in submissions
+    ]
+
+
+def _storing_unkeyed(submissions: Sequence[Submission], patience_s: float) -> Talk[list[Submitted]]:
+    jobs = [each.job for each in submissions]
+    again = store.resubmit(jobs)
+    # An id of the caller's own may have been stored, run and finished long ago.
+    first = again if any(each.own_id for each in submissions) else store.submit(jobs)
+    inserted = set((yield from _insisting(first, again, _ids(submissions), patience_s)))
+    yield from _refuse_other_work(
+        [each.job for each in submissions if each.own_id and each.job.id not in inserted]
+    )
+    return [
+        Submitted(each.job.id, replay=each.own_id and each.job.id not in inserted) for each in submissions
+    ]
+
+
+def _insisting(first: Operation[T], again: Operation[T], ids: Sequence[str], patience_s: float) -> Talk[T]:
+    """Run `first`; when its outcome is unknown, run `again` until it is known or patience ends."""
+    try:
+        return (yield from ask(first))
+    except OutcomeUnknown as error:
+        doubt: Exception = error
+    for pause_s in _pauses(patience_s):
+        yield Pause(pause_s)
+        try:
+            return (yield from ask(again))
+        except (OutcomeUnknown, Unavailable, Busy) as error:
+            doubt = error
+    shown = ", ".join(ids[:IDS_SHOWN]) + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")
+    raise OutcomeUnknown(
+        f"it is unknown whether the submit of {shown} was stored",
+        f"the connection broke during the commit, and {patience_s:g} s were not enough to ask again ({doubt})"[
+            :400
+        ],
+        "submit again under the same id or key, or look the id up",
+        job_ids=tuple(ids),
+    ) from doubt
+
+
+def _refuse_other_work(jobs: Sequence[NewJob]) -> Talk[None]:
+    """An id that was there already must stand for the same work."""
+    if not jobs:
+        return
+    found = yield from ask(store.read([job.id for job in jobs]))
+    for job in jobs:
+        record = found.get(job.id)
+        if record is None:
+            continue
+        if record.name != job.name or record.args != msgspec.json.decode(job.args):
+            raise InvalidInput(
+                f"the id {job.id} belongs to another job already",
+                f"that job is a {record.name!r} with other arguments or another name",
+                "repeat a submit with the same arguments, or leave the id out",
+            )
+
+
+def _pauses(patience_s: float) -> Iterator[float]:
+    pause_s, deadline = FIRST_PAUSE_S, time.monotonic() + patience_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        yield min(pause_s, left_s)
+        pause_s = min(pause_s * 2, PAUSE_S_MAX)
+
+
+def _ids(submissions: Sequence[Submission]) -> list[str]:
+    return [each.job.id for each in submissions]

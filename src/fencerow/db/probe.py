@@ -1,0 +1,84 @@
+"""Say at once, and without its password, why a database cannot be used. Pools only say that they waited."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from fencerow.db.faults import fault, first_line
+from fencerow.db.filesystem import refuse_network
+from fencerow.errors import SchemaMissing, Unavailable, UrlError
+from fencerow.model.url import masked
+
+PASSWORD = re.compile(r"[A-Za-z+]+://[^:@/?#]*:(.*)@", re.DOTALL)
+
+
+def reach_postgres(conninfo: str, timeout_s: float) -> None:
+    """Connect once and leave.
+
+    Raises:
+        UrlError: libpq does not understand the URL.
+        Unavailable: no connection came about; the server's own reason is in `why`.
+    """
+    try:
+        psycopg.connect(conninfo, connect_timeout=max(2, round(timeout_s)), autocommit=True).close()
+    except psycopg.ProgrammingError as error:
+        raise UrlError(
+            f"the database URL {ascii(masked(conninfo))[1:-1][:200]} cannot be used",
+            _reason(conninfo, error),
+            "correct it; percent-encode what is special in a password",
+        ) from None
+    except psycopg.Error as error:
+        known = fault(error)
+        if known is not None:
+            raise known from None
+        raise Unavailable(
+            f"no connection to {ascii(masked(conninfo))[1:-1][:200]}",
+            _reason(conninfo, error),
+            "check host, port, database, role and password; nothing was stored",
+        ) from None
+
+
+def reach_sqlite(path: Path) -> None:
+    """Look whether the file is there, without making one.
+
+    Raises:
+        SchemaMissing: there is no such file.
+        Unavailable: it is a folder, or this user may not read it.
+        UnsafeFileSystem: it lies on a network file system.
+    """
+    refuse_network(path)
+    if path.is_dir():
+        raise Unavailable(f"{path} is a folder", "a database file is expected", "name a file in it")
+    if not path.exists():
+        raise SchemaMissing(
+            f"there is no file {path}",
+            "a database that was never migrated, or another path is meant",
+            "run `fencerow migrate` to make it, or correct the URL",
+        )
+    # Never opened here: closing it would drop the locks that this process holds on the file elsewhere.
+    if not os.access(path, os.R_OK):
+        raise Unavailable(f"{path} cannot be read", "this user may not", "check the file's permissions")
+
+
+def _reason(conninfo: str, error: psycopg.Error) -> str:
+    """The first line of libpq's message, unless a misread password may have got into it."""
+    if _misread_password(conninfo):
+        return "the password holds characters that must be percent-encoded, such as @ / : # ?"
+    # Several hosts or addresses: each has its line; the last is the last that was tried.
+    return first_line(error).removeprefix("connection failed: ")
+
+
+def _misread_password(conninfo: str) -> bool:
+    found = PASSWORD.match(conninfo)
+    if not found:
+        return False
+    try:
+        return conninfo_to_dict(conninfo).get("password") != unquote(found[1])
+    except psycopg.ProgrammingError:
+        return True

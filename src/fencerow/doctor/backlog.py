@@ -1,0 +1,112 @@
+"""What lies queued or held that should not: for both engines, through the store's own verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fencerow.config import Config
+from fencerow.db.engine import Engine
+from fencerow.db.statement import Steps, execute, operation, whole
+from fencerow.doctor.finding import Finding, fail, info, ok, warn
+from fencerow.model.job import WorkerRecord
+from fencerow.model.state import State, WorkerState
+from fencerow.store import store
+from fencerow.store.read import Count
+
+LATE_S = 300.0
+SHOWN_MAX = 5
+WORKERS_MAX = 1_000
+
+
+@operation(alone=True, repeatable=True, writes="")
+def orphans() -> Steps[tuple[int, float]]:
+    """How many running jobs have a holder whose lease is over, and for how many seconds the oldest."""
+    rows = yield from execute("orphans")
+    return whole(rows[0][0]), whole(rows[0][1]) / 1e6
+
+
+def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
+    """Paused queues, workers, expired leases, names nobody knows, and a backlog past its time."""
+    alive = engine.run(store.list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX))
+    counts = engine.run(store.counts())
+    yield from _paused(engine)
+    yield from _workers(alive, counts)
+    yield from _orphans(engine, config)
+    yield from _unknown_names(alive, counts)
+    yield from _late(counts)
+
+
+def _paused(engine: Engine) -> Iterator[Finding]:
+    for queue in engine.run(store.paused_queues()):
+        by = f" by {queue.paused_by}" if queue.paused_by else ""
+        reason = f": {queue.reason}" if queue.reason else ""
+        yield warn(
+            "paused queue",
+            f"{queue.name} is paused{by}{reason}",
+            f"`fencerow queues resume {queue.name}` when it may go on",
+        )
+
+
+def _workers(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator[Finding]:
+    live = [each for each in alive if each.lease_until_us > each.now_us]
+    queued = sum(each.jobs for each in counts if each.state is State.QUEUED)
+    if live:
+        hosts = len({each.host for each in live})
+        yield ok("workers", f"{len(live)} alive on {hosts} {'host' if hosts == 1 else 'hosts'}")
+    elif queued:
+        yield warn("workers", f"none is alive, and {queued} jobs are queued", "start `fencerow worker`")
+    else:
+        yield info("workers", "none is alive, and nothing is queued")
+    silent = len(alive) - len(live)
+    if silent:
+        yield warn(
+            "workers",
+            f"{silent} let their lease run out and nobody has declared them dead",
+            "start a worker: each sweeps",
+        )
+
+
+def _orphans(engine: Engine, config: Config) -> Iterator[Finding]:
+    number, oldest_s = engine.run(orphans())
+    bound_s = config.lease_s + config.sweep_s
+    if not number:
+        yield ok("leases", "no running job has a dead holder")
+    elif oldest_s <= bound_s:
+        yield info("leases", f"{number} running jobs have a dead holder; a sweep takes them back soon")
+    else:
+        yield fail(
+            "leases",
+            f"{number} running jobs have a dead holder, the oldest for {oldest_s:.0f} s",
+            f"within {bound_s:.0f} s a living worker takes them back: start one",
+        )
+
+
+def _unknown_names(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator[Finding]:
+    infos = [each.info for each in alive if isinstance(each.info, dict)]
+    names = {str(name) for each in infos for name in each.get("names") or ()}
+    queues = {str(queue) for each in infos for queue in each.get("queues") or ()}
+    if not infos:
+        return
+    waiting = [each for each in counts if each.state is State.QUEUED]
+    for count in [each for each in waiting if each.name not in names][:SHOWN_MAX]:
+        yield warn(
+            "unknown job",
+            f"{count.jobs} queued jobs are named {count.name}, which no living worker knows",
+            "deploy the code that declares it, or cancel them",
+        )
+    unserved = sorted({each.queue for each in waiting} - queues)
+    if unserved:
+        yield warn(
+            "unserved queue", f"no living worker serves {', '.join(unserved)}", "add it to a worker's -Q"
+        )
+
+
+def _late(counts: Sequence[Count]) -> Iterator[Finding]:
+    for count in counts:
+        late_s = (count.now_us - count.first_us) / 1e6
+        if count.state is State.QUEUED and late_s > LATE_S:
+            yield warn(
+                "backlog",
+                f"the first of {count.jobs} {count.name} in queue {count.queue} is due for {late_s / 60:.0f} min",
+                "add slots or workers; `fencerow why ID` looks at one job",
+            )

@@ -1,0 +1,79 @@
+"""The examination: reach the database, then each group of checks; one that breaks does not hide the others."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import psycopg
+
+from fencerow.config import Config, PostgresUrl, parse_url
+from fencerow.db import postgres, sqlite
+from fencerow.db.faults import first_line
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.probe import reach_postgres, reach_sqlite
+from fencerow.db.queries import load
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.doctor import backlog, schema
+from fencerow.doctor.finding import Finding, failed, ok
+from fencerow.doctor.on_postgres import examine_postgres
+from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
+from fencerow.errors import DatabaseError, FencerowError
+from fencerow.model.url import masked
+from fencerow.store.connect import open_engine
+
+PACKAGE = "fencerow.doctor"
+
+
+def examine(config: Config) -> list[Finding]:
+    """Everything that can be seen from here. Changes nothing but for one NOTIFY to ourselves.
+
+    Raises:
+        NoDatabase, UrlError: the settings name no database.
+    """
+    engine = open_engine(config)
+    reached = list(_guarded("reachable", lambda: _reached(config)))
+    if any(each.level == "fail" for each in reached):
+        engine.close()
+        return reached
+    try:
+        return [*reached, *_checks(engine, config)]
+    finally:
+        engine.close()
+
+
+def _checks(engine: PostgresEngine | SqliteEngine, config: Config) -> Iterable[Finding]:
+    if isinstance(engine, PostgresEngine):
+        names = postgres.names(engine.schema)
+        engine.queries = engine.queries.joined(load(PACKAGE, "postgres", "postgres", names))
+        yield from _guarded("server", lambda: examine_postgres(engine, config))
+    else:
+        engine.queries = engine.queries.joined(load(PACKAGE, "sqlite", "sqlite", sqlite.names(engine.prefix)))
+        yield from _guarded("file", lambda: examine_sqlite(engine))
+    state = list(_guarded("schema", lambda: schema.examine_schema(engine)))
+    yield from state
+    if all(each.level != "fail" for each in state):
+        yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
+
+
+def _reached(config: Config) -> Iterable[Finding]:
+    url = parse_url(config.url or "")
+    if isinstance(url, PostgresUrl):
+        reach_postgres(url.conninfo, config.connect_timeout_s)
+        return [ok("reachable", masked(url.conninfo))]
+    path = Path(url.path)
+    reach_sqlite(path)
+    return [ok("reachable", str(path.absolute())), *file_findings(path.absolute())]
+
+
+def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterable[Finding]:
+    """Findings one by one, so that what was seen before a check broke is kept."""
+    try:
+        yield from check()
+    except FencerowError as error:
+        yield failed(name, error)
+    except (psycopg.Error, sqlite3.Error) as error:
+        yield failed(
+            name, DatabaseError("a check was refused", first_line(error), "look at the database's log")
+        )

@@ -1,0 +1,243 @@
+"""The server: version, durability, role, clock, snapshots that hold the horizon, and whether LISTEN hears."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from fencerow.config import Config
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.statement import Steps, execute, operation
+from fencerow.doctor.finding import Finding, fail, info, ok, warn
+
+VERSION_MIN = 150_000
+VERSION_TESTED_MAX = 189_999
+SKEW_WARN_S = 1.0
+SKEW_FAIL_S = 10.0
+SNAPSHOT_WARN_S = 300.0
+HEARD_S = 3.0
+
+
+class Server(msgspec.Struct, frozen=True):
+    """What one statement tells of the server."""
+
+    version: int
+    fsync: str
+    synchronous_commit: str
+    full_page_writes: str
+    standby: bool
+    read_only: str
+    now_us: int
+    role: str
+    superuser: bool
+    connections: int
+    connections_max: int
+
+
+class Privilege(msgspec.Struct, frozen=True):
+    """What the role may not do with a table."""
+
+    table: str
+    missing: str
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A transaction that keeps dead rows from being removed. `kind`: session, prepared or slot."""
+
+    kind: str
+    who: str
+    pid: int | None
+    application: str | None
+    state: str | None
+    age_s: float
+
+
+_server = msgspec.json.Decoder(Server)
+_privileges = msgspec.json.Decoder(list[Privilege])
+_snapshots = msgspec.json.Decoder(list[Snapshot])
+
+
+@operation(alone=True, repeatable=True, writes="")
+def server_facts() -> Steps[Server]:
+    """Settings, role and clock of the server."""
+    return _server.decode(str((yield from execute("server_facts"))[0][0]))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def missing_privileges(schema: str) -> Steps[list[Privilege]]:
+    """The tables of the schema with which a worker under this role could not work."""
+    return _privileges.decode(str((yield from execute("missing_privileges", schema=schema))[0][0]))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def old_snapshots() -> Steps[list[Snapshot]]:
+    """Who holds the horizon, the oldest first. Without pg_read_all_stats others' sessions are hidden."""
+    return _snapshots.decode(str((yield from execute("old_snapshots"))[0][0]))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def hidden_sessions() -> Steps[int]:
+    """How many sessions this role may not look into."""
+    return int(str((yield from execute("hidden_sessions"))[0][0]))
+
+
+def examine_postgres(engine: PostgresEngine, config: Config) -> Iterator[Finding]:
+    """All checks of the server."""
+    before = time.time_ns() // 1000
+    server = engine.run(server_facts())
+    after = time.time_ns() // 1000
+    yield _version(server)
+    yield from _durability(server)
+    yield from _writable(server)
+    yield _clock(server.now_us, (before + after) // 2, (after - before) / 2e6)
+    yield _role(server)
+    yield from _privileges_of(engine)
+    yield _connections(server, config)
+    yield from _horizon(engine)
+    if not server.standby:
+        yield _listening(engine, config)
+
+
+def _version(server: Server) -> Finding:
+    found = f"PostgreSQL {server.version // 10_000}.{server.version % 10_000}"
+    if server.version < VERSION_MIN:
+        return fail("version", f"{found} is not supported", "upgrade to PostgreSQL 15 or newer")
+    if server.version > VERSION_TESTED_MAX:
+        return info("version", f"{found} is newer than any this Fencerow was tested with", "upgrade Fencerow")
+    return ok("version", found)
+
+
+def _durability(server: Server) -> Iterator[Finding]:
+    if server.fsync != "on":
+        yield fail(
+            "fsync", f"it is {server.fsync}: a crash of the machine loses accepted jobs", "set fsync = on"
+        )
+    if server.full_page_writes != "on":
+        yield warn(
+            "full_page_writes",
+            f"it is {server.full_page_writes}: a crash may damage pages, unless the disk writes them whole",
+            "set full_page_writes = on",
+        )
+    if server.synchronous_commit in ("off",):
+        yield fail(
+            "synchronous_commit",
+            "it is off: jobs that were accepted in the last moments before a crash are lost",
+            "ALTER ROLE … SET synchronous_commit = on for this role",
+        )
+    if server.fsync == "on" and server.synchronous_commit != "off":
+        yield ok("durability", f"fsync on, synchronous_commit {server.synchronous_commit}")
+
+
+def _writable(server: Server) -> Iterator[Finding]:
+    if server.standby:
+        yield fail(
+            "writable",
+            "this server is a standby: it takes no submits and no LISTEN",
+            "connect to the primary: target_session_attrs=read-write in the URL",
+        )
+    elif server.read_only != "off":
+        yield fail(
+            "writable",
+            "transactions are read-only for this role or database",
+            "ALTER ROLE … RESET default_transaction_read_only, or use another role",
+        )
+    else:
+        yield ok("writable", "a primary that takes writes")
+
+
+def _clock(theirs_us: int, ours_us: int, doubt_s: float) -> Finding:
+    skew_s = (theirs_us - ours_us) / 1e6
+    found = f"the database is {abs(skew_s):.3f} s {'ahead of' if skew_s > 0 else 'behind'} this host"
+    if abs(skew_s) - doubt_s > SKEW_FAIL_S:
+        return fail("clock", found, "run NTP on both: delays and logs of this host are off by so much")
+    if abs(skew_s) - doubt_s > SKEW_WARN_S:
+        return warn("clock", found, "run NTP on both; leases go by the database's clock alone")
+    return ok("clock", f"{found} (± {doubt_s:.3f} s)")
+
+
+def _role(server: Server) -> Finding:
+    if server.superuser:
+        return warn(
+            "role",
+            f"{server.role} is a superuser",
+            "use a role of its own; `fencerow sql` prints what it needs",
+        )
+    return ok("role", server.role)
+
+
+def _privileges_of(engine: PostgresEngine) -> Iterator[Finding]:
+    missing = engine.run(missing_privileges(engine.schema))
+    if missing:
+        shown = "; ".join(f"{each.table}: {each.missing}" for each in missing)
+        yield warn(
+            "privileges",
+            f"this role lacks {shown}",
+            "a worker needs them (`fencerow sql` prints the GRANTs); a role that only submits does not",
+        )
+    else:
+        yield ok("privileges", f"all on the tables of schema {engine.schema}")
+
+
+def _connections(server: Server, config: Config) -> Finding:
+    found = (
+        f"{server.connections} of {server.connections_max} connections are in use; "
+        f"a process opens up to {config.pool_max}"
+    )
+    if server.connections + config.pool_max > server.connections_max:
+        return warn("connections", found, "lower FENCEROW_POOL_MAX, use a pooler, or raise max_connections")
+    return ok("connections", found)
+
+
+def _horizon(engine: PostgresEngine) -> Iterator[Finding]:
+    old = [each for each in engine.run(old_snapshots()) if each.age_s > SNAPSHOT_WARN_S]
+    for each in old[:3]:
+        pid = f", pid {each.pid}" if each.pid else ""
+        named = f" ({each.application})" if each.application else ""
+        yield warn(
+            "old snapshot",
+            f"{each.kind} of {each.who}{named}{pid} has held back cleaning for {each.age_s / 60:.0f} min"
+            + (f", {each.state}" if each.state else ""),
+            "dead rows slow the claims down: end it"
+            + (f" with SELECT pg_terminate_backend({each.pid})" if each.pid else ""),
+        )
+    if not old:
+        yield ok("old snapshots", f"none older than {SNAPSHOT_WARN_S / 60:.0f} min")
+    hidden = engine.run(hidden_sessions())
+    if hidden:
+        yield info(
+            "old snapshots",
+            f"{hidden} sessions of other roles cannot be looked into",
+            "GRANT pg_read_all_stats to this role to see them",
+        )
+
+
+def _listening(engine: PostgresEngine, config: Config) -> Finding:
+    """NOTIFY ourselves and listen: through a pooler in transaction mode nothing is heard, and nothing is said."""
+    word = f"doctor-{secrets.token_hex(8)}"
+    listening, heard = threading.Event(), threading.Event()
+
+    def listen(message: str | None) -> None:
+        (listening if message is None else heard if message == word else threading.Event()).set()
+
+    stop = engine.listen(listen)
+    try:
+        if not listening.wait(config.connect_timeout_s):
+            return warn(
+                "listen",
+                "no connection for LISTEN came about",
+                "check FENCEROW_LISTEN_URL; polling goes on beneath, up to poll_max_s later",
+            )
+        engine.wake([word])
+        if heard.wait(HEARD_S):
+            return ok("listen", "a NOTIFY was heard")
+        return warn(
+            "listen",
+            f"a NOTIFY was not heard within {HEARD_S:g} s: a pooler stands in between",
+            "set FENCEROW_LISTEN_URL to a direct connection; polling goes on beneath, up to poll_max_s later",
+        )
+    finally:
+        stop()

@@ -1,0 +1,60 @@
+-- What `doctor` asks a PostgreSQL server. Nothing here reads a payload or changes anything.
+
+-- name: server_facts
+-- Settings, role and clock. The clock is the server's own, not ours: tests replace ours.
+SELECT CAST(json_build_object(
+           'version', CAST(current_setting('server_version_num') AS integer),
+           'fsync', current_setting('fsync'),
+           'synchronous_commit', current_setting('synchronous_commit'),
+           'full_page_writes', current_setting('full_page_writes'),
+           'standby', pg_is_in_recovery(),
+           'read_only', current_setting('transaction_read_only'),
+           'now_us', CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint),
+           'role', current_user,
+           'superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
+           'connections', (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+           'connections_max', CAST(current_setting('max_connections') AS integer)
+       ) AS text);
+
+-- name: missing_privileges
+-- The tables of the schema on which this role lacks something that a worker needs.
+SELECT CAST(COALESCE(json_agg(json_build_object('table', lacking.name, 'missing', lacking.missing)
+                              ORDER BY lacking.name), '[]') AS text)
+FROM (SELECT part.relname AS name,
+             (SELECT string_agg(wanted.privilege, ', ')
+              FROM unnest(CASE WHEN part.relname = 'schema_migrations' THEN ARRAY['SELECT']
+                               ELSE ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'] END) AS wanted (privilege)
+              WHERE NOT has_table_privilege(part.oid, wanted.privilege)) AS missing
+      FROM pg_class AS part
+      JOIN pg_namespace AS home ON home.oid = part.relnamespace
+      WHERE home.nspname = :schema AND part.relkind IN ('r', 'p')) AS lacking
+WHERE lacking.missing IS NOT NULL;
+
+-- name: old_snapshots
+-- Sessions and prepared transactions that hold the horizon, the oldest first.
+SELECT CAST(COALESCE(json_agg(found ORDER BY found.age_s DESC), '[]') AS text)
+FROM (SELECT 'session' AS kind, usename AS who, pid, NULLIF(application_name, '') AS application, state,
+             extract(epoch FROM clock_timestamp() - xact_start) AS age_s
+      FROM pg_stat_activity
+      WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+        AND xact_start IS NOT NULL
+        AND pid <> pg_backend_pid()
+        AND backend_type = 'client backend'
+      UNION ALL
+      SELECT 'prepared transaction', owner, NULL, gid, NULL, extract(epoch FROM clock_timestamp() - prepared)
+      FROM pg_prepared_xacts) AS found;
+
+-- name: hidden_sessions
+-- Sessions of others whose transaction this role may not see: their state comes back empty.
+SELECT count(*)
+FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND state IS NULL AND pid <> pg_backend_pid();
+
+-- name: orphans
+-- Running jobs whose holder's lease is over, and how long the oldest has been so. A holder without a row counts
+-- from the claim.
+SELECT count(*), COALESCE(fencerow.us(fencerow.now()) - min(fencerow.us(COALESCE(holder.lease_until, job.claimed_at))), 0)
+FROM fencerow.jobs AS job
+LEFT JOIN fencerow.workers AS holder ON holder.id = job.holder
+WHERE job.state = 'running'
+  AND (holder.id IS NULL OR holder.state <> 'alive' OR holder.lease_until < (SELECT fencerow.now()));

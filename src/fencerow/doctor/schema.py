@@ -1,0 +1,37 @@
+"""Whether the tables are those that this code knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fencerow.db.engine import Engine
+from fencerow.doctor.finding import Finding, fail, info, ok
+from fencerow.store.migrate import judged, ledger, ledger_name
+from fencerow.store.tables import known_migrations
+
+
+def examine_schema(engine: Engine) -> Iterator[Finding]:
+    """The ledger against the steps in this package: missing, newer, changed.
+
+    Raises:
+        SchemaTooNew, SchemaTampered: as `check_schema` does.
+    """
+    known = known_migrations(engine.dialect)
+    applied = engine.run(ledger(ledger_name(engine)))
+    if not applied:
+        yield fail("schema", "this database has no Fencerow tables", "run `fencerow migrate`")
+        return
+    missing = judged(applied, known)
+    if missing:
+        yield fail(
+            "schema",
+            f"step {applied[-1].version} of {known[-1].version} is applied",
+            "run `fencerow migrate`",
+        )
+        return
+    yield ok("schema", f"step {applied[-1].version}, all checksums match")
+    newer = [row.version for row in applied if row.version > known[-1].version]
+    if newer:
+        yield info(
+            "schema", f"steps {newer} are of a newer Fencerow that works with this one", "upgrade soon"
+        )

@@ -1,0 +1,43 @@
+"""What the explorer makes in a schema: a clock that tests move, and gates that hold a statement.
+
+In the held mode a statement that changes data stops once its snapshot is taken and before it looks at a
+row: BEFORE … FOR EACH STATEMENT triggers wait there for an advisory lock, the actor's gate. Some faults
+show only so, because whole statements in any order never have a snapshot older than a lock.
+"""
+
+from __future__ import annotations
+
+TABLES = (
+    "jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress",
+)  # fmt: skip
+
+# Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.
+PREPARE = """
+CREATE TABLE IF NOT EXISTS fencerow.race_clock (offset_s double precision NOT NULL);
+CREATE OR REPLACE FUNCTION fencerow.now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+    'SELECT clock_timestamp() + offset_s * INTERVAL ''1 second'' FROM fencerow.race_clock';
+CREATE OR REPLACE FUNCTION fencerow.hold() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF coalesce(current_setting('fencerow.gate', true), '') <> '' THEN
+        PERFORM pg_advisory_lock(current_setting('fencerow.gate')::bigint);
+        PERFORM pg_advisory_unlock(current_setting('fencerow.gate')::bigint);
+    END IF;
+    RETURN true;
+END $$;
+CREATE OR REPLACE FUNCTION fencerow.hold_statement() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM fencerow.hold();
+    RETURN NULL;
+END $$;
+"""
+TRIGGER = """
+CREATE OR REPLACE TRIGGER race_hold BEFORE INSERT OR UPDATE OR DELETE ON fencerow.{table}
+    FOR EACH STATEMENT EXECUTE FUNCTION fencerow.hold_statement();
+"""
+# A locking SELECT fires no trigger: it waits in a condition, which is judged before the row is locked.
+HELD_SELECTS = {"lock_finished": ("WHERE ", "WHERE fencerow.hold() AND ")}
+LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"
+EMPTY = "DELETE FROM"
+START_CLOCK = """
+DELETE FROM fencerow.race_clock; INSERT INTO fencerow.race_clock VALUES (0); SELECT pg_advisory_unlock_all();
+"""

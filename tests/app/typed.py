@@ -1,0 +1,66 @@
+"""What a user's type checker knows of declared jobs; see test_typing.py.
+
+Each "type: ignore" stands where a checker must complain: an ignore without need is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, assert_type
+
+from fencerow import App, Handle, Job
+
+app = App("sqlite:///never-opened.db")
+
+
+@app.job
+def bare(n: int, note: str = "") -> list[int]:
+    return [n]
+
+
+@app.job(queue="a", attempts_max=3)
+def with_options(n: int) -> int:
+    return n
+
+
+@app.job
+def with_job(job: Job, n: int) -> float:
+    return n / 2
+
+
+@app.job
+async def asynchronous(path: str) -> dict[str, int]:
+    return {path: 1}
+
+
+@app.job(timeout_s=5)
+async def asynchronous_with_job(job: Job, path: str) -> bytes:
+    return path.encode()
+
+
+async def right(job: Job) -> None:
+    assert_type(bare.submit(1, note="a"), Handle[list[int]])
+    assert_type(await bare.asubmit(1), Handle[list[int]])
+    assert_type(bare(1), list[int])
+    assert_type(with_options.submit(n=1).result(), int)
+    assert_type(with_job.submit(1), Handle[float])
+    assert_type(with_job(job, 1), float)
+    assert_type(await asynchronous.using(key="k").asubmit("a"), Handle[dict[str, int]])
+    await assert_type(asynchronous("a"), Coroutine[Any, Any, dict[str, int]])
+    assert_type(await (await asynchronous_with_job.asubmit("a")).aresult(), bytes)
+    assert_type(await asynchronous_with_job(job, "a"), bytes)
+    assert_type(await bare.asubmit_many(bare.call(n) for n in range(3)), list[Handle[list[int]]])
+    assert_type(app.submit_many([with_options.using(key="k").call(1)]), list[Handle[int]])
+
+
+def wrong(job: Job) -> None:
+    bare.submit("1")  # type: ignore[arg-type]  # an int is expected
+    bare.submit()  # type: ignore[call-arg]  # n is missing
+    bare.submit(1, nots="a")  # type: ignore[call-arg]  # no such parameter
+    with_options.using(key="k").submit(None)  # type: ignore[arg-type]  # an int is expected
+    with_job.submit(job, 1)  # type: ignore[call-arg, arg-type]  # the job is not submitted
+    with_job(1)  # type: ignore[call-arg, arg-type]  # the function wants its job
+    asynchronous_with_job.submit(1)  # type: ignore[arg-type]  # a str is expected
+    asynchronous.call(1)  # type: ignore[arg-type]  # a str is expected
+    bare.using(kye="k")  # type: ignore[call-arg]  # no such option
+    bare.submit_many([asynchronous.call("a")])  # type: ignore[list-item]  # calls of another result

@@ -1,0 +1,140 @@
+"""What the dead held goes back, what is past its time ends, and what the readers see of it all."""
+
+from __future__ import annotations
+
+from fencerow.model.state import State
+from fencerow.store import store
+from fencerow.testing.clock import DatabaseClock
+from tests.contract import stage
+from tests.contract.stage import Placed, bring, rows
+from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
+
+
+def test_reclaiming_keeps_the_place_and_tells_the_story(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = running(engine, holder := register(engine), priority=0)
+    clock.advance(31)
+    engine.run(store.die())
+    ((taken,), moved) = engine.run(store.reclaim([holder], limit=10, actor="reaper"))
+
+    assert (taken.id, taken.state, taken.queue, taken.attempt) == (job.id, State.QUEUED, "mail", 1)
+    assert (taken.run_at_us, taken.holder, moved) == (job.run_at_us, holder, [])
+    (event,) = engine.run(store.events(job.id))
+    assert (event.kind, event.actor, event.attempt) == ("reclaimed", "reaper", 1)
+    assert (event.detail["holder"], event.detail["became"]) == (holder, "queued")
+
+
+def test_reclaim_is_bounded_and_a_second_call_takes_the_rest(engine: AnyEngine, clock: DatabaseClock) -> None:
+    holder = register(engine)
+    jobs = {running(engine, holder).id for _ in range(5)}
+    clock.advance(31)
+    engine.run(store.die())
+    first, _ = engine.run(store.reclaim([holder], limit=3, actor=None))
+    assert engine.run(store.dead_holders()) == [holder]
+    rest, _ = engine.run(store.reclaim([holder], limit=3, actor=None))
+
+    assert (len(first), len(rest)) == (3, 2)
+    assert {job.id for job in [*first, *rest]} == jobs
+    assert engine.run(store.dead_holders()) == []
+
+
+def test_a_retired_worker_leaves_nothing_behind(engine: AnyEngine) -> None:
+    job = bring(engine, State.RUNNING)
+    assert engine.run(store.retire(holder=job.holder))
+    assert engine.run(store.dead_holders()) == [job.holder]
+    assert claim(engine, job.holder) == []
+
+
+def test_a_holder_without_a_row_is_adopted(engine: AnyEngine) -> None:
+    """After a restore or a lost file; its jobs would otherwise run for ever."""
+    job = bring(engine, State.RUNNING)
+    workers = "fencerow.workers" if engine.dialect == "postgres" else "fencerow_file.fencerow_workers"
+    rows(engine, f"DELETE FROM {workers}")
+
+    assert engine.run(store.dead_holders()) == []
+    assert engine.run(store.adopt()) == [job.holder]
+    assert engine.run(store.adopt()) == []
+    assert engine.run(store.dead_holders()) == [job.holder]
+    found, _ = engine.run(store.reclaim([job.holder], limit=10, actor=None))
+    assert [one.id for one in found] == [job.id]
+    assert not engine.run(store.renew(holder=job.holder))
+
+
+def test_a_hung_attempt_is_ended_although_its_worker_lives(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = running(engine, holder := register(engine, lease_s=1e6), timeout_s=10, attempts_max=2)
+    free = running(engine, holder, timeout_s=None)
+    clock.advance(69)
+    assert engine.run(store.time_out(limit=10, delay_s=3, actor=None)) == ([], [])
+    clock.advance(2)
+    ((taken,), moved) = engine.run(store.time_out(limit=10, delay_s=3, actor="reaper"))
+
+    found = read(engine, job.id)
+    assert (taken.state, found.failures, found.suspect, moved) == (State.QUEUED, 1, False, [])
+    (event,) = engine.run(store.events(job.id))
+    assert (event.kind, found.run_at_us - event.at_us) == ("timed_out", 3_000_000)
+    assert not stage.succeed(engine, Placed(job.id, holder, 1))
+    assert read(engine, free.id).state is State.RUNNING
+
+
+def test_a_job_for_which_nobody_waits_any_more_ends(engine: AnyEngine, clock: DatabaseClock) -> None:
+    (old,) = submit(engine, new_job(expires_s=60))
+    submit(engine, new_job(expires_s=6000), new_job())
+    engine.run(store.mark_awaited([old]))
+    clock.advance(61)
+    (moved,) = engine.run(store.expire(limit=10, actor="reaper"))
+
+    assert (moved.id, moved.awaited) == (old, True)
+    found = read(engine, old)
+    assert (found.state, found.error["code"], found.failures) == (State.FAILED, "expired", 0)
+    assert [event.kind for event in engine.run(store.events(old))] == ["expired"]
+    assert engine.run(store.expire(limit=10, actor=None)) == []
+
+
+def test_counts_by_queue_name_and_state(engine: AnyEngine, clock: DatabaseClock) -> None:
+    now = engine.run(store.clock())
+    submit(engine, new_job(run_at_us=now + 9), new_job(run_at_us=now + 5), new_job(queue="a", name="x"))
+    bring(engine, State.FAILED)
+    bring(engine, State.SUCCEEDED)
+    running(engine, queue="mail")
+
+    live = engine.run(store.counts())
+    assert [(c.queue, c.name, c.state, c.jobs) for c in live] == [
+        ("a", "x", State.QUEUED, 1),
+        ("mail", "send", State.QUEUED, 2),
+        ("mail", "send", State.RUNNING, 1),
+    ]
+    assert live[1].first_us in (now + 5, now + 9)
+    assert engine.run(store.finished_counts()) == [("mail", State.FAILED, 1), ("mail", State.SUCCEEDED, 1)]
+
+
+def test_how_many_are_ahead(engine: AnyEngine, clock: DatabaseClock) -> None:
+    now = engine.run(store.clock())
+    first, urgent, mine = (
+        new_job(run_at_us=now),
+        new_job(run_at_us=now + 2, priority=9),
+        new_job(run_at_us=now + 1),
+    )
+    submit(engine, first, urgent, mine, new_job(run_at_us=now + 3), new_job(delay_s=60, priority=9))
+    clock.advance(1)
+    assert [engine.run(store.ahead(job.id)) for job in (urgent, first, mine)] == [0, 1, 2]
+
+
+def test_pages_of_the_list_and_its_filters(engine: AnyEngine) -> None:
+    jobs = [new_job(tags='["even"]' if n % 2 == 0 else '["odd","x"]', queue=f"q{n % 3}") for n in range(7)]
+    submit(engine, *jobs)
+    newest = [job.id for job in reversed(jobs)]
+
+    page = engine.run(store.list_jobs(limit=3))
+    rest = engine.run(store.list_jobs(limit=10, before_id=page[-1].id))
+    assert [job.id for job in [*page, *rest]] == newest
+    assert len(engine.run(store.list_jobs(tag="even"))) == 4
+    assert [job.id for job in engine.run(store.list_jobs(queue="q1", tag="odd"))] == [jobs[1].id]
+    assert engine.run(store.list_jobs(states=[State.FAILED])) == []
+    assert len(engine.run(store.list_jobs(states=[State.FAILED, State.QUEUED], name="send"))) == 7
+
+
+def test_who_is_awaited_is_noted_once(engine: AnyEngine) -> None:
+    (live,) = submit(engine)
+    done = bring(engine, State.SUCCEEDED)
+    assert engine.run(store.mark_awaited([live, done.id])) == [live]
+    assert engine.run(store.mark_awaited([live])) == []
+    assert engine.run(store.existing([live, done.id, register(engine)])) == {live, done.id}

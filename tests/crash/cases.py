@@ -1,0 +1,301 @@
+"""Every operation of the store, what was before it, and what its caller does about an unknown outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fencerow.db.statement import Operation
+from fencerow.errors import FencerowError
+from fencerow.model.state import State
+from fencerow.store import store
+from fencerow.testing.actor import Script, later
+from fencerow.testing.crash import Case
+from tests.race.people import (
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD,
+    cancel,
+    claim,
+    fail,
+    keyed,
+    new_job,
+    nothing,
+    reclaim,
+    register,
+    requeue,
+    revive,
+    stop,
+    succeed,
+    with_jobs,
+    with_running,
+    with_zombie,
+)  # fmt: skip
+
+
+def again(operation: Operation[Any]) -> Callable[[], Script]:
+    """What a repeatable operation is for. It may be told that there is nothing to do any more."""
+    assert operation.repeatable, f"{operation.name} may not be repeated blindly"
+
+    def script() -> Script:
+        try:
+            yield operation
+        except FencerowError:
+            return
+
+    return script
+
+
+def look_first(operation: Operation[Any], attempt: int = 1) -> Callable[[], Script]:
+    """Ending an attempt: ask who has the job, and repeat only what is still one's own."""
+
+    def script() -> Script:
+        fence = (yield store.read_fences([JOB])).get(JOB)
+        if fence is not None and (fence.state, fence.holder, fence.attempt) == (
+            State.RUNNING,
+            FIRST,
+            attempt,
+        ):
+            yield operation
+
+    return script
+
+
+def unknown_jobs() -> Script:
+    """A claim: running jobs that the worker does not know are let go."""
+    for held in (yield store.holdings(holder=FIRST)):
+        yield requeue(FIRST, held.attempt, "released", held.id)
+
+
+def submit_again() -> Script:
+    yield store.resubmit([new_job(), new_job(OTHER_JOB)])
+
+
+# --- what was before ---------------------------------------------------------------------------
+
+
+def workers() -> Script:
+    yield register(FIRST)
+
+
+def asked() -> Script:
+    yield from with_running()()
+    yield cancel()
+
+
+def finished() -> Script:
+    yield from with_running()()
+    yield succeed(FIRST)
+
+
+def finished_keyed() -> Script:
+    yield register(FIRST)
+    yield keyed(JOB)
+    yield claim(FIRST)
+    yield succeed(FIRST)
+
+
+def expired_keyed() -> Script:
+    yield from finished_keyed()
+    yield later(100.0)
+
+
+def finished_long_ago(**fields: Any) -> Callable[[], Script]:
+    def script() -> Script:
+        yield from with_running(new_job(**fields))()
+        yield succeed(FIRST)
+        yield later(7200.0)
+
+    return script
+
+
+def first_expired() -> Script:
+    yield from with_running(new_job(), new_job(OTHER_JOB))()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+
+
+def first_dead() -> Script:
+    yield from first_expired()
+    yield store.die()
+
+
+def suspect_queued() -> Script:
+    yield from with_zombie()
+
+
+def crashed_to_the_end() -> Script:
+    """A suspect at the end of its crash budget, running under a dead holder."""
+    yield from with_jobs(new_job(crashes_max=1))()
+    yield claim(FIRST)
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield store.die()
+    yield reclaim(FIRST)
+    yield store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=10.0)
+    yield later(LEASE_S + 1)
+    yield store.die()
+
+
+def cancelled_under_the_dead() -> Script:
+    yield from with_running()()
+    yield cancel()
+    yield later(LEASE_S + 1)
+    yield store.die()
+
+
+def past_deadline(attempts_max: int) -> Callable[[], Script]:
+    def script() -> Script:
+        yield from with_jobs(new_job(timeout_s=1.0, attempts_max=attempts_max))()
+        yield claim(FIRST)
+        yield later(20.0)
+
+    return script
+
+
+def nobody_waits() -> Script:
+    yield from with_jobs(new_job(expires_s=5.0), new_job(OTHER_JOB))()
+    yield later(10.0)
+
+
+def lost_holder() -> Script:
+    """A restore: the job runs under a holder that has no row."""
+    yield from with_running()()
+    yield store.retire(holder=FIRST)
+    yield later(100.0)
+
+
+def claim_two() -> Operation[Any]:
+    return claim(FIRST, 2)
+
+
+def reading(operation: Operation[Any]) -> Case:
+    return Case(operation.name, with_running(), operation, again(operation), (JOB,))
+
+
+def ending(name: str, operation: Operation[Any], setup: Callable[[], Script] | None = None) -> Case:
+    return Case(name, setup or with_running(), operation, look_first(operation), (JOB,))
+
+
+def repeated(name: str, setup: Callable[[], Script], operation: Operation[Any], *jobs: str) -> Case:
+    return Case(name, setup, operation, again(operation), jobs)
+
+
+def swept(
+    name: str, setup: Callable[[], Script], operation: Operation[Any], *jobs: str, gone: bool = False
+) -> Case:
+    return Case(name, setup, operation, nothing, jobs, jobs if gone else ())
+
+
+TWO = (new_job(), new_job(OTHER_JOB))
+
+CASES: list[Case] = [
+    # submit
+    Case("submit", workers, store.submit(TWO), submit_again, (JOB, OTHER_JOB)),
+    repeated("resubmit", workers, store.resubmit(TWO), JOB, OTHER_JOB),
+    repeated("resubmit of a finished job", finished, store.resubmit(TWO), JOB, OTHER_JOB),
+    repeated("submit_keyed", workers, keyed(JOB), JOB),
+    repeated("submit_keyed, a replay", finished_keyed, keyed(OTHER_JOB), JOB),
+    repeated("submit_keyed, the key expired", expired_keyed, keyed(OTHER_JOB), JOB, OTHER_JOB),
+    # claim
+    Case("claim", with_jobs(*TWO), claim_two(), unknown_jobs, (JOB, OTHER_JOB)),
+    swept("claim, the worker gone", with_jobs(*TWO), claim_two(), JOB, OTHER_JOB),
+    swept(
+        "claim_suspect",
+        suspect_queued,
+        store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=9.0),
+        JOB,
+    ),
+    # ends
+    ending("succeed", succeed(FIRST)),
+    ending("fail", fail(FIRST)),
+    ending("requeue, retried", requeue(FIRST, 1, "retried")),
+    ending("requeue, snoozed", requeue(FIRST, 1, "snoozed")),
+    ending("requeue, released", requeue(FIRST, 1, "released")),
+    ending("stop", stop(FIRST), asked),
+    swept("succeed, the worker gone", with_running(), succeed(FIRST), JOB),
+    swept("fail, the worker gone", with_running(), fail(FIRST), JOB),
+    swept("stop, the worker gone", asked, stop(FIRST), JOB),
+    # moves
+    repeated("cancel of a queued job", with_jobs(), cancel(), JOB),
+    repeated("cancel of a running job", with_running(), cancel(), JOB),
+    swept("cancel, nobody repeats it", with_jobs(), cancel(), JOB),
+    swept("expire", nobody_waits, store.expire(limit=10, actor=None), JOB, OTHER_JOB),
+    swept("revive", finished, revive(), JOB),
+    swept("revive of a keyed job", expired_keyed, revive(), JOB),
+    swept("delete", finished, store.delete([JOB]), JOB, gone=True),
+    # notes
+    repeated(
+        "progress", with_running(), store.progress(JOB, holder=FIRST, attempt=1, percent=1.0, note="n"), JOB
+    ),
+    swept("log", with_running(), store.log(JOB, holder=FIRST, attempt=1, level="INFO", message="m"), JOB),
+    repeated("mark_awaited", with_running(), store.mark_awaited([JOB]), JOB),
+    # queues
+    repeated("pause_queue", with_jobs(), store.pause_queue("mail", actor=None), JOB),
+    repeated("resume_queue", with_jobs(), store.resume_queue("mail"), JOB),
+    # workers and reaping
+    swept("register", with_running(), register(THIRD), JOB),
+    repeated("renew", with_running(), store.renew(holder=FIRST), JOB),
+    repeated("retire", with_running(), store.retire(holder=FIRST), JOB),
+    swept("die", first_expired, store.die(), JOB, OTHER_JOB),
+    repeated("adopt", lost_holder, store.adopt(), JOB),
+    swept("forget_workers", lost_holder, store.forget_workers(age_s=10.0), JOB),
+    swept("reclaim", first_dead, reclaim(FIRST), JOB, OTHER_JOB),
+    swept("reclaim, the crash budget spent", crashed_to_the_end, reclaim(FIRST, SECOND), JOB),
+    swept("reclaim, a cancel asked", cancelled_under_the_dead, reclaim(FIRST), JOB),
+    swept("time_out", past_deadline(3), store.time_out(limit=10, delay_s=1.0, actor=None), JOB),
+    swept(
+        "time_out, the budget spent", past_deadline(1), store.time_out(limit=10, delay_s=1.0, actor=None), JOB
+    ),
+    # retention
+    swept(
+        "purge_by_age",
+        finished_long_ago(),
+        store.purge_by_age(State.SUCCEEDED, age_s=9.0, limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept(
+        "purge_by_own_age",
+        finished_long_ago(retention_s=9.0),
+        store.purge_by_own_age(limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept(
+        "purge_by_count",
+        finished_long_ago(),
+        store.purge_by_count(State.SUCCEEDED, keep=1, limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept("purge_keys", expired_keyed, store.purge_keys(limit=9), JOB),
+    # reads
+    *(
+        reading(operation)
+        for operation in (
+            store.lanes("mail"),
+            store.fetch_args(JOB, holder=FIRST, attempt=1),
+            store.read_fences([JOB]),
+            store.check_fence(JOB, holder=FIRST, attempt=1),
+            store.paused_queues(),
+            store.read([JOB]),
+            store.key_owner("s", "k"),
+            store.list_jobs(),
+            store.outcomes([JOB]),
+            store.existing([JOB]),
+            store.events(JOB),
+            store.logs(JOB),
+            store.counts(),
+            store.finished_counts(),
+            store.ahead(JOB),
+            store.clock(),
+            store.dead_holders(),
+            store.holdings(holder=FIRST),
+            store.list_workers(),
+        )
+    ),
+]

@@ -1,0 +1,112 @@
+"""The loader of named queries: what is a parameter and what is not, how tables are renamed, what tests may alter."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencerow.db import postgres, sqlite
+from fencerow.db.queries import (
+    Queries,
+    Query,
+    identifier,
+    migrations,
+    numbered,
+    parse,
+    pyformat,
+    qualified,
+    split,
+    translated,
+)
+from fencerow.errors import ConfigError
+from fencerow.store import store
+
+FILE = """-- Prose of the file, with a colon: here.
+
+-- name: first
+-- What it does: not a :parameter.
+SELECT ':no', 'it''s; :neither', CAST(:id AS text) FROM fencerow.jobs; -- and :this
+
+-- name: second
+DELETE FROM fencerow.keys WHERE a = :a AND b = :b OR a = :a;
+UPDATE fencerow.jobs SET x = 'a;b' WHERE id = :id;
+"""
+
+
+def mark(name: str) -> str:
+    return f"<{name}>"
+
+
+def test_a_file_is_split_at_its_names() -> None:
+    pairs = dict(parse(FILE))
+    assert pairs.keys() == {"first", "second"}
+    assert "Prose" not in "".join(pairs.values())
+
+
+def test_strings_and_comments_hold_no_parameters_and_no_ends() -> None:
+    (statement,) = split(dict(parse(FILE))["first"])
+    assert statement == "SELECT ':no', 'it''s; :neither', CAST(:id AS text) FROM fencerow.jobs"
+    assert translated(statement, mark).count("<") == 1
+    assert len(split(dict(parse(FILE))["second"])) == 2
+
+
+def test_each_driver_gets_its_own_style() -> None:
+    text = "SELECT '100%', :a, ':a', :b, :a, x % 2"
+    assert pyformat(text) == "SELECT '100%%', %(a)s, ':a', %(b)s, %(a)s, x %% 2"
+    assert numbered(text, ("a", "b")) == "SELECT '100%', $1, ':a', $2, $1, x % 2"
+
+
+def test_a_cast_by_colons_is_no_parameter() -> None:
+    assert translated("SELECT a::text, b:c", mark) == "SELECT a::text, b:c"
+
+
+@pytest.mark.parametrize(
+    ("rename", "expected"),
+    [
+        (
+            postgres.names("shop"),
+            """SELECT 'fencerow.jobs' FROM "shop".jobs, "shop".workers -- fencerow.keys""",
+        ),
+        (
+            sqlite.names("shop_"),
+            """SELECT 'fencerow.jobs' FROM shop_jobs, shop_file.shop_workers -- fencerow.keys""",
+        ),
+    ],
+)
+def test_tables_are_renamed_outside_of_strings(rename: object, expected: str) -> None:
+    text = "SELECT 'fencerow.jobs' FROM fencerow.jobs, fencerow.workers -- fencerow.keys"
+    assert qualified(text, rename) == expected  # type: ignore[arg-type]
+
+
+def test_a_guard_is_taken_out_of_a_copy() -> None:
+    queries = Queries("x", {"q": Query("q", ("SELECT :a WHERE b = :b",), ("a", "b"))})
+    altered = queries.altered("q", "b = :b", "true")
+    assert altered["q"].statements == ("SELECT :a WHERE true",)
+    assert altered["q"].parameters == ("a",)
+    assert queries["q"].parameters == ("a", "b")
+    with pytest.raises(ValueError, match="does not contain"):
+        queries.altered("q", "c = 1", "true")
+
+
+def test_parameters_come_in_order_of_first_use() -> None:
+    assert store.postgres_queries()["fetch_args"].parameters == ("id", "holder", "attempt")
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
+def test_every_migration_is_a_query_with_a_checksum_and_a_floor(dialect: str) -> None:
+    steps = migrations("fencerow.store", dialect)
+    assert [step.version for step in steps] == list(range(1, len(steps) + 1))
+    for step in steps:
+        assert 1 <= step.compatible_from <= step.version
+        assert len(step.checksum) == 64
+        assert step.name in (store.postgres_queries() if dialect == "postgres" else store.sqlite_queries())
+
+
+@pytest.mark.parametrize("name", ["ok", "_x", "a1_b", "a" * 49])
+def test_plain_names_are_accepted(name: str) -> None:
+    assert identifier(name, "schema name") == name
+
+
+@pytest.mark.parametrize("name", ["", "A", "1a", "a-b", "a b", "a" * 50, 'a"', "a\n", "ä"])
+def test_other_names_are_refused_with_advice(name: str) -> None:
+    with pytest.raises(ConfigError, match="lower-case"):
+        identifier(name, "schema name")

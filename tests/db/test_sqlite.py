@@ -1,0 +1,338 @@
+"""SQLite: two files and their locks, what its errors become, forks, threads and cancelled callers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fencerow.db.sqlite import SqliteEngine, translated, wal_is_safe
+from fencerow.db.statement import Steps, execute, operation
+from fencerow.errors import Busy, DatabaseError, ReadOnly, SchemaMissing, StorageFull, Unavailable
+from fencerow.model.ids import new_id
+from fencerow.store import store
+from tests.jobs import claim, new_job, register, submit
+
+
+@pytest.fixture
+def hasty(lite: SqliteEngine) -> Iterator[SqliteEngine]:
+    """A second engine on the same file that does not wait long for a lock."""
+    engine = SqliteEngine(lite.path, lite.queries, busy_timeout_s=0.2)
+    yield engine
+    engine.close()
+
+
+def other_writer(lite: SqliteEngine) -> sqlite3.Connection:
+    """Another process's write transaction on the jobs."""
+    connection = sqlite3.connect(lite.path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    return connection
+
+
+def test_a_long_transaction_on_the_jobs_delays_no_renewal(lite: SqliteEngine) -> None:
+    holder = register(lite)
+    keeper = lite.keeper()
+    with lite.session() as session:
+        session.run(store.submit([new_job()]))
+        started = time.monotonic()
+        assert keeper.run(store.renew(holder=holder))
+        assert lite.run(store.renew(holder=holder))
+        assert time.monotonic() - started < 1
+    keeper.close()
+
+
+def test_another_process_in_a_transaction_delays_no_renewal(lite: SqliteEngine, hasty: SqliteEngine) -> None:
+    holder = register(lite)
+    other = other_writer(lite)
+    assert hasty.run(store.renew(holder=holder))
+    other.close()
+
+
+async def test_the_async_renewal_passes_a_busy_writer_too(lite: SqliteEngine) -> None:
+    holder = register(lite)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lite.session() as session:
+            session.run(store.submit([new_job()]))
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait(10)
+    waiting = asyncio.create_task(lite.arun(store.submit([new_job()])))
+    assert await asyncio.wait_for(lite.arun(store.renew(holder=holder)), 2)
+    assert not waiting.done()
+    leave.set()
+    await waiting
+    thread.join()
+
+
+def test_a_locked_file_is_busy_within_the_allowed_wait(lite: SqliteEngine, hasty: SqliteEngine) -> None:
+    other = other_writer(lite)
+    started = time.monotonic()
+    with pytest.raises(Busy, match="locked by another writer"):
+        hasty.run(store.submit([new_job()]))
+    assert 0.1 < time.monotonic() - started < 3
+    assert hasty.run(store.list_jobs()) == []
+    other.execute("ROLLBACK")
+    other.close()
+    submit(hasty)
+
+
+def test_a_transaction_of_this_process_in_the_way_is_named(lite: SqliteEngine, hasty: SqliteEngine) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with hasty.session():
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait(10)
+    with pytest.raises(Busy, match="of this process"):
+        hasty.run(store.submit([new_job()]))
+    leave.set()
+    thread.join()
+
+
+def test_a_folder_that_is_missing(sqlite_path: Path) -> None:
+    engine = SqliteEngine(sqlite_path.parent / "nowhere" / "jobs.db", store.sqlite_queries())
+    with pytest.raises(Unavailable, match="folder exists"):
+        engine.run(store.clock())
+    engine.close()
+
+
+def test_a_file_that_is_something_else(sqlite_path: Path) -> None:
+    sqlite_path.write_bytes(b"%PDF-1.7 " * 500)
+    engine = SqliteEngine(sqlite_path, store.sqlite_queries())
+    with pytest.raises(DatabaseError, match="not a usable SQLite database"):
+        engine.run(store.clock())
+    engine.close()
+
+
+def test_a_file_without_our_tables(sqlite_path: Path) -> None:
+    engine = SqliteEngine(sqlite_path, store.sqlite_queries())
+    for ask in (
+        lambda: engine.run(store.submit([new_job()])),
+        lambda: engine.run(store.counts()),
+    ):
+        with pytest.raises(SchemaMissing, match="fencerow migrate"):
+            ask()
+    engine.close()
+
+
+def test_a_read_only_file(lite: SqliteEngine) -> None:
+    """Root may write any file, so the connection is told what a protected file would tell it."""
+    with lite.session() as session:
+        session.connection.execute("PRAGMA query_only = ON")
+        with pytest.raises(ReadOnly), translated(lite.path):
+            session.run(store.submit([new_job()]))
+
+
+def test_a_protected_file(lite: SqliteEngine) -> None:
+    """Root may write any file, so a child of ours without rights tries it."""
+    submit(lite)
+    lite.close()
+    for path in lite.path.parent.iterdir():
+        path.chmod(0o444)
+    lite.path.parent.chmod(0o555)
+    told, tell = os.pipe()
+    if (pid := os.fork()) == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setuid(65534)
+            lite.run(store.submit([new_job()]))
+        except BaseException as error:
+            os.write(tell, type(error).__name__.encode())
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(tell)
+    assert os.read(told, 100).decode() == "ReadOnly"
+    os.close(told)
+    lite.path.parent.chmod(0o755)
+
+
+def test_a_full_disk_stores_nothing(lite: SqliteEngine) -> None:
+    submit(lite)
+    lite._main().execute("PRAGMA max_page_count = 1")  # the file may not grow, as on a full disk
+    large = [new_job('{"x":"' + "a" * 40_000 + '"}') for _ in range(20)]
+    with pytest.raises(StorageFull, match="no space"):
+        lite.run(store.submit(large))
+    before = len(lite.run(store.list_jobs(limit=10_000)))
+    lite._main().execute("PRAGMA max_page_count = 1000000")
+    submit(lite)
+    assert len(lite.run(store.list_jobs(limit=10_000))) == before + 1
+
+
+@operation()
+def _break_a_rule() -> Steps[None]:
+    yield from execute("submit", jobs=f'[{{"id":"{new_id()}","queue":null}}]')
+
+
+def test_integrity_errors_reach_the_caller_unchanged(lite: SqliteEngine) -> None:
+    with pytest.raises(sqlite3.IntegrityError, match="NOT NULL"):
+        lite.run(_break_a_rule())
+    submit(lite)
+
+
+def test_a_callers_own_missing_table_is_not_taken_for_ours(lite: SqliteEngine, sqlite_path: Path) -> None:
+    def ask(engine: SqliteEngine) -> None:
+        with engine.session() as session:
+            session.connection.execute("SELECT * FROM orders")
+
+    with pytest.raises(sqlite3.OperationalError, match="orders"):
+        ask(lite)
+
+    def ask_ours() -> None:
+        with empty.session() as session:
+            session.run(store.counts())
+
+    empty = SqliteEngine(sqlite_path.with_name("empty.db"), lite.queries)
+    with pytest.raises(SchemaMissing):
+        ask_ours()
+    empty.close()
+
+
+def test_a_session_rolls_back_on_an_exception(lite: SqliteEngine) -> None:
+    def torn() -> None:
+        with lite.session() as session:
+            session.run(store.submit([new_job()]))
+            raise KeyError("user code")
+
+    with pytest.raises(KeyError, match="user code"):
+        torn()
+    assert lite.run(store.list_jobs()) == []
+
+
+async def test_an_async_session_commits_and_rolls_back(lite: SqliteEngine) -> None:
+    async with lite.asession() as session:
+        await session.arun(store.submit([job := new_job()]))
+
+    async def torn() -> None:
+        async with lite.asession() as session:
+            await session.arun(store.submit([new_job()]))
+            raise KeyError("user code")
+
+    with pytest.raises(KeyError, match="user code"):
+        await torn()
+    assert [found.id for found in await lite.arun(store.list_jobs())] == [job.id]
+
+
+async def test_a_cancelled_caller_does_not_cancel_the_commit(lite: SqliteEngine) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lite.session():
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait(10)
+    task = asyncio.create_task(lite.arun(store.submit([job := new_job()])))
+    await asyncio.sleep(0)  # it has been handed over, and waits for the file
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    leave.set()
+    thread.join()
+    assert [found.id for found in await lite.arun(store.list_jobs())] == [job.id]
+
+
+def test_a_forked_child_opens_connections_of_its_own(lite: SqliteEngine) -> None:
+    submit(lite)
+    register(lite)
+    reads, writes = os.pipe()
+    if (pid := os.fork()) == 0:
+        try:
+            ids = submit(lite)
+            lite.run(store.renew(holder=register(lite)))
+            os.write(writes, ids[0].encode())
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writes)
+    told = os.read(reads, 100).decode()
+    os.close(reads)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert told in {job.id for job in lite.run(store.list_jobs())}
+    assert len(claim(lite, register(lite))) == 2
+
+
+def test_a_fork_while_a_thread_writes_leaves_the_child_no_locked_lock(lite: SqliteEngine) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lite.session():
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait(10)
+    if (pid := os.fork()) == 0:
+        try:
+            lite.run(store.list_jobs())
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+    leave.set()
+    thread.join()
+
+
+def test_two_event_loops_and_plain_threads_share_an_engine(lite: SqliteEngine) -> None:
+    def loop() -> None:
+        asyncio.run(_submit_ten(lite))
+
+    threads = [threading.Thread(target=loop) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        submit(lite)
+    for thread in threads:
+        thread.join()
+    assert len(lite.run(store.list_jobs(limit=100))) == 30
+
+
+async def _submit_ten(engine: SqliteEngine) -> None:
+    await asyncio.gather(*(engine.arun(store.submit([new_job()])) for _ in range(10)))
+
+
+@pytest.mark.parametrize(
+    ("version", "safe"),
+    [
+        ((3, 44, 5), False),
+        ((3, 44, 6), True),
+        ((3, 45, 0), False),
+        ((3, 50, 6), False),
+        ((3, 50, 7), True),
+        ((3, 51, 2), False),
+        ((3, 51, 3), True),
+        ((3, 60, 0), True),
+    ],
+)
+def test_which_versions_may_use_a_write_ahead_log(version: tuple[int, int, int], safe: bool) -> None:
+    assert wal_is_safe(version) is safe
+
+
+@pytest.mark.parametrize("mode", ["wal", "truncate"])
+def test_both_journal_modes_do_the_work(sqlite_path: Path, mode: str) -> None:
+    engine = SqliteEngine(sqlite_path, store.sqlite_queries(), journal_mode=mode)
+    store.migrate(engine)
+    submit(engine)
+    assert len(claim(engine, register(engine))) == 1
+    with engine.session() as session:
+        assert session.connection.execute("PRAGMA main.journal_mode").fetchone() == (mode,)
+        assert session.connection.execute("PRAGMA main.synchronous").fetchone() == (2,)
+    engine.close()

@@ -1,0 +1,64 @@
+"""Each example runs as it stands, in an empty folder, and says what it should."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.tree import ROOT
+
+EXAMPLES = ROOT / "examples"
+
+SAYS = {
+    "hello.py": """\
+same job: True replay: True
+words: 4
+""",
+    "retry_and_cancel.py": """\
+fetched: news after 3 attempts
+failed: card 4711 was refused
+while it waits, a cancel is cancelled
+while it runs, a cancel is requested
+state: cancelled
+""",
+    "own_transaction.py": """\
+rolled back: umbrella was not paid
+jobs: 0
+jobs: 1
+invoice for order 1
+invoices: 1
+""",
+}
+
+
+def test_every_example_is_run() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SAYS)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_it_says_what_it_should(name: str, tmp_path: Path) -> None:
+    ours = {key: value for key, value in os.environ.items() if not key.startswith("FENCEROW_")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / name],
+        cwd=tmp_path,
+        env=ours | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == SAYS[name]
+
+
+def test_the_readme_shows_the_first_one() -> None:
+    assert (EXAMPLES / "hello.py").read_text() in (ROOT / "README.md").read_text()
+
+
+def test_they_are_listed() -> None:
+    listed = (EXAMPLES / "README.md").read_text()
+    assert [name for name in SAYS if f"({name})" not in listed] == []

@@ -1,0 +1,43 @@
+"""What a test may not leave behind: threads of ours, and connections to its database."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from fencerow.testing.postgres import PostgresServer
+
+WAIT_S = 5.0  # an ended thread and a closed connection's backend take a moment to go
+
+
+@contextmanager
+def no_threads_left() -> Iterator[None]:
+    """Complain of threads of ours that were started inside and still run."""
+    before = set(threading.enumerate())
+    yield
+
+    def ours() -> list[str]:
+        return [t.name for t in threading.enumerate() if t not in before and t.name.startswith("fencerow")]
+
+    _until(lambda: not ours(), lambda: f"these threads were left: {ours()}")
+
+
+def no_connections_left(server: PostgresServer, database: str) -> None:
+    """Complain of connections to a database that nobody closed."""
+    with server.connect() as connection:
+        query = "SELECT application_name, query FROM pg_stat_activity WHERE datname = %s"
+
+        def found() -> list[tuple[object, ...]]:
+            return connection.execute(query, [database]).fetchall()
+
+        _until(lambda: not found(), lambda: f"these connections were left open: {found()}")
+
+
+def _until(done: Callable[[], bool], complaint: Callable[[], str]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not done():
+        if time.monotonic() > deadline:
+            raise AssertionError(complaint())
+        time.sleep(0.005)

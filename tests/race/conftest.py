@@ -1,0 +1,132 @@
+"""Arenas for the races, and the table of what was explored."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.postgres import names as postgres_names
+from fencerow.db.queries import Queries, qualified
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite import names as sqlite_names
+from fencerow.store import store
+from fencerow.testing.arena_postgres import PostgresArena
+from fencerow.testing.arena_sqlite import SqliteArena
+from fencerow.testing.postgres import PostgresServer
+from fencerow.testing.race import Report, Scenario, Violation, explore
+
+MODES = ("plain", "held", "sqlite")
+
+
+def in_modes(*modes: str) -> pytest.MarkDecorator:
+    """Where a story makes sense: whole transactions on SQLite never wait for each other's rows."""
+    return pytest.mark.parametrize("race", modes, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def race_server() -> Iterator[PostgresServer]:
+    with PostgresServer(fast=True) as server:
+        yield server
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A guard taken out of one query: what is replaced by what, in each dialect where there is something to cut.
+
+    Tables and functions are written `fencerow.x`, as in the files.
+    """
+
+    query: str
+    postgres: tuple[str, str] | None = None
+    sqlite: tuple[str, str] | None = None
+
+    def in_mode(self, mode: str) -> tuple[str, str] | None:
+        return self.sqlite if mode == "sqlite" else self.postgres
+
+
+class Race:
+    """Explores scenarios in one mode and notes what it did for the table."""
+
+    def __init__(self, arena: PostgresArena | SqliteArena, limit: int, note: Any) -> None:
+        self.mode = arena.mode
+        self._arena = arena
+        self._queries: Queries = arena.queries
+        self._rename = sqlite_names("fencerow_") if arena.mode == "sqlite" else postgres_names("fencerow")
+        self._limit = limit
+        self._note = note
+
+    def __call__(self, scenario: Scenario) -> Report:
+        """Every order holds."""
+        self._arena.queries = self._queries
+        report = explore(self._arena, scenario, limit=self._limit)
+        self._note("race", json.dumps(asdict(report)))
+        return report
+
+    def without(self, scenario: Scenario, *cuts: Cut) -> Report:
+        """Every order holds even so: what this mode cannot see."""
+        self._arena.queries, _ = self._altered(cuts)
+        try:
+            return explore(self._arena, scenario, limit=self._limit)
+        finally:
+            self._arena.queries = self._queries
+
+    def turns_red(self, scenario: Scenario, *cuts: Cut) -> Violation:
+        """Without the guards some order does not hold; a cut without a text for this dialect is none there."""
+        self._arena.queries, told = self._altered(cuts)
+        started = time.monotonic()
+        try:
+            with pytest.raises(Violation) as caught:
+                explore(self._arena, scenario, limit=self._limit)
+        finally:
+            self._arena.queries = self._queries
+        facts = {"scenario": scenario.name, "mode": self.mode, "cuts": told, "order": caught.value.order}
+        self._note("control", json.dumps({**facts, "seconds": time.monotonic() - started}))
+        return caught.value
+
+    def _altered(self, cuts: Sequence[Cut]) -> tuple[Queries, list[str]]:
+        queries, told = self._queries, []
+        for cut in cuts:
+            change = cut.in_mode(self.mode)
+            if change is not None:
+                old, new = (qualified(text, self._rename) for text in change)
+                queries = queries.altered(cut.query, old, new)
+                told.append(f"{cut.query}: {' '.join(change[0].split())}")
+        assert told, "nothing to cut in this mode: leave it out with in_modes"
+        return queries, told
+
+
+@pytest.fixture(scope="session")
+def arenas(
+    race_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, PostgresArena | SqliteArena]]:
+    made: dict[str, PostgresArena | SqliteArena] = {}
+    for mode in ("plain", "held"):
+        url = race_server.create_role_and_schema(role="racer", database=f"race_{mode}")
+        engine = PostgresEngine(url, store.postgres_queries())
+        store.migrate(engine)
+        engine.close()
+        made[mode] = PostgresArena(url, store.postgres_queries(), held=mode == "held")
+    memory = Path("/dev/shm")
+    folder = tmp_path_factory.mktemp("race")
+    path = (memory if memory.is_dir() else folder) / f"fencerow-race-{time.time_ns()}.db"
+    sqlite = SqliteEngine(path, store.sqlite_queries())
+    store.migrate(sqlite)
+    sqlite.close()
+    made["sqlite"] = SqliteArena(path, store.sqlite_queries())
+    yield made
+    for arena in made.values():
+        arena.close()
+    for leftover in path.parent.glob(path.name + "*"):
+        leftover.unlink()
+
+
+@pytest.fixture(params=MODES)
+def race(request: pytest.FixtureRequest, arenas: Mapping[str, Any], record_property: Any) -> Race:
+    return Race(arenas[request.param], request.config.getoption("--orders"), record_property)

@@ -1,0 +1,186 @@
+"""Who takes part in the races: jobs, workers and what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from fencerow.db.statement import Operation
+from fencerow.model.job import Claimed, Fence, KeyClaim, NewJob
+from fencerow.store import store
+from fencerow.testing.actor import Actor, Script, later
+from fencerow.testing.race import Story
+
+LEASE_S = 30.0
+
+
+def uid(number: int) -> str:
+    """An id that reads well in a script."""
+    return f"00000000-0000-4000-8000-{number:012d}"
+
+
+JOB, OTHER_JOB, THIRD_JOB = uid(1), uid(2), uid(3)
+FIRST, SECOND, THIRD = uid(101), uid(102), uid(103)  # workers
+
+
+def new_job(job_id: str = JOB, **fields: Any) -> NewJob:
+    return NewJob(**{"id": job_id, "queue": "mail", "name": "send", "args": "{}", "args_bytes": 2, **fields})
+
+
+def key_claim(
+    job_id: str, fingerprint: str = "same", *, key: str = "k", lifetime_s: float = 60.0
+) -> KeyClaim:
+    return KeyClaim(scope="s", key=key, job_id=job_id, fingerprint=fingerprint, lifetime_s=lifetime_s)
+
+
+def keyed(job_id: str, fingerprint: str = "same", **fields: Any) -> Operation[list[store.Submitted]]:
+    return store.submit_keyed(
+        [new_job(job_id, scope="s", key="k", **fields)], [key_claim(job_id, fingerprint)]
+    )
+
+
+def register(holder: str) -> Operation[bool]:
+    return store.register(holder=holder, name="w", host="h", pid=1, info="{}", lease_s=LEASE_S)
+
+
+def claim(holder: str, limit: int = 1) -> Operation[list[Claimed]]:
+    return store.claim("mail", [store.Mark(0)], holder=holder, names=["send"], limit=limit, margin_s=10.0)
+
+
+def succeed(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
+    return store.succeed([store.Success(job_id, attempt, '"done"')], holder=holder)
+
+
+def fail(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
+    return store.fail([store.Failure(job_id, attempt, '{"type":"E"}')], holder=holder)
+
+
+def requeue(
+    holder: str, attempt: int = 1, kind: str = "retried", job_id: str = JOB
+) -> Operation[list[store.Requeued]]:
+    delay_s = None if kind == "released" else 0.0
+    outcome = store.Requeue(
+        id=job_id,
+        attempt=attempt,
+        kind=kind,
+        delay_s=delay_s,
+        failures=int(kind == "retried"),
+        snoozes=int(kind == "snoozed"),
+    )
+    return store.requeue([outcome], holder=holder)
+
+
+def stop(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
+    return store.stop([store.Stop(job_id, attempt, None)], holder=holder)
+
+
+def cancel(job_id: str = JOB) -> Operation[store.Cancelled]:
+    return store.cancel(job_id, actor="someone")
+
+
+def revive(job_id: str = JOB) -> Operation[store.Requeued]:
+    return store.revive(job_id, actor="someone")
+
+
+def reclaim(*dead: str) -> Operation[Any]:
+    return store.reclaim(list(dead), limit=10, actor="reaper")
+
+
+def nothing() -> Script:
+    """A setup of an empty database, or a caller who is gone."""
+    yield from ()
+
+
+def with_jobs(*jobs: NewJob, workers: Sequence[str] = (FIRST, SECOND)) -> Any:
+    """A setup: living workers, and jobs that are due."""
+
+    def setup() -> Script:
+        for holder in workers:
+            yield register(holder)
+        yield store.submit(list(jobs) or [new_job()])
+
+    return setup
+
+
+def with_running(*jobs: NewJob, holder: str = FIRST, workers: Sequence[str] = (FIRST, SECOND)) -> Any:
+    """A setup: the same, and the jobs run under `holder` in their first attempt."""
+
+    def setup() -> Script:
+        yield from with_jobs(*jobs, workers=workers)()
+        yield claim(holder, limit=max(1, len(jobs)))
+
+    return setup
+
+
+def with_zombie() -> Script:
+    """A setup: the first worker ran the job, was declared dead, and its job was taken back. It does not know yet."""
+    yield from with_jobs()()
+    yield claim(FIRST)
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield from sweep()
+
+
+def sweep() -> Script:
+    """What a reaper does."""
+    yield later(0)
+    dead = yield store.die()
+    yield store.adopt()
+    holders = yield store.dead_holders()
+    yield reclaim(*holders)
+    return dead
+
+
+def working(name: str, holder: str, limit: int = 1) -> Actor:
+    """A worker that claims once and succeeds at what it got; returns (claimed, moved)."""
+
+    def script(_: Any) -> Script:
+        claimed = yield claim(holder, limit)
+        moved = []
+        for job in claimed:
+            moved += yield succeed(holder, job.attempt, job.id)
+        return [job.id for job in claimed], [job.id for job in moved]
+
+    return Actor(name, script)
+
+
+def acting(name: str, script: Any) -> Actor:
+    """An actor by a script that needs nothing of the setup."""
+    return Actor(name, lambda _: script())
+
+
+def fence(story: Story, job_id: str = JOB) -> Fence | None:
+    """The job as it stands at the end."""
+    fences = story.run(store.read_fences([job_id]))
+    return fences.get(job_id)
+
+
+def state(story: Story, job_id: str = JOB) -> str | None:
+    found = fence(story, job_id)
+    return None if found is None else found.state.value
+
+
+def anything(_: Story) -> None:
+    """The invariants and the history say enough."""
+
+
+TRIES = 2  # of an ending whose row a stranger had locked; a worker tries on, an explorer must come to an end
+
+
+def finishing(holder: str, attempts: Sequence[tuple[str, int]]) -> Generator[Operation[Any], Any, list[str]]:
+    """What a worker does to succeed: what was skipped is looked up, and repeated while it is still its own."""
+    left, done = dict(attempts), []
+    for _ in range(TRIES):
+        for moved in (
+            yield store.succeed([store.Success(i, a, '"done"') for i, a in left.items()], holder=holder)
+        ):
+            done.append(moved.id)
+            del left[moved.id]
+        if not left:
+            break
+        fences = yield store.read_fences(list(left))
+        mine = {f.id for f in fences.values() if f.state == "running" and f.holder == holder}
+        left = {i: a for i, a in left.items() if i in mine and fences[i].attempt == a}
+        if not left:
+            break
+    return done

@@ -1,0 +1,177 @@
+"""Races of reapers: with each other, and with workers that register and claim meanwhile."""
+
+from __future__ import annotations
+
+from fencerow.store import store
+from fencerow.testing.actor import Script, doing, later
+from fencerow.testing.race import Scenario, Story, perform
+from tests.race.conftest import Cut, Race, in_modes
+from tests.race.people import (
+    FIRST,
+    JOB,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD,
+    acting,
+    claim,
+    fence,
+    new_job,
+    reclaim,
+    register,
+    sweep,
+    with_jobs,
+    with_running,
+)  # fmt: skip
+
+
+def first_is_late() -> Script:
+    yield from with_running(new_job(JOB), new_job(OTHER_JOB))()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+
+
+def first_is_dead() -> Script:
+    yield from first_is_late()
+    yield store.die()
+
+
+def each_taken_once(story: Story) -> None:
+    for job_id in (JOB, OTHER_JOB):
+        kinds = [event.kind for event in story.run(store.events(job_id))]
+        assert kinds.count("reclaimed") <= 1, f"{job_id} was taken twice"
+    for record in story.run(store.read([JOB, OTHER_JOB])).values():
+        assert record.crashes == 0, "a first death counts nothing"
+
+
+sweeps = Scenario(
+    "sweep × sweep", first_is_late, [acting("first", sweep), acting("second", sweep)], each_taken_once
+)
+reclaims = Scenario(
+    "reclaim × reclaim",
+    first_is_dead,
+    [doing("first", reclaim(FIRST)), doing("second", reclaim(FIRST))],
+    each_taken_once,
+)
+
+
+def test_two_sweeps_take_each_job_once(race: Race) -> None:
+    race(sweeps)
+
+
+def test_two_reclaims_take_each_job_once(race: Race) -> None:
+    race(reclaims)
+
+
+REPEATED = """\
+      AND job.state = 'running'
+      AND job.holder = ANY(CAST(:dead AS uuid[]))
+      AND job.attempt = found.attempt
+"""
+
+
+@in_modes("plain", "held")
+def test_a_job_is_taken_twice_without_lock_and_guards(race: Race) -> None:
+    race.turns_red(
+        reclaims,
+        Cut("reclaim", ("    FOR UPDATE SKIP LOCKED\n", "")),
+        Cut("reclaim", (REPEATED, "")),
+    )
+
+
+# A newcomer registers and claims while a reaper's statement is under way.
+
+
+def claiming_anew() -> Script:
+    yield register(THIRD)
+    return [
+        job.id for job in (yield store.claim_suspect("mail", holder=THIRD, names=["send"], margin_s=10.0))
+    ]
+
+
+def the_newcomer_keeps_it(story: Story) -> None:
+    for job_id in story.results["newcomer"]:
+        found = fence(story, job_id)
+        assert found is not None
+        assert (found.state.value, found.holder) == ("running", THIRD), "taken from a living worker"
+
+
+def one_is_dead() -> Script:
+    yield from with_running()()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield store.die()
+
+
+newcomer = Scenario(
+    "register × claim × reclaim × reclaim",
+    one_is_dead,
+    [doing("reaper", reclaim(FIRST)), doing("slow", reclaim(FIRST)), acting("newcomer", claiming_anew)],
+    the_newcomer_keeps_it,
+)
+
+BY_VALUE = "job.holder = ANY(CAST(:dead AS uuid[]))"
+LIVING = "SELECT 1 FROM fencerow.workers AS living WHERE living.id = job.holder AND living.state = 'alive'"
+NOT_AMONG_THE_LIVING = f"NOT EXISTS ({LIVING})"
+
+
+def test_reclaim_names_the_dead_by_value(race: Race) -> None:
+    race(newcomer)
+
+
+ANTI_JOIN = (
+    Cut("reclaim", (BY_VALUE, NOT_AMONG_THE_LIVING)),
+    Cut("reclaim", ("      AND job.attempt = found.attempt\n", "")),
+)
+
+
+@in_modes("held")
+def test_an_anti_join_takes_from_a_worker_newer_than_its_snapshot(race: Race) -> None:
+    race.turns_red(newcomer, *ANTI_JOIN)
+
+
+@in_modes("plain")
+def test_whole_statements_in_any_order_never_show_it(race: Race) -> None:
+    race.without(newcomer, *ANTI_JOIN)
+
+
+# A claim that is slower than the death of its worker, and than the memory of it.
+
+
+def slow_claim() -> Script:
+    return [job.id for job in (yield claim(FIRST))]
+
+
+def dies_and_is_forgotten() -> Script:
+    yield store.die()
+    yield store.forget_workers(age_s=0.0)
+
+
+def nobody_to_claim() -> Script:
+    yield from with_jobs()()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+
+
+def found_by_the_next_sweep(story: Story) -> None:
+    perform(story.arena, sweep())
+    found = fence(story)
+    assert found is not None
+    assert found.state.value == "queued", "a job stays with a holder that nobody knows"
+
+
+forgotten = Scenario(
+    "claim × die × forget_workers",
+    nobody_to_claim,
+    [acting("first", slow_claim), acting("reaper", dies_and_is_forgotten)],
+    found_by_the_next_sweep,
+)
+
+
+def test_a_claim_slower_than_its_holders_death_is_found(race: Race) -> None:
+    race(forgotten)
+
+
+@in_modes("held")
+def test_it_is_not_when_nobody_adopts(race: Race) -> None:
+    race.turns_red(forgotten, Cut("adopt", ("WHERE job.state = 'running'", "WHERE job.state = 'nothing'")))

@@ -1,0 +1,328 @@
+"""Races of submits: under one key, repeated after a lost reply, and inside a user's transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fencerow.db.statement import Operation
+from fencerow.errors import JobNotFound, KeyConflict
+from fencerow.store import store
+from fencerow.testing.actor import Abandoned, Script, doing, later, transaction
+from fencerow.testing.race import Scenario, Story
+from tests.race.conftest import Cut, Race, in_modes
+from tests.race.people import (
+    FIRST,
+    JOB,
+    OTHER_JOB,
+    THIRD_JOB,
+    acting,
+    claim,
+    keyed,
+    new_job,
+    register,
+    revive,
+    state,
+    succeed,
+    with_jobs,
+    working,
+)  # fmt: skip
+
+
+def one_worker() -> Script:
+    yield register(FIRST)
+
+
+def one_answer(story: Story) -> None:
+    answers = [result for result in story.results.values() if isinstance(result, list)]
+    ids = {answer[0].id for answer in answers}
+
+    assert len(answers) == len(story.results), story.results
+    assert len(ids) == 1, "one key, two jobs"
+    assert sum(not answer[0].replay for answer in answers) == 1
+    assert [job_id for job_id in (JOB, OTHER_JOB, THIRD_JOB) if state(story, job_id)] == list(ids)
+
+
+same_key = Scenario(
+    "submit_keyed × submit_keyed",
+    one_worker,
+    [doing("first", keyed(JOB)), doing("second", keyed(OTHER_JOB))],
+    one_answer,
+)
+
+
+def test_one_key_makes_one_job(race: Race) -> None:
+    race(same_key)
+
+
+@in_modes("plain", "held")
+def test_the_loser_breaks_without_on_conflict(race: Race) -> None:
+    race.turns_red(same_key, Cut("reserve_keys", ("ON CONFLICT (scope, key) DO NOTHING\n", "")))
+
+
+@in_modes("plain", "held")
+def test_the_loser_gets_no_answer_from_the_reserving_statement_alone(race: Race) -> None:
+    """One statement that inserts or looks: its snapshot is older than the winner's commit, and it sees neither."""
+    race.turns_red(
+        same_key,
+        Cut("read_keys", ("JOIN fencerow.keys AS owned ON", "JOIN fencerow.keys AS owned ON false AND")),
+    )
+
+
+def test_two_jobs_are_made_when_the_key_is_not_reserved(race: Race) -> None:
+    returns = "RETURNING scope, key"
+    race.turns_red(
+        same_key,
+        Cut(
+            "reserve_keys",
+            ("DO NOTHING", "DO UPDATE SET job_id = EXCLUDED.job_id"),
+            (f"DO NOTHING\n{returns}", f"DO UPDATE SET job_id = excluded.job_id\n{returns}"),
+        ),
+    )
+
+
+def other_payload(story: Story) -> None:
+    refused = [result for result in story.results.values() if isinstance(result, KeyConflict)]
+    assert len(refused) == 1
+    made = [job_id for job_id in (JOB, OTHER_JOB) if state(story, job_id)]
+    assert made == [refused[0].job_id]
+
+
+def test_the_same_key_with_another_payload_is_refused(race: Race) -> None:
+    race(
+        Scenario(
+            "submit_keyed × submit_keyed with another payload",
+            one_worker,
+            [doing("first", keyed(JOB)), doing("second", keyed(OTHER_JOB, "other"))],
+            other_payload,
+        )
+    )
+
+
+# The winner's transaction is rolled back after all.
+
+
+def aborted() -> Any:
+    yield from keyed(JOB).steps()
+    yield from store.clock().steps()
+    raise Abandoned
+
+
+def the_loser_inserts(story: Story) -> None:
+    assert isinstance(story.results["winner"], Abandoned)
+    assert [(made.id, made.replay) for made in story.results["loser"]] == [(OTHER_JOB, False)]
+    assert (state(story, JOB), state(story, OTHER_JOB)) == (None, "queued")
+
+
+winner_aborts = Scenario(
+    "submit_keyed × submit_keyed whose winner aborts",
+    one_worker,
+    [doing("winner", transaction("aborted submit", aborted)), doing("loser", keyed(OTHER_JOB))],
+    the_loser_inserts,
+)
+
+
+def test_the_loser_inserts_when_the_winner_aborts(race: Race) -> None:
+    race(winner_aborts)
+
+
+# A key whose lifetime is over.
+
+
+def expired_key() -> Script:
+    yield from one_worker()
+    yield keyed(JOB)
+    yield claim(FIRST)
+    yield succeed(FIRST)
+    yield later(61.0)
+
+
+def one_new_job(story: Story) -> None:
+    first, second = story.results["first"], story.results["second"]
+    assert first[0].id == second[0].id in (OTHER_JOB, THIRD_JOB)
+    assert [first[0].replay, second[0].replay].count(True) == 1
+
+
+expired = Scenario(
+    "submit_keyed × purge_keys × submit_keyed, the key expired",
+    expired_key,
+    [
+        doing("first", keyed(OTHER_JOB)),
+        doing("purge", store.purge_keys(limit=10)),
+        doing("second", keyed(THIRD_JOB)),
+    ],
+    one_new_job,
+)
+expired_two = Scenario(
+    "submit_keyed × submit_keyed, the key expired",
+    expired_key,
+    [doing("first", keyed(OTHER_JOB)), doing("second", keyed(THIRD_JOB))],
+    one_new_job,
+)
+
+
+@pytest.mark.parametrize("scenario", [expired, expired_two], ids=lambda scenario: scenario.name)
+def test_an_expired_key_makes_one_new_job(race: Race, scenario: Scenario) -> None:
+    race(scenario)
+
+
+def test_a_new_key_is_dropped_without_the_look_at_its_expiry(race: Race) -> None:
+    race.turns_red(
+        expired_two,
+        Cut(
+            "drop_expired_keys",
+            ("  AND owned.expires_at <= (SELECT fencerow.now())\n", ""),
+            ("  AND expires_at <= fencerow.now()\n", ""),
+        ),
+        Cut(
+            "read_keys",
+            (
+                "owned.expires_at IS NOT NULL AND owned.expires_at <= (SELECT fencerow.now()) AS expired",
+                "true",
+            ),
+            ("owned.expires_at IS NOT NULL AND owned.expires_at <= fencerow.now() AS expired", "1"),
+        ),
+    )
+
+
+def one_owner(story: Story) -> None:
+    revived, submitted = story.results["revive"], story.results["submit"]
+    assert not isinstance(submitted, Exception), submitted
+    if isinstance(revived, KeyConflict):
+        assert (submitted[0].id, submitted[0].replay) == (OTHER_JOB, False)
+    else:
+        assert not isinstance(revived, Exception), revived
+        assert (submitted[0].id, submitted[0].replay) == (JOB, True), "two live jobs of one key"
+
+
+revive_submit = Scenario(
+    "revive × submit_keyed, the key expired",
+    expired_key,
+    [doing("revive", revive()), doing("submit", keyed(OTHER_JOB))],
+    one_owner,
+)
+
+
+def test_a_key_goes_to_the_revived_or_to_the_new_job(race: Race) -> None:
+    race(revive_submit)
+
+
+def test_both_have_it_when_revive_does_not_keep_its_key(race: Race) -> None:
+    race.turns_red(
+        revive_submit,
+        Cut(
+            "keep_key",
+            ("SET expires_at = NULL", "SET expires_at = expires_at"),
+            ("expires_at = NULL", "expires_at = expires_at"),
+        ),
+    )
+
+
+# Inside a user's transaction.
+
+
+def user_submits(commit: bool) -> Operation[Any]:
+    def steps() -> Any:
+        yield from store.submit([new_job()]).steps()
+        yield from store.clock().steps()
+        if not commit:
+            raise Abandoned
+
+    return transaction("user's transaction", steps)
+
+
+def twice() -> Script:
+    claimed: list[str] = []
+    for _ in range(2):
+        claimed += [job.id for job in (yield claim(FIRST))]
+    return claimed
+
+
+def seen_when_committed(story: Story) -> None:
+    claimed = story.results["worker"]
+    if isinstance(story.results["user"], Abandoned):
+        assert claimed == []
+        assert state(story) is None
+    else:
+        assert state(story) == ("running" if claimed else "queued")
+    assert not story.waited
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["committed", "rolled back"])
+def test_a_job_of_an_open_transaction_is_not_claimed(race: Race, commit: bool) -> None:
+    race(
+        Scenario(
+            f"submit in a user's transaction ({'committed' if commit else 'rolled back'}) × claim",
+            one_worker,
+            [doing("user", user_submits(commit)), acting("worker", twice)],
+            seen_when_committed,
+        )
+    )
+
+
+# A submit whose reply was lost is repeated, while the job is claimed and ends.
+
+
+def losing_the_reply() -> Script:
+    yield store.submit([new_job()])
+    return (yield store.resubmit([new_job()]))
+
+
+def ran_once(story: Story) -> None:
+    claimed, moved = story.results["worker"]
+    assert story.results["client"] == []
+    assert state(story) == ("succeeded" if moved else "queued")
+    assert claimed == moved
+
+
+lost_submit = Scenario(
+    "lost submit × claim × succeed × resubmit",
+    one_worker,
+    [acting("client", losing_the_reply), working("worker", FIRST)],
+    ran_once,
+)
+
+
+def test_a_repeated_submit_never_runs_a_finished_job_again(race: Race) -> None:
+    race(lost_submit)
+
+
+def test_it_does_when_nothing_is_withdrawn(race: Race) -> None:
+    race.turns_red(
+        lost_submit, Cut("withdraw", ("job.attempt = 0", "job.attempt < 0"), ("attempt = 0", "attempt < 0"))
+    )
+
+
+@in_modes("held")
+def test_it_does_when_the_insert_itself_looks_among_the_finished(race: Race) -> None:
+    """The one statement that would do looks with a snapshot older than the move; a second one is needed."""
+    look = "WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = job.id)"
+    race.turns_red(
+        lost_submit,
+        Cut("submit", ("ON CONFLICT (id) DO NOTHING", f"{look}\nON CONFLICT (id) DO NOTHING")),
+        Cut("withdraw", ("job.attempt = 0", "job.attempt < 0")),
+    )
+
+
+def resubmit_revive(story: Story) -> None:
+    assert story.results["client"] == []
+    assert not isinstance(story.results["someone"], JobNotFound)
+    assert state(story) == "queued"
+
+
+def finished() -> Script:
+    yield from with_jobs()()
+    yield claim(FIRST)
+    yield succeed(FIRST)
+
+
+def test_a_repeated_submit_and_a_revive_make_one_job(race: Race) -> None:
+    race(
+        Scenario(
+            "resubmit × revive",
+            finished,
+            [doing("client", store.resubmit([new_job()])), doing("someone", revive())],
+            resubmit_revive,
+        )
+    )

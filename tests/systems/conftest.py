@@ -1,0 +1,23 @@
+"""Fixtures of the rebuilt systems: each scenario on SQLite and on PostgreSQL, with a world outside of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.systems.outside import FOLDER
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    """A database of the test's own, on each engine in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{request.getfixturevalue('sqlite_path')}"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture(autouse=True)
+def _outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services of the test's own, which answer well until their script says otherwise."""
+    monkeypatch.setenv(FOLDER, str(tmp_path))

@@ -1,0 +1,72 @@
+"""All scenarios of the four systems, and what those that are not built yet wait for."""
+
+from __future__ import annotations
+
+
+def _numbered(letter: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{letter}.{number}" for number in range(1, count + 1))
+
+
+SCENARIOS = {
+    "flydocs": _numbered("A", 16),
+    "dealbot": _numbered("B", 16),
+    "tzurot": _numbered("C", 18),
+    "chatbotx": _numbered("D", 16),
+}
+
+# The later part of the product that each scenario needs.
+WAITS_FOR = {
+    "A.1": "events",
+    "A.2": "events",
+    "A.5": "webhooks",
+    "A.9": "stages",
+    "A.10": "stages",
+    "A.12": "webhooks",
+    "A.14": "stages and the HTTP gateway",
+    "A.16": "events",
+    "B.1": "exclusive keys",
+    "B.2": "exclusive keys",
+    "B.3": "exclusive keys",
+    "B.4": "the mutex",
+    "B.5": "the mutex",
+    "B.6": "the mutex",
+    "B.7": "the mutex",
+    "B.8": "schedules",
+    "B.9": "schedules",
+    "B.10": "schedules",
+    "B.11": "schedules",
+    "B.12": "schedules",
+    "B.13": "exclusive keys",
+    "B.14": "metrics",
+    "B.15": "the capacity report",
+    "B.16": "metrics",
+    "C.1": "the HTTP gateway",
+    "C.2": "the HTTP gateway",
+    "C.3": "the HTTP gateway",
+    "C.4": "once per message",
+    "C.6": "flows",
+    "C.8": "delivery of results",
+    "C.9": "delivery of results",
+    "C.12": "flows",
+    "C.13": "schedules",
+    "C.14": "the HTTP gateway",
+    "C.15": "signed payloads",
+    "C.17": "the HTTP gateway",
+    "C.18": "metrics",
+    "D.1": "the migrator",
+    "D.2": "the migrator",
+    "D.3": "the migrator",
+    "D.4": "the migrator",
+    "D.5": "the migrator",
+    "D.6": "replace_for",
+    "D.7": "replace_for",
+    "D.8": "transitions",
+    "D.9": "replace_for",
+    "D.10": "exclusive keys and limits",
+    "D.11": "transitions",
+    "D.12": "batches",
+    "D.13": "schedules",
+    "D.14": "batches",
+    "D.15": "events",
+    "D.16": "limits",
+}

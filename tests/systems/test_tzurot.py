@@ -1,0 +1,178 @@
+"""Part C of the four systems: Tzurot, rebuilt in tzurot.py, at the level of the library."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from fencerow import JobFailed, ResultTimeout, State
+from tests.systems import tzurot
+from tests.systems.outside import Step, until
+from tests.systems.stage import STEADY, Stage
+from tests.systems.tzurot import BUSY, CENSORED
+
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    made = Stage(tzurot, url, monkeypatch)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.mark.scenario("C.5")
+async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """The handler takes three leases of 1.5 s. Another worker looks for the dead all the while and may judge."""
+    lease_s = 1.5
+    await stage.open(lease_s=lease_s, renew_s=0.3)
+    tzurot.llm.script("hang")
+    with stage.process(tmp_path / "slow.log", lease_s=lease_s, renew_s=0.3) as slow:
+        handle = tzurot.answer.submit("a long story")
+        await until(tzurot.llm.calls, "the run")
+        async with tzurot.app.worker():
+            began = time.monotonic()
+            await until(lambda: time.monotonic() > began + 3 * lease_s)
+            assert (await handle.arefresh()).attempt == 1
+            tzurot.llm.release()
+            reply = await handle.aresult(timeout_s=20)
+
+    assert reply == tzurot.Reply(True, "reply of a long story")
+    assert tzurot.llm.pids() == [slow.pid]
+    assert [each.kind for each in tzurot.app.client.timeline(handle.id)] == [
+        "submitted",
+        "claimed",
+        "succeeded",
+    ]
+
+
+@pytest.mark.scenario("C.7")
+@pytest.mark.parametrize("trouble", [429, 500, 503, "timeout"])
+async def test_trouble_that_passes_is_tried_three_times(stage: Stage, trouble: Step) -> None:
+    await stage.open(**STEADY)
+    tzurot.llm.script(trouble)
+    handle = tzurot.answer.submit("hello")
+
+    async with tzurot.app.worker():
+        for attempt, delay_s in ((1, 2), (2, 4)):
+            job = await stage.attempted(handle, attempt)
+            assert stage.delay_s(handle, "retried") == pytest.approx(delay_s, abs=0.001)
+            stage.pass_until(job.run_at_us)
+        job = await stage.attempted(handle, 3)
+
+    assert (job.state, job.failures) == (State.FAILED, 3)
+    assert tzurot.llm.calls() == ["hello"] * 3
+
+
+@pytest.mark.scenario("C.7")
+@pytest.mark.parametrize("refusal", [400, 401, 404])
+async def test_a_refusal_is_not_tried_again(stage: Stage, refusal: int) -> None:
+    tzurot.llm.script(refusal)
+    handle = tzurot.answer.submit("hello")
+
+    await stage.work()
+
+    with pytest.raises(JobFailed, match=str(refusal)):
+        handle.result()
+    assert tzurot.llm.calls() == ["hello"]
+
+
+@pytest.mark.scenario("C.7")
+async def test_a_business_failure_is_delivered_as_a_result(stage: Stage) -> None:
+    tzurot.llm.script(CENSORED)
+    handle = tzurot.answer.submit("something rude")
+
+    await stage.work()
+
+    assert handle.result() == tzurot.Reply(False, "the provider will not answer this")
+    assert tzurot.llm.calls() == ["something rude"]
+
+
+@pytest.mark.scenario("C.10")
+async def test_a_job_may_snooze_48_times_and_then_fails_with_a_clear_code(stage: Stage) -> None:
+    """The snoozes cost nothing of the attempts' budget; the number of the attempt, a fence, counts every claim."""
+    await stage.open(**STEADY)
+    tzurot.site.script(BUSY)
+    handle = tzurot.fetch.submit("Lilith")
+
+    async with tzurot.app.worker():
+        for snoozes in range(1, 49):
+            job = await stage.attempted(handle, snoozes)
+            assert (job.state, job.snoozes, job.failures) == (State.QUEUED, snoozes, 0)
+            assert stage.delay_s(handle, "snoozed") == pytest.approx(HOUR_S / 2, abs=0.001)
+            stage.pass_until(job.run_at_us)
+        job = await stage.attempted(handle, 49)
+
+    assert job.state is State.FAILED
+    with pytest.raises(JobFailed, match="snoozed 48 times") as caught:
+        handle.result()
+    assert caught.value.error.code == "snoozes_exhausted"
+
+
+@pytest.mark.scenario("C.11")
+async def test_a_job_older_than_12_hours_at_pick_up_expires(stage: Stage) -> None:
+    too_old = tzurot.answer.submit("good morning")
+    stage.pass_time(60)
+    young = tzurot.answer.submit("good night")
+    stage.pass_time(12 * HOUR_S - 30)
+
+    await stage.work()
+
+    assert tzurot.llm.calls() == ["good night"]
+    assert young.result(timeout_s=10).success
+    job = tzurot.app.client.wait_ended(too_old.id, timeout_s=10)
+    assert (job.state, job.attempt) == (State.FAILED, 0)
+    with pytest.raises(JobFailed) as caught:
+        too_old.result()
+    assert caught.value.error.code == "expired"
+
+
+@pytest.mark.scenario("C.16")
+async def test_waiting_survives_a_failed_attempt_and_a_restart(stage: Stage) -> None:
+    tzurot.llm.script(503, "hang", "ok")
+    handle = tzurot.answer.submit("are you there?")
+    waiting = asyncio.create_task(handle.aresult(timeout_s=30))
+
+    await stage.work()
+    job = await handle.arefresh()
+    assert (job.state, job.failures) == (State.QUEUED, 1)
+    stage.pass_until(job.run_at_us)
+    restarted = tzurot.app.worker()
+    await restarted.start()
+    await until(lambda: len(tzurot.llm.calls()) == 2, "the second attempt")
+    await restarted.stop(now=True)
+    assert not waiting.done()
+    await stage.work()
+
+    assert await waiting == tzurot.Reply(True, "reply of are you there?")
+    assert (await handle.arefresh()).failures == 1, "a restart is no failure"
+
+
+@pytest.mark.scenario("C.16")
+async def test_waiting_for_a_finished_job_returns_its_result(stage: Stage) -> None:
+    """Also through a handle made from the id alone, as another process would."""
+    handle = tzurot.answer.submit("hello")
+    await stage.work()
+
+    known_by_id = tzurot.app.client.handle(handle.id)
+    assert await handle.aresult(timeout_s=10) == tzurot.Reply(True, "reply of hello")
+    assert await known_by_id.aresult(timeout_s=10) == {"success": True, "text": "reply of hello"}
+
+
+@pytest.mark.scenario("C.16")
+async def test_waiting_times_out_cleanly(stage: Stage) -> None:
+    """The caller is told that the job goes on, and it does."""
+    handle = tzurot.answer.submit("hello")
+
+    with pytest.raises(ResultTimeout):
+        await handle.aresult(timeout_s=0.05)
+
+    await stage.work()
+    assert (await handle.aresult(timeout_s=10)).success

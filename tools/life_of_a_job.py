@@ -1,0 +1,71 @@
+"""Prints docs/life-of-a-job.md from the one table of moves: python3 tools/life_of_a_job.py > docs/life-of-a-job.md"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from fencerow.model.state import FINAL, RULES, WORKER_RULES, Move, Rule, State
+
+HEAD = """# The life of a job
+
+This page is printed from the table in `src/fencerow/model/state.py` by `tools/life_of_a_job.py`; a test compares them.
+Every move is one guarded statement with exactly one winner: it changes the job only if the job is in a state *from*
+which the move is legal and the guard holds, and otherwise it changes nothing.
+"""
+
+LATER = """
+`wake` and `suspend` belong to jobs that wait for a signal, a child or a time. The table has their place; no statement
+makes them yet, so no job is `waiting` today.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join(
+        [HEAD, *diagram(), "", "## Moves", "", *moves(), LATER, "## Workers", "", *workers(), ""]
+    )
+
+
+def diagram() -> Iterator[str]:
+    """The states and the moves between them, for Mermaid. What a move leads to instead is dotted in words."""
+    yield "```mermaid"
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {State.QUEUED}: submit"
+    for move, rule in RULES.items():
+        if move is Move.RENEW:
+            continue  # nothing of the job changes
+        for source in State:
+            if source in rule.sources:
+                yield f"    {source} --> {rule.target or '[*]'}: {move}"
+                yield from (f"    {source} --> {other}: {move} (instead)" for other in rule.otherwise)
+    yield "```"
+
+
+def moves() -> Iterator[str]:
+    """One row for each move."""
+    yield "| move | from | to | otherwise | guard |"
+    yield "|---|---|---|---|---|"
+    for move, rule in RULES.items():
+        target = rule.target or "gone"
+        yield f"| `{move}` | {sources(rule)} | {target} | {', '.join(rule.otherwise) or '–'} | {rule.guard} |"
+    yield ""
+    yield f"Final states: {', '.join(state for state in State if state in FINAL)}. Only a person leads out of them."
+
+
+def workers() -> Iterator[str]:
+    """One row for each move of a worker."""
+    yield "The lease of a worker is the lease of every job that it holds."
+    yield ""
+    yield "| move | from | to | guard |"
+    yield "|---|---|---|---|"
+    for move, rule in WORKER_RULES.items():
+        yield f"| `{move}` | {rule.source or 'nothing'} | {rule.target} | {rule.guard} |"
+
+
+def sources(rule: Rule) -> str:
+    return ", ".join(state for state in State if state in rule.sources)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,54 @@
+"""Prints docs/settings.md from Config: python3 tools/settings.py > docs/settings.md"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from fencerow.config import PREFIX, Setting, settings
+
+HEAD = """# Settings
+
+This page is printed from `src/fencerow/config.py` by `tools/settings.py`; a test compares them.
+
+Every setting is a field of `Config` and has an environment variable: `FENCEROW_` and its name in capitals. A name
+ends with its unit: `_s` seconds, `_bytes` bytes. A blank variable counts as absent. An unknown one is an error, because
+a misspelled setting must not be passed over (`FENCEROW_CLI_…` stands for options of the command).
+
+| setting | variable | default | values | meaning |
+|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return HEAD + "".join(f"{line}\n" for line in lines())
+
+
+def lines() -> Iterator[str]:
+    for setting in settings():
+        secret = " Never shown." if setting.secret else ""
+        yield (
+            f"| `{setting.name}` | `{setting.environment_name}` | {default(setting)} | {values(setting)} "
+            f"| {setting.doc}{secret} |"
+        )
+
+
+def default(setting: Setting) -> str:
+    return "–" if setting.default is None else f"`{plain(setting.default)}`"
+
+
+def values(setting: Setting) -> str:
+    if setting.is_number:
+        return f"{plain(setting.low)} to {plain(setting.high)}"
+    return ", ".join(f"`{choice}`" for choice in setting.choices) or "text"
+
+
+def plain(value: object) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+assert PREFIX == "FENCEROW_", "the page spells it out"
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
