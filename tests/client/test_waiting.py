@@ -42,9 +42,14 @@ def handle_of(client: Client, job_id: str, *, existed: bool = True) -> Handle[An
 
 def succeed(engine: AnyEngine, job_id: str, result: str = '{"pages":3}') -> None:
     holder = register(engine)
-    got: list[Any] = []
+    got: list[Claimed] = []
+
+    def is_claimed() -> bool:
+        got.extend(claim(engine, holder))
+        return bool(got)
+
     # A waiter may hold the row for an instant to mark it as awaited, and a claim skips what is locked.
-    until(lambda: got.extend(claim(engine, holder)) or bool(got))
+    until(is_claimed)
     (claimed,) = got
     assert claimed.id == job_id
     assert engine.run(store.succeed([store.Success(job_id, claimed.attempt, result)], holder=holder))

@@ -20,12 +20,15 @@ def test_a_hint_whose_claim_finds_nothing_is_looked_after_soon() -> None:
     view = view_of_an_empty_queue()
     view.hint(0, 1)
 
-    pauses = []
+    pauses: list[float] = []
     for _ in (*LOOKS_AFTER_HINT_S, None):
         assert view.marks() or pauses
         view.claimed([], 10)
         pauses.append(view.pause_s(time.monotonic()))
-        view._due_at = None  # noqa: SLF001 (the look took place and found nothing new)
+        view._due_at = None
 
-    assert [pause_s <= look_s for pause_s, look_s in zip(pauses, LOOKS_AFTER_HINT_S, strict=False)] == [True, True]
+    assert [pause_s <= look_s for pause_s, look_s in zip(pauses, LOOKS_AFTER_HINT_S, strict=False)] == [
+        True,
+        True,
+    ]
     assert pauses[-1] > 0.5, "then the sweep is soon enough"

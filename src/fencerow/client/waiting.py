@@ -157,7 +157,7 @@ class Poller:
 
     def _mark(self, ids: list[str]) -> None:
         """Note that somebody waits. A row that is locked is passed over, by a claim for example: it is tried again."""
-        noted = set(self._engine.run(store.mark_awaited(ids)))
+        noted = self._engine.run(store.mark_awaited(ids))
         for job_id in ids:
             tries = self._mark_tries.get(job_id, 0) + 1
             if job_id in noted or tries >= MARK_TRIES:
