@@ -23,6 +23,7 @@ from fencerow.errors import (
 )
 from fencerow.model.describe import ErrorRecord
 from fencerow.model.ids import new_id
+from fencerow.model.job import Claimed
 from fencerow.model.wakeup import encode_ended
 from fencerow.store import store
 from tests.client.flaky import Flaky, until
