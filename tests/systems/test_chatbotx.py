@@ -71,7 +71,7 @@ async def test_a_result_that_comes_after_the_timeout_is_not_written(stage: Stage
     assert ended.state is State.FAILED
     assert handle.refresh() == ended
     with pytest.raises(JobFailed) as caught:
-        handle.result()
+        handle.result(timeout_s=10)
     assert caught.value.error.type.endswith("AttemptTimeout")
 
 

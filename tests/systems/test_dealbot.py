@@ -28,7 +28,7 @@ async def test_a_dead_dependency_is_an_error_and_no_success(stage: Stage) -> Non
 
     assert handle.status() is State.FAILED
     with pytest.raises(JobFailed) as caught:
-        handle.result()
+        handle.result(timeout_s=10)
     assert caught.value.error.type == "ConnectionError"
     assert (stage.heard.count("failed"), stage.heard.count("succeeded")) == (1, 0)
     assert dealbot.app.telemetry.counters.get("jobs_failed") == 1

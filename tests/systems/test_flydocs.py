@@ -175,7 +175,7 @@ async def test_a_value_error_ends_a_job_at_once(stage: Stage) -> None:
     job = handle.refresh()
     assert (job.state, job.attempt, job.failures) == (State.FAILED, 1, 1)
     with pytest.raises(JobFailed, match="ValueError") as caught:
-        handle.result()
+        handle.result(timeout_s=10)
     assert caught.value.error.code == "permanent_error"
 
 
@@ -190,7 +190,7 @@ async def test_a_runtime_error_is_tried_three_times_after_5_and_10_seconds(stage
     assert handle.refresh().attempt == 3
     assert_delays(delays, [5, 10])
     with pytest.raises(JobFailed) as caught:
-        handle.result()
+        handle.result(timeout_s=10)
     assert caught.value.error.code == "attempts_exhausted"
 
 

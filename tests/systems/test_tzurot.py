@@ -101,7 +101,7 @@ async def test_a_refusal_is_not_tried_again(stage: Stage, refusal: int) -> None:
     await stage.work()
 
     with pytest.raises(JobFailed, match=str(refusal)):
-        handle.result()
+        handle.result(timeout_s=10)
     assert tzurot.llm.calls() == ["hello"]
 
 
@@ -112,7 +112,7 @@ async def test_a_business_failure_is_delivered_as_a_result(stage: Stage) -> None
 
     await stage.work()
 
-    assert handle.result() == tzurot.Reply(False, "the provider will not answer this")
+    assert handle.result(timeout_s=10) == tzurot.Reply(False, "the provider will not answer this")
     assert tzurot.llm.calls() == ["something rude"]
 
 
@@ -133,7 +133,7 @@ async def test_a_job_may_snooze_48_times_and_then_fails_with_a_clear_code(stage:
 
     assert job.state is State.FAILED
     with pytest.raises(JobFailed, match="snoozed 48 times") as caught:
-        handle.result()
+        handle.result(timeout_s=10)
     assert caught.value.error.code == "snoozes_exhausted"
 
 
@@ -151,7 +151,7 @@ async def test_a_job_older_than_12_hours_at_pick_up_expires(stage: Stage) -> Non
     job = tzurot.app.client.wait_ended(too_old.id, timeout_s=10)
     assert (job.state, job.attempt) == (State.FAILED, 0)
     with pytest.raises(JobFailed) as caught:
-        too_old.result()
+        too_old.result(timeout_s=10)
     assert caught.value.error.code == "expired"
 
 
