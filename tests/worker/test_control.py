@@ -50,7 +50,7 @@ async def test_a_queued_job_is_cancelled_at_once(engine: AnyEngine) -> None:
 async def test_a_running_handler_sees_the_cancel_and_stops(engine: AnyEngine, flags: Flags) -> None:
     async def looking(job: Job) -> None:
         flags.started.set()
-        while not job.cancelled:  # noqa: ASYNC110
+        while not job.cancelled:
             await asyncio.sleep(0.005)
         flags.seen.set()
         job.raise_if_cancelled()

@@ -69,7 +69,7 @@ async def test_two_looks_in_a_row_do_not_let_a_job_go_whose_claim_is_under_way(e
 async def test_a_lost_reply_to_an_outcome_is_read_and_not_repeated(engine: AnyEngine, verb: str) -> None:
     async def ends(job: Job) -> None:
         if verb == "stop":
-            while not job.cancelled:  # noqa: ASYNC110
+            while not job.cancelled:
                 await asyncio.sleep(0.005)
             job.raise_if_cancelled()
         if verb in ("fail", "requeue") and job.attempt == 1:
@@ -208,7 +208,7 @@ async def test_a_worker_past_its_deadline_starts_nothing(engine: AnyEngine) -> N
 
 async def test_a_blocked_loop_and_a_busy_handler_keep_the_lease(engine: AnyEngine) -> None:
     async def blocks() -> None:
-        time.sleep(1.6)  # noqa: ASYNC251 (the whole loop stands still for longer than the lease)
+        time.sleep(1.6)
 
     def computes() -> None:
         until_s = time.monotonic() + 1.6

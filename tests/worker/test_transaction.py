@@ -204,7 +204,7 @@ async def test_a_cancelled_wait_for_the_sqlite_writer_gives_it_back(lite: Sqlite
 
     async with lite.asession():
         waiting = asyncio.create_task(wait_for_it())
-        while not any(t.name.startswith("fencerow-session") for t in threading.enumerate()):  # noqa: ASYNC110
+        while not any(t.name.startswith("fencerow-session") for t in threading.enumerate()):
             await asyncio.sleep(0)
         await asyncio.sleep(0.05)  # it stands before the lock now
         began = time.monotonic()
