@@ -16,6 +16,9 @@ from fencerow.store.claim import NIL, Mark
 SWEEP_S_MIN = 1.0
 SWEEP_SHARE = 50.0
 SWEEP_S_MAX = 5.0  # whatever it costs: without wake-ups this is how late work may be found
+# When to look again after a hint whose claim came back short: the row may have been locked for an instant, by
+# somebody who marked it as awaited or by a cancel, and a claim skips what is locked.
+LOOKS_AFTER_HINT_S = (0.008, 0.06)
 
 
 class QueueView:
@@ -29,6 +32,7 @@ class QueueView:
         self._dry = True
         self._due_at: float | None = None
         self._sweep_at = 0.0
+        self._looks_left: tuple[float, ...] = ()
         self._costs_s = (0.0, 0.0)  # of the last two looks
         self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
 
@@ -69,6 +73,7 @@ class QueueView:
         else:
             # Without the database's clock a later start cannot be told from one that is due.
             self._sweep_at = 0.0
+        self._looks_left = LOOKS_AFTER_HINT_S
         known = self._marks.get(priority)
         lowered = Mark(priority, run_at_us - 1, NIL)
         if known is None or (known.run_at_us, known.id) > (lowered.run_at_us, lowered.id):
@@ -99,6 +104,10 @@ class QueueView:
             count += 1
             self._marks[job.priority] = Mark(job.priority, job.run_at_us, job.id)
         self._dry = count < asked
+        if self._dry and self._looks_left:
+            look_at = time.monotonic() + self._looks_left[0]
+            self._looks_left = self._looks_left[1:]
+            self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
         if self._dry:
             self._costs_s = (self._costs_s[0], self._costs_s[1] + took_s)
             self._sweep_at = time.monotonic() + self._sweep_pause_s(self._poll_max_s)
