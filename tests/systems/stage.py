@@ -130,6 +130,11 @@ class Stage:
         """Those that are registered and not known to be dead."""
         return self.app.engine.run(store.list_workers(state="alive"))
 
+    def age_s(self, holder: str | None) -> float:
+        """Since when a living worker is registered; 0 for one that is not."""
+        ages = [each.now_us - each.registered_at_us for each in self.living_workers() if each.id == holder]
+        return ages[0] / 1e6 if ages else 0.0
+
 
 @contextmanager
 def _process(
