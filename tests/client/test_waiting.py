@@ -17,6 +17,7 @@ from fencerow.errors import (
     JobFailed,
     JobGone,
     JobNotFound,
+    NotReady,
     ResultTimeout,
     SchemaMissing,
     Unavailable,
@@ -315,3 +316,16 @@ def test_a_result_survives_a_retry(engine: AnyEngine, client: Client) -> None:
     succeed(engine, job.id)
 
     assert handle.result(5) == {"pages": 3}
+
+
+def test_no_time_to_wait_means_one_look(engine: AnyEngine, client: Client) -> None:
+    (job_id,) = submit(engine)
+    with pytest.raises(NotReady) as raised:
+        handle_of(client, job_id).result(timeout_s=0)
+    assert isinstance(raised.value, ResultTimeout)
+
+    succeed(engine, job_id)
+
+    assert handle_of(client, job_id).result(timeout_s=0) == {"pages": 3}
+    with pytest.raises(JobNotFound):
+        handle_of(client, new_id(), existed=False).result(timeout_s=0)
