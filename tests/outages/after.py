@@ -8,7 +8,7 @@ from tests.outages.shop import Shop
 
 async def check_books(shop: Shop, callers: Callers) -> str:
     """Compare what callers were promised with what is stored and paid; returns the numbers in one line."""
-    asked = await callers.settle_doubts()
+    await callers.settle_doubts()
     await shop.all_ended()
     stored, paid = shop.jobs_by_number(), shop.payments()
 
@@ -30,5 +30,5 @@ async def check_books(shop: Shop, callers: Callers) -> str:
     assert shop.broken_invariants() == []
     return (
         f"{len(ids)} jobs, {sum(paid.values())} effects, {len(callers.refused)} refused, "
-        f"{asked} asked; errors {dict(callers.errors)}"
+        f"{callers.asked} asked; errors {dict(callers.errors)}"
     )

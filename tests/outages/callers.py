@@ -29,12 +29,13 @@ class Callers:
         self.accepted: dict[int, str] = {}  # number: job id
         self.refused: dict[int, str] = {}  # told "yes": nothing was stored, the call may be repeated
         self.doubtful: dict[int, str] = {}  # told "ask": number and the id to ask for
+        self.asked = 0  # how many of the doubts were settled by asking
         self.errors: Counter[str] = Counter()
         self.wrong: list[str] = []  # errors that tell a caller nothing of use
 
-    async def settle_doubts(self) -> int:
-        """Ask for every id that was in doubt, as the error says; returns for how many."""
-        asked = len(self.doubtful)
+    async def settle_doubts(self) -> None:
+        """Ask for every id that was in doubt, as the error says."""
+        self.asked += len(self.doubtful)
         for number, job_id in self.doubtful.items():
             try:
                 job = await self._shop.app.client.aget(job_id)
@@ -44,7 +45,6 @@ class Callers:
             assert job.args == {"n": number}, f"the id that was named for {number} is of {job.args}"
             self.accepted[number] = job_id
         self.doubtful.clear()
-        return asked
 
     # --- at work -----------------------------------------------------------------------------------
 
