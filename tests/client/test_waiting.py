@@ -23,6 +23,7 @@ from fencerow.errors import (
 )
 from fencerow.model.describe import ErrorRecord
 from fencerow.model.ids import new_id
+from fencerow.model.job import Claimed
 from fencerow.model.wakeup import encode_ended
 from fencerow.store import store
 from tests.client.flaky import Flaky, until
@@ -42,7 +43,15 @@ def handle_of(client: Client, job_id: str, *, existed: bool = True) -> Handle[An
 
 def succeed(engine: AnyEngine, job_id: str, result: str = '{"pages":3}') -> None:
     holder = register(engine)
-    (claimed,) = claim(engine, holder)
+    got: list[Claimed] = []
+
+    def is_claimed() -> bool:
+        got.extend(claim(engine, holder))
+        return bool(got)
+
+    # A waiter may hold the row for an instant to mark it as awaited, and a claim skips what is locked.
+    until(is_claimed)
+    (claimed,) = got
     assert claimed.id == job_id
     assert engine.run(store.succeed([store.Success(job_id, claimed.attempt, result)], holder=holder))
 

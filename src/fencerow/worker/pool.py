@@ -12,6 +12,7 @@ from fencerow.worker.attempt import Attempt
 
 PREFETCH_MAX = 1000
 WINDOW_S = 0.25  # over which the pace of the slots is measured
+WINDOW_BRIEF_S = 0.02
 STALE_S = 3.0  # a claimed job that waits longer than this for a slot is better off elsewhere
 
 
@@ -26,7 +27,8 @@ class Pool:
         self.running = 0
         self._prefetch_s = prefetch_s
         self._on_room = on_room
-        self._ready: list[tuple[int, int, Attempt]] = []  # a heap: higher priority first, then in order of arrival
+        # A heap: higher priority first, then in order of arrival.
+        self._ready: list[tuple[int, int, Attempt]] = []
         self._numbers = count()
         self._arrived = asyncio.Event()
         self._window_began = time.monotonic()
@@ -87,8 +89,10 @@ class Pool:
         return taken
 
     def _measure(self) -> None:
+        """A window ends early when the slots were filled several times over: a burst must not start slowly."""
         now = time.monotonic()
-        if now - self._window_began >= WINDOW_S:
+        enough_s = WINDOW_BRIEF_S if self._window_count >= 4 * self.slots else WINDOW_S
+        if now - self._window_began >= enough_s:
             self._pace = self._window_count / (now - self._window_began)
             self._window_began, self._window_count = now, 0
 
