@@ -21,7 +21,7 @@ class Callers:
     """Threads and tasks on one shop. Every submit has a number of its own, by which its job is found again."""
 
     def __init__(self, shop: Shop, pause_s: float = 0.01) -> None:
-        self._shop = shop
+        self.shop = shop
         self._pause_s = pause_s
         self._numbers = itertools.count(1)
         self._stopping = threading.Event()
@@ -33,12 +33,17 @@ class Callers:
         self.errors: Counter[str] = Counter()
         self.wrong: list[str] = []  # errors that tell a caller nothing of use
 
+    async def accepted_more(self, count: int) -> None:
+        """Wait until so many more submits were accepted."""
+        wanted = len(self.accepted) + count
+        await until(lambda: len(self.accepted) >= wanted, f"{count} more submits are accepted")
+
     async def settle_doubts(self) -> None:
         """Ask for every id that was in doubt, as the error says."""
         self.asked += len(self.doubtful)
         for number, job_id in self.doubtful.items():
             try:
-                job = await self._shop.app.client.aget(job_id)
+                job = await self.shop.app.client.aget(job_id)
             except JobNotFound:
                 self.refused[number] = "asked"
                 continue
@@ -76,7 +81,7 @@ class Callers:
 
     def _next(self) -> tuple[int, Any]:
         with self._lock:
-            return next(self._numbers), next(self._shop.jobs)
+            return next(self._numbers), next(self.shop.jobs)
 
     def _meet(self, number: int, error: Exception) -> None:
         self.errors[type(error).__name__] += 1
@@ -84,7 +89,7 @@ class Callers:
         if repeat == "yes":
             self.refused[number] = str(error)
             return
-        ids = getattr(error, "job_ids", ())
+        ids: tuple[str, ...] = getattr(error, "job_ids", ())
         if repeat == "ask" and len(ids) == 1:
             self.doubtful[number] = ids[0]
             return

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
+
+from fencerow.db import sqlite
 
 
 @pytest.fixture
@@ -13,6 +16,14 @@ def report(record_property: Callable[[str, object], None]) -> Callable[[str], No
 
     def say(line: str) -> None:
         record_property("outage", line)
-        print(f"\n{line}")
+        sys.stdout.write(f"\n{line}\n")
 
     return say
+
+
+@pytest.fixture(params=["truncate", "wal"])
+def journal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both journals that a SQLite file may have, whatever this machine's SQLite would choose."""
+    mode: str = request.param
+    monkeypatch.setattr(sqlite, "wal_is_safe", lambda _version: mode == "wal")
+    return mode

@@ -28,7 +28,8 @@ async def locked(path: Path) -> AsyncIterator[None]:
 def hold(path: str) -> None:
     with contextlib.closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        print("locked", flush=True)
+        sys.stdout.write("locked\n")
+        sys.stdout.flush()
         sys.stdin.readline()
         connection.execute("ROLLBACK")
 

@@ -17,7 +17,6 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.postgres import names as postgres_names
 from fencerow.db.queries import qualified
 from fencerow.db.sqlite import names as sqlite_names
-from fencerow.model.state import FINAL
 from fencerow.telemetry import Event
 from fencerow.testing.invariants import together
 
@@ -120,7 +119,3 @@ async def staffed(*shops: Shop) -> AsyncIterator[list[Worker]]:
     """One worker per shop, until the block ends."""
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(shop.app.worker(slots=4)) for shop in shops]
-
-
-def is_final(state: object) -> bool:
-    return state in FINAL

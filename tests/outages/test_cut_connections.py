@@ -43,7 +43,7 @@ async def test_cuts_lose_and_repeat_nothing(patience_s: float, report: Callable[
         ]
         cuts = 0
         async with staffed(worker), calling(counter) as callers:
-            await until(lambda: len(callers.accepted) > 20, "submits are accepted")
+            await callers.accepted_more(20)
             for _, (proxy, text), how in itertools.product(range(ROUNDS), wanted, ("before", "after")):
                 seen = proxy.cuts
                 (proxy.cut_before if how == "before" else proxy.cut_after_reply_to)(text)
@@ -61,5 +61,3 @@ async def test_cuts_lose_and_repeat_nothing(patience_s: float, report: Callable[
 
 def _through(proxy: FaultProxy, server: PostgresServer) -> str:
     return f"postgresql://app:{server.password}@127.0.0.1:{proxy.port}/app"
-
-

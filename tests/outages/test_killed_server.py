@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from fencerow.testing.postgres import PostgresServer
 from tests.outages.after import check_books
-from tests.outages.callers import calling, until
+from tests.outages.callers import calling
 from tests.outages.shop import Shop, staffed
 
 AWAY_S = (0.3, 2.0, 7.0)  # the longer it is away, the longer are the pauses between two tries
@@ -26,8 +26,7 @@ async def test_all_come_back_by_themselves_within_five_seconds(
         back_s = []
         async with staffed(first, second), calling(counter) as callers:
             for away_s in AWAY_S:
-                done = len(callers.accepted)
-                await until(lambda: len(callers.accepted) > done + 40, "submits are accepted")
+                await callers.accepted_more(40)
                 await asyncio.to_thread(server.stop, "immediate")
                 await asyncio.sleep(away_s)
                 await asyncio.to_thread(server.start)
@@ -38,7 +37,9 @@ async def test_all_come_back_by_themselves_within_five_seconds(
         for shop in (counter, first, second):
             await shop.app.aclose()
 
-    report(f"{len(back_s)} kills; back after {[[round(each, 2) for each in pair] for pair in back_s]} s; {told}")
+    report(
+        f"{len(back_s)} kills; back after {[[round(each, 2) for each in pair] for pair in back_s]} s; {told}"
+    )
     assert max(max(pair) for pair in back_s) < BACK_S
     assert callers.errors.total() > 0
     assert callers.refused

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.outages.after import check_books
-from tests.outages.callers import calling, until
+from tests.outages.callers import calling
 from tests.outages.locker import locked
 from tests.outages.shop import Shop, staffed
 
@@ -18,14 +18,14 @@ LOCKED_S = 5.0  # longer than the lease and the wait for the lock together
 
 
 async def test_callers_are_told_to_repeat_and_leases_are_kept(
-    sqlite_path: Path, report: Callable[[str], None]
+    sqlite_path: Path, journal: str, report: Callable[[str], None]
 ) -> None:
     url = f"sqlite:///{sqlite_path}"
     lease = {"lease_s": LEASE_S, "renew_s": 0.5}
     counter, worker = Shop(url, busy_timeout_s=1.0), Shop(url, busy_timeout_s=4.0, **lease)
     await asyncio.to_thread(counter.prepare)
     async with staffed(worker) as (working,), calling(counter) as callers:
-        await until(lambda: len(callers.accepted) > 40, "submits are accepted")
+        await callers.accepted_more(40)
         holder = working.holder
         async with locked(sqlite_path):
             before, since = worker.happened["renewed"], time.monotonic()
@@ -34,15 +34,16 @@ async def test_callers_are_told_to_repeat_and_leases_are_kept(
             longest_s = (time.monotonic() - since) / max(renewed, 1)
         free_at = time.monotonic()
         back_s = await worker.first_success_after(free_at)
-        done = len(callers.accepted)
-        await until(lambda: len(callers.accepted) > done + 40, "submits are accepted again")
+        await callers.accepted_more(40)
         callers.stop()
         assert working.holder == holder, "it was never declared dead"
         told = await check_books(counter, callers)
     for shop in (counter, worker):
         await shop.app.aclose()
 
-    report(f"locked for {LOCKED_S} s; back after {back_s:.2f} s; {renewed} renewals meanwhile; {told}")
+    report(
+        f"SQLite ({journal}) locked for {LOCKED_S} s; back after {back_s:.2f} s; {renewed} renewals meanwhile; {told}"
+    )
     assert set(callers.errors) == {"Busy"}
     assert longest_s < LEASE_S / 2, "renewals do not wait for the lock"
     assert back_s < BACK_S

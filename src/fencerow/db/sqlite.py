@@ -44,7 +44,9 @@ log = logging.getLogger("fencerow.db")
 # Source: https://www.sqlite.org/wal.html#walresetbug
 WAL_FIXED = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 VERSION_MIN = (3, 35, 0)  # RETURNING
-KEEPER_WAIT_S = 0.5  # what a keeper asks of the jobs must not delay its next renewal, whoever locks their file
+KEEPER_WAIT_S = (
+    0.5  # what a keeper asks of the jobs must not delay its next renewal, whoever locks their file
+)
 
 
 def names(prefix: str) -> Callable[[str], str]:
