@@ -80,7 +80,7 @@ def _mounted_by_helper(size_mib: int) -> Iterator[Path]:
         if helper.stdout.readline() != "mounted\n":
             raise AssertionError(f"no small disk could be mounted here: {helper.stderr.read().strip()}")
         try:
-            yield Path(f"/proc/{helper.pid}/root/mnt")
+            yield Path("/proc", str(helper.pid), "root", "mnt")
         finally:
             helper.stdin.close()
 
