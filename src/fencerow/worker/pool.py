@@ -26,12 +26,15 @@ class Pool:
         self.running = 0
         self._prefetch_s = prefetch_s
         self._on_room = on_room
-        self._ready: list[tuple[int, int, Attempt]] = []  # a heap: higher priority first, then in order of arrival
+        self._ready: list[
+            tuple[int, int, Attempt]
+        ] = []  # a heap: higher priority first, then in order of arrival
         self._numbers = count()
         self._arrived = asyncio.Event()
         self._window_began = time.monotonic()
         self._window_count = 0
         self._pace = 0.0  # jobs per second
+        self._reach = 1  # jobs that a free slot is expected to take: as many as the last one could
 
     @property
     def waiting(self) -> int:
@@ -43,7 +46,8 @@ class Pool:
         buffer = self._buffer_max()
         if self._ready and len(self._ready) > buffer // 2:
             return 0
-        return max(0, self.slots - self.running + buffer - len(self._ready))
+        free = self.slots - self.running
+        return max(0, min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready))
 
     def put(self, attempt: Attempt) -> None:
         heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
@@ -56,14 +60,31 @@ class Pool:
             await self._arrived.wait()
         self.running += 1
         _, _, attempt = heappop(self._ready)
+        self._reach = 1 if attempt.claimed.suspect else attempt.handler.batch_max or 1
         if self.wanted() > 0:
             self._on_room()
         return attempt
 
-    def done(self) -> None:
-        """A slot is free again."""
+    def joined(self, first: Attempt) -> list[Attempt]:
+        """The attempt with those that wait here and can share its call, up to its `batch_max`.
+
+        They are of the same name and time limit, the one limit of the call. A suspect shares with nobody: a
+        death must count against one job.
+        """
+        room = (first.handler.batch_max or 1) - 1
+        if first.claimed.suspect or room < 1:
+            return [first]
+        alike = [entry for entry in self._ready if _may_share(first, entry[2])]
+        taken = sorted(alike, key=lambda entry: entry[:2])[:room]
+        numbers = {number for _, number, _ in taken}
+        self._ready = [entry for entry in self._ready if entry[1] not in numbers]
+        heapify(self._ready)
+        return [first, *(attempt for _, _, attempt in taken)]
+
+    def done(self, jobs: int = 1) -> None:
+        """A slot is free again; it has worked on so many jobs."""
         self.running -= 1
-        self._window_count += 1
+        self._window_count += jobs
         self._measure()
         if self.wanted() > 0:
             self._on_room()
@@ -75,7 +96,7 @@ class Pool:
         limit = time.monotonic() - STALE_S
         stale = [attempt for _, _, attempt in self._ready if attempt.taken < limit]
         if stale:
-            self._pace = 0.0
+            self._pace, self._reach = 0.0, 1
             self._ready = [entry for entry in self._ready if entry[2].taken >= limit]
             heapify(self._ready)
         return stale
@@ -97,3 +118,11 @@ class Pool:
         buffer = int(self._pace * self._prefetch_s)
         # A pace of a few jobs a second is long work: it is left to whoever has a free slot.
         return min(PREFETCH_MAX, buffer) if buffer > self.slots else 0
+
+
+def _may_share(first: Attempt, other: Attempt) -> bool:
+    return (
+        other.claimed.name == first.claimed.name
+        and other.timeout_s == first.timeout_s
+        and not other.claimed.suspect
+    )
