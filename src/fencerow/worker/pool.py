@@ -60,7 +60,8 @@ class Pool:
             await self._arrived.wait()
         self.running += 1
         _, _, attempt = heappop(self._ready)
-        self._reach = 1 if attempt.claimed.suspect else attempt.handler.batch_max or 1
+        if not attempt.claimed.suspect:
+            self._reach = attempt.handler.batch_max or 1
         if self.wanted() > 0:
             self._on_room()
         return attempt
