@@ -185,11 +185,10 @@ class JobCancelled(FencerowError):
     code = "FR-306"
 
 
-class NotReady(FencerowError):
+class NotReady(ResultTimeout):
     """The job has not ended yet, so there is no result. Wait for it or ask later."""
 
     code = "FR-307"
-    repeat = "yes"
 
 
 class MalformedPayload(FencerowError):

@@ -153,7 +153,10 @@ def test_the_timeline_tells_a_jobs_life_in_order(engine: AnyEngine, client: Clie
 
     assert [each.kind for each in told] == ["submitted", "claimed", "retried", "claimed", "succeeded"]
     assert told[0].actor == "bob"
-    assert [(each.attempt, each.actor) for each in told if each.kind == "claimed"] == [(1, holder), (2, holder)]
+    assert [(each.attempt, each.actor) for each in told if each.kind == "claimed"] == [
+        (1, holder),
+        (2, holder),
+    ]
 
 
 def test_waiting_for_an_end_tells_how_it_ended_without_raising(engine: AnyEngine, client: Client) -> None:

@@ -411,14 +411,15 @@ def test_a_forked_child_opens_connections_of_its_own(pg: PostgresEngine) -> None
     assert len(pg.run(store.list_jobs())) == 4
 
 
-def test_a_keeper_renews_while_the_pool_is_used_up(pg: PostgresEngine) -> None:
+def test_renewals_and_statements_go_on_while_users_hold_all_their_connections(pg: PostgresEngine) -> None:
     holder = register(pg)
-    small = engine_on(pg.conninfo, pool_max=1, connect_timeout_s=0.2)
+    small = engine_on(pg.conninfo, pool_max=2, connect_timeout_s=0.2, statement_timeout_s=0.2)
     keeper = small.keeper()
     with small.session() as session:
         session.run(store.submit([new_job()]))
-        with pytest.raises(Unavailable):
-            small.run(store.renew(holder=holder))
+        with pytest.raises(Unavailable), small.session():
+            raise AssertionError("there is one connection for users, and it is taken")
+        assert small.run(store.renew(holder=holder))
         assert keeper.run(store.renew(holder=holder))
     keeper.close()
     small.close()

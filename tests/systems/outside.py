@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import json
 import os
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ FOLDER = "SYSTEMS_OUTSIDE"
 WAIT_S = 30.0
 
 Step = str | int
+TROUBLES: dict[str, type[Exception]] = {
+    "value error": ValueError,
+    "runtime error": RuntimeError,
+    "timeout": TimeoutError,
+    "dead": ConnectionError,
+}
 
 
 class ServiceError(Exception):
@@ -30,8 +37,8 @@ class ServiceError(Exception):
 class Service:
     """One service. The script's steps are spent one per call; the last one stays.
 
-    A step is "ok", "hang" (until the test lets it go on), "value error", "runtime error", "timeout", or the
-    HTTP status to fail with.
+    A step is "ok", "hang" (until the test lets it go on), "deaf" (the same, and no cancel is heard), one of the
+    TROUBLES, or the HTTP status to fail with.
     """
 
     def __init__(self, name: str) -> None:
@@ -42,15 +49,13 @@ class Service:
         step = self._next(subject)
         if step == "hang":
             await until(self._file("release").exists)
-        elif step == "value error":
-            raise ValueError(f"{subject} cannot be read")
-        elif step == "runtime error":
-            raise RuntimeError(f"{self.name} stumbled over {subject}")
-        elif step == "timeout":
-            raise TimeoutError(f"{self.name} did not answer")
-        elif isinstance(step, int):
-            raise ServiceError(step)
-        return f"{self.name} of {subject}"
+        if step == "deaf":
+            await self._ignoring_cancels()
+        return self._answer(step, subject)
+
+    def ask_now(self, subject: str) -> str:
+        """Call it from code that is not async; it never hangs there."""
+        return self._answer(self._next(subject), subject)
 
     # --- what tests say and see ------------------------------------------------------------------
 
@@ -63,6 +68,10 @@ class Service:
         """Let hanging calls go on, and all that come."""
         self._file("release").touch()
 
+    def answered_late(self) -> bool:
+        """Whether a call that heard no cancel is through."""
+        return self._file("late").exists()
+
     def calls(self) -> list[str]:
         """The subjects of the calls so far, in order."""
         return [subject for subject, _ in self._calls()]
@@ -72,6 +81,21 @@ class Service:
         return [pid for _, pid in self._calls()]
 
     # --- inside ----------------------------------------------------------------------------------
+
+    async def _ignoring_cancels(self) -> None:
+        while not self._file("release").exists():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                pass
+        self._file("late").touch()
+
+    def _answer(self, step: Step, subject: str) -> str:
+        if isinstance(step, int):
+            raise ServiceError(step)
+        if step in TROUBLES:
+            raise TROUBLES[step](f"{self.name}: {step} at {subject}")
+        return f"{self.name} of {subject}"
 
     def _next(self, subject: str) -> Step:
         script = self._file("script")
@@ -89,6 +113,11 @@ class Service:
 
     def _file(self, kind: str) -> Path:
         return Path(os.environ[FOLDER]) / f"{self.name}.{kind}"
+
+
+def write(db: Any, statement: str, *values: Any) -> None:
+    """Run a statement in psycopg's words; the scenarios also run on SQLite, which marks parameters differently."""
+    db.execute(statement.replace("%s", "?") if isinstance(db, sqlite3.Connection) else statement, values)
 
 
 async def until(happened: Any, what: str = "what was awaited") -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
+import psycopg
 import pytest
 
 from fencerow import App, Handle, State
@@ -46,6 +48,8 @@ class Stage:
             self._patch.setenv(f"FENCEROW_{name.upper()}", str(value))
         importlib.reload(self._system)
         self.app.check_or_create()
+        self.heard: list[str] = []  # the events that this process told
+        self.app.telemetry.listen(lambda name, _facts: self.heard.append(name))
         engine = self.app.engine
         assert isinstance(engine, SqliteEngine | PostgresEngine)
         self.clock: DatabaseClock = clock_of(engine)
@@ -57,6 +61,18 @@ class Stage:
     def app(self) -> App:
         app: App = self._system.app
         return app
+
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """A connection of the user's own to the same database; leaving commits, an error rolls back."""
+        engine = self.app.engine
+        if isinstance(engine, PostgresEngine):
+            with psycopg.connect(engine.conninfo) as db:
+                yield db
+            return
+        assert isinstance(engine, SqliteEngine)
+        with closing(sqlite3.connect(engine.path)) as lite, lite:
+            yield lite
 
     # --- time --------------------------------------------------------------------------------------
 
@@ -102,7 +118,7 @@ class Stage:
     @contextmanager
     def process(self, log: Path, **settings: float) -> Iterator[subprocess.Popen[bytes]]:
         """A worker process of the system, killed in the end if it still lives."""
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         environment |= {
             f"FENCEROW_{name.upper()}": str(value) for name, value in {**QUICK, **settings}.items()
         }
@@ -113,6 +129,11 @@ class Stage:
     def living_workers(self) -> list[WorkerRecord]:
         """Those that are registered and not known to be dead."""
         return self.app.engine.run(store.list_workers(state="alive"))
+
+    def age_s(self, holder: str | None) -> float:
+        """Since when a living worker is registered; 0 for one that is not."""
+        ages = [each.now_us - each.registered_at_us for each in self.living_workers() if each.id == holder]
+        return ages[0] / 1e6 if ages else 0.0
 
 
 @contextmanager

@@ -26,6 +26,27 @@ async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stag
     await made.close()
 
 
+@pytest.mark.scenario("C.4")
+async def test_after_a_kill_the_same_job_runs_once_more_and_no_other_for_its_message(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """The message's key belongs to the job itself, so its second run is no duplicate; a second post is."""
+    await stage.open(lease_s=1, renew_s=0.2)
+    tzurot.llm.script("hang", "ok")
+    handle = tzurot.receive("message-1", "hello")
+    with stage.process(tmp_path / "killed.log", lease_s=300):
+        await until(tzurot.llm.calls, "the first run")
+    again = tzurot.receive("message-1", "hello")
+    stage.pass_time(300)
+
+    async with tzurot.app.worker():
+        assert (await handle.aresult(timeout_s=20)).success
+
+    assert (again.id, again.replay) == (handle.id, True)
+    assert tzurot.llm.calls() == ["hello", "hello"]
+    assert len(tzurot.app.client.list_jobs()) == 1
+
+
 @pytest.mark.scenario("C.5")
 async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives(
     stage: Stage, tmp_path: Path
@@ -80,7 +101,7 @@ async def test_a_refusal_is_not_tried_again(stage: Stage, refusal: int) -> None:
     await stage.work()
 
     with pytest.raises(JobFailed, match=str(refusal)):
-        handle.result()
+        handle.result(timeout_s=10)
     assert tzurot.llm.calls() == ["hello"]
 
 
@@ -91,7 +112,7 @@ async def test_a_business_failure_is_delivered_as_a_result(stage: Stage) -> None
 
     await stage.work()
 
-    assert handle.result() == tzurot.Reply(False, "the provider will not answer this")
+    assert handle.result(timeout_s=10) == tzurot.Reply(False, "the provider will not answer this")
     assert tzurot.llm.calls() == ["something rude"]
 
 
@@ -112,7 +133,7 @@ async def test_a_job_may_snooze_48_times_and_then_fails_with_a_clear_code(stage:
 
     assert job.state is State.FAILED
     with pytest.raises(JobFailed, match="snoozed 48 times") as caught:
-        handle.result()
+        handle.result(timeout_s=10)
     assert caught.value.error.code == "snoozes_exhausted"
 
 
@@ -130,8 +151,19 @@ async def test_a_job_older_than_12_hours_at_pick_up_expires(stage: Stage) -> Non
     job = tzurot.app.client.wait_ended(too_old.id, timeout_s=10)
     assert (job.state, job.attempt) == (State.FAILED, 0)
     with pytest.raises(JobFailed) as caught:
-        too_old.result()
+        too_old.result(timeout_s=10)
     assert caught.value.error.code == "expired"
+
+
+@pytest.mark.scenario("C.12")
+@pytest.mark.parametrize(("images", "recordings", "timeout_s"), [(0, 0, 495), (5, 0, 768), (0, 1, 1200)])
+async def test_how_long_a_job_may_run_depends_on_what_it_must_look_at(
+    stage: Stage, images: int, recordings: int, timeout_s: float
+) -> None:
+    """The formula is the application's; each job is stored, and bounded, with its own limit."""
+    handle = tzurot.receive("message-1", "look", images, recordings)
+
+    assert handle.refresh().timeout_s == timeout_s
 
 
 @pytest.mark.scenario("C.16")
@@ -176,3 +208,37 @@ async def test_waiting_times_out_cleanly(stage: Stage) -> None:
 
     await stage.work()
     assert (await handle.aresult(timeout_s=10)).success
+
+
+@pytest.mark.scenario("C.17")
+async def test_a_second_export_while_one_is_active_is_refused(stage: Stage) -> None:
+    """Over HTTP the replay is a 409, also for the rest of the day; then the key is free."""
+    with stage.connected() as db:
+        first = tzurot.request_export("ada", db)
+    with stage.connected() as db:
+        assert tzurot.request_export("ada", db).replay
+    await stage.work()
+    stage.pass_time(23 * HOUR_S)
+    with stage.connected() as db:
+        assert tzurot.request_export("ada", db).replay
+    stage.pass_time(HOUR_S)
+    with stage.connected() as db:
+        next_day = tzurot.request_export("ada", db)
+
+    assert not first.replay and not next_day.replay
+    assert first.id != next_day.id
+
+
+@pytest.mark.scenario("C.17")
+async def test_an_export_that_was_not_enqueued_blocks_nobody(stage: Stage) -> None:
+    with stage.connected() as db:
+        lost = tzurot.request_export("ada", db)
+        db.rollback()
+
+    with stage.connected() as db:
+        export = tzurot.request_export("ada", db)
+    await stage.work()
+
+    assert not export.replay and export.id != lost.id
+    assert export.result(timeout_s=10) == "pages of ada"
+    assert tzurot.site.calls() == ["ada"]

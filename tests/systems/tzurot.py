@@ -1,8 +1,9 @@
 """Tzurot on Fencerow: a chat bot's answers from slow and moody language models, and imports from a busy site."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from fencerow import App, Backoff, Job
+from fencerow import App, Backoff, Handle, Job
 from tests.systems.outside import Service, ServiceError
 
 app = App()  # FENCEROW_URL
@@ -27,6 +28,12 @@ async def answer(job: Job, message: str) -> Reply:
         raise
 
 
+def receive(message_id: str, text: str, images: int = 0, recordings: int = 0) -> Handle[Reply]:
+    """One job per message, however often it comes in."""
+    patience_s = min(1200, 15 + max(273 if images else 0, 1533 if recordings else 0) + 480)
+    return answer.using(key=message_id, timeout_s=patience_s).submit(text)
+
+
 @app.job(queue="imports", attempts_max=3, backoff=PATIENT, timeout_s=1200, snoozes_max=48)
 async def fetch(job: Job, persona: str) -> str:
     try:
@@ -35,3 +42,13 @@ async def fetch(job: Job, persona: str) -> str:
         if error.status_code == BUSY:
             job.snooze(30 * 60, "the site is busy")
         raise
+
+
+@app.job(queue="exports", key_lifetime_s=24 * 3600)
+async def export(user: str) -> str:
+    return await site.ask(user)
+
+
+def request_export(user: str, db: Any) -> Handle[str]:
+    """One export per user and day; a replay is answered with 409. It exists if the caller's transaction commits."""
+    return export.using(key=user, connection=db).submit(user)

@@ -40,7 +40,7 @@ class Faulty:
         self._broken.pop(operation, None)
 
     def keeper(self) -> Any:
-        made = Faulty(self._engine.keeper())  # type: ignore[arg-type]
+        made = Faulty(self._engine.keeper())
         made._lost, made._broken, made.seen = self._lost, self._broken, self.seen
         return made
 
@@ -72,5 +72,3 @@ class Faulty:
             self.struck.append(operation.name)
             raise OutcomeUnknown(f"the reply to {operation.name} was lost")
         return result
-
-

@@ -74,9 +74,7 @@ class Heard:
 
     async def wait(self, name: str, count: int = 1, within_s: float = WAIT_S, **facts: Any) -> list[Facts]:
         """Wait until `count` such events were heard."""
-        await self.until(
-            lambda: len(self.all(name, **facts)) >= count, within_s, f"{count} x {name} {facts}"
-        )
+        await self.until(lambda: len(self.all(name, **facts)) >= count, within_s, f"{count} x {name} {facts}")
         return self.all(name, **facts)
 
     async def until(self, done: Callable[[], bool], within_s: float = WAIT_S, what: str = "") -> None:
@@ -127,9 +125,7 @@ class Stage:
         return await self.ended(await self.submit(name, args, **fields))
 
 
-async def submit(
-    engine: AnyEngine, name: str, args: Mapping[str, Any] | None = None, **fields: Any
-) -> str:
+async def submit(engine: AnyEngine, name: str, args: Mapping[str, Any] | None = None, **fields: Any) -> str:
     job = job_of(name, args, **fields)
     await engine.arun(store.submit([job]))
     return job.id

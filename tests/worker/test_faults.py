@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 
 import psycopg
@@ -11,7 +12,9 @@ import pytest
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import LeaseLost
+from fencerow.model.ids import new_id
 from fencerow.store import store
+from fencerow.worker.attempt import Interrupt
 from fencerow.worker.context import Job
 from fencerow.worker.reaper import Reaper
 from fencerow.worker.worker import Worker, WorkerDied
@@ -162,10 +165,13 @@ async def test_a_dead_loop_ends_the_block_that_uses_the_worker(
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(Reaper, "tick", bug)
+
+    async def serve() -> None:
+        async with worker_of(lite, one):
+            await asyncio.Event().wait()
+
     with pytest.raises(WorkerDied):
-        async with asyncio.timeout(10):
-            async with worker_of(lite, one):
-                await asyncio.Event().wait()
+        await asyncio.wait_for(serve(), 10)
     task = asyncio.current_task()
     assert task is not None and task.cancelling() == 0
 
@@ -202,7 +208,7 @@ async def test_a_worker_past_its_deadline_starts_nothing(engine: AnyEngine) -> N
 
 async def test_a_blocked_loop_and_a_busy_handler_keep_the_lease(engine: AnyEngine) -> None:
     async def blocks() -> None:
-        time.sleep(1.6)  # the whole loop stands still for longer than the lease
+        time.sleep(1.6)
 
     def computes() -> None:
         until_s = time.monotonic() + 1.6
@@ -272,6 +278,60 @@ async def test_a_listener_that_fails_is_counted_and_breaks_nothing(lite: SqliteE
 async def test_a_registration_that_fails_leaves_nothing_open(pg: PostgresEngine) -> None:
     faulty = Faulty(pg)
     faulty.refuse("register", RuntimeError("no"))
-    worker = Worker(faulty, {}, {"mail": 1}, quick())  # type: ignore[arg-type]
+    worker = Worker(faulty, {}, {"mail": 1}, quick())
     with pytest.raises(RuntimeError, match="no"):
         await worker.start()  # the fixture looks for connections and threads that were left
+
+
+async def test_an_interrupt_while_the_arguments_are_fetched_stops_the_start(engine: AnyEngine) -> None:
+    ran: list[str] = []
+
+    async def big(job: Job, text: str) -> None:
+        ran.append(job.id)
+
+    class Cancelling(Faulty):
+        async def arun(self, operation):  # type: ignore[no-untyped-def]
+            result = await self._engine.arun(operation)
+            if operation.name == "fetch_args":
+                (attempt,) = stage.worker._attempts.values()
+                await engine.arun(store.cancel(attempt.claimed.id, actor="ada"))
+                attempt.end(Interrupt.CANCEL)
+            return result
+
+    async with working(Cancelling(engine), big) as stage:  # type: ignore[arg-type]
+        job = await stage.run("big", {"text": "x" * 100_000})
+
+    assert (job.state, ran) == ("cancelled", [])
+
+
+async def test_code_that_keeps_the_interpreter_lock_for_less_than_the_lease_keeps_it(
+    engine: AnyEngine,
+) -> None:
+    def backtracks() -> float:
+        began = time.monotonic()
+        re.fullmatch("(a|aa)+b", "a" * 27)
+        return time.monotonic() - began
+
+    async with working(engine, backtracks, config=quick(lease_s=20.0, renew_s=0.2)) as stage:
+        holder = stage.worker.holder
+        job = await stage.run("backtracks")
+        assert (job.state, job.attempt, stage.worker.holder) == ("succeeded", 1, holder)
+        assert 0.02 < job.result < 15, "the pattern should hold the lock for a while"
+
+
+async def test_suspects_are_taken_one_by_one_but_without_waiting_for_sweeps(engine: AnyEngine) -> None:
+    jobs = [job_of("one") for _ in range(30)]
+    await engine.arun(store.submit(jobs))
+    dead = new_id()
+    await engine.arun(store.register(holder=dead, name="dead", host="h", pid=1, info="{}", lease_s=60))
+    claimed = await engine.arun(
+        store.claim("mail", [store.Mark(0)], holder=dead, names=["one"], limit=30, margin_s=60)
+    )
+    assert len(claimed) == 30
+    await engine.arun(store.retire(holder=dead))
+    began = time.monotonic()
+    async with working(engine, one, config=quick(poll_max_s=1.0)) as stage:
+        found = [await stage.ended(job.id) for job in jobs]
+
+    assert {(job.state, job.attempt, job.crashes) for job in found} == {("succeeded", 2, 0)}
+    assert time.monotonic() - began < 10, "one a second would take half a minute"

@@ -47,7 +47,9 @@ async def test_a_failure_is_retried_until_the_attempts_are_spent_and_logged_each
     assert job.error["type"] == "RuntimeError"
     assert [record.levelno for record in logged] == [logging.WARNING, logging.WARNING, logging.ERROR]
     assert all(job.id in record.getMessage() and "Traceback" in record.getMessage() for record in logged)
-    assert not any("do not log locals" in record.getMessage().replace('"do not log locals"', "") for record in logged)
+    assert not any(
+        "do not log locals" in record.getMessage().replace('"do not log locals"', "") for record in logged
+    )
     assert stage.counters.get("attempts_failed") == 3
     assert stage.counters.get("jobs_failed") == 1
     assert (await kinds(engine, job.id)).count("retried") == 2
@@ -187,8 +189,8 @@ async def test_progress_and_log_are_kept_with_the_job(engine: AnyEngine) -> None
         await job.log("hello", level="warning")
 
     def talk_plain(job: Job) -> None:
-        job.progress(60)
-        job.log("plain")
+        _ = job.progress(60)
+        _ = job.log("plain")
 
     async with working(engine, talk, talk_plain) as stage:
         first, second = await stage.run("talk"), await stage.run("talk_plain")

@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from fencerow.client.talk import Runner, Talk, aconverse, converse
+from fencerow.client.talk import Runner, Talk, aconverse, ask, converse
 from fencerow.client.waiting import Answer, Poller
 from fencerow.db.borrow import borrowed
 from fencerow.db.engine import Engine
-from fencerow.errors import ResultTimeout
+from fencerow.errors import NotReady, ResultTimeout
 from fencerow.model.job import Ended
+from fencerow.store import store
 
 T = TypeVar("T")
 
@@ -45,9 +46,13 @@ class Desk:
     def outcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
         """Wait for the end of a job: how it ended, or None when it is nowhere.
 
+        With no time to wait it looks once.
+
         Raises:
-            ResultTimeout: it has not ended within `timeout_s` seconds.
+            ResultTimeout: it has not ended within `timeout_s` seconds. NotReady: it was only looked at once.
         """
+        if timeout_s is not None and timeout_s <= 0:
+            return self.hold(looking(job_id))
         self._make_ready()
         future = self._poller.watch(job_id)
         try:
@@ -59,6 +64,8 @@ class Desk:
 
     async def aoutcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
         """`outcome` in this event loop."""
+        if timeout_s is not None and timeout_s <= 0:
+            return await self.ahold(looking(job_id))
         if self._ready is not None:
             await asyncio.to_thread(self._make_ready)
         future: concurrent.futures.Future[Answer] = self._poller.watch(job_id)
@@ -91,3 +98,17 @@ class Desk:
             f"the database could not be asked: {trouble}" if trouble else "it is queued or runs still",
             "it goes on; ask again",
         )
+
+
+def looking(job_id: str) -> Talk[Ended | None]:
+    """How the job ended, None when it is nowhere, without waiting.
+
+    Raises:
+        NotReady: it has not ended.
+    """
+    ended = yield from ask(store.outcomes([job_id]))
+    if job_id in ended:
+        return ended[job_id]
+    if not (yield from ask(store.existing([job_id]))):
+        return None
+    raise NotReady(f"job {job_id} has not ended", "it is queued or runs still", "wait for it, or ask later")

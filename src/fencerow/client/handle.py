@@ -54,7 +54,8 @@ class Handle(Generic[R_co]):
             JobCancelled: it ended `cancelled`.
             JobGone: it was removed by retention or by hand.
             JobNotFound: it is not there (yet): the transaction that submits it has not committed.
-            ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again.
+            ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again. With `timeout_s=0`
+                the job is looked at once, and this is its subclass `NotReady`.
             MalformedPayload: the stored result does not fit the type this code declares.
         """
         return self._unpacked(self._desk.outcome(self.id, timeout_s))

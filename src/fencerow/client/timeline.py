@@ -30,6 +30,8 @@ def _claims(job: JobRecord, noted: Iterable[Happening]) -> Iterable[Happening]:
             # What a reaper did names the holder apart, if it was known.
             by_reaper = each.kind in ("reclaimed", "timed_out")
             holder = each.detail.get("holder") if by_reaper else each.actor
-            yield Happening(at_us=each.detail["claimed_at_us"], kind="claimed", attempt=each.attempt, actor=holder)
+            yield Happening(
+                at_us=each.detail["claimed_at_us"], kind="claimed", attempt=each.attempt, actor=holder
+            )
     if job.claimed_at_us is not None:
         yield Happening(at_us=job.claimed_at_us, kind="claimed", attempt=job.attempt, actor=job.holder)

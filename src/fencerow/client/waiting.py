@@ -25,6 +25,8 @@ log = logging.getLogger("fencerow.client")
 PAUSE_MIN_S = 0.05
 PAUSE_MAX_S = 1.0
 PAUSE_GROWTH = 1.5
+MARK_TRIES = 5  # then it is taken as marked by somebody else, and polling remains
+MARK_AGAIN_S = 0.005
 LINGER_S = 1.0  # so that waits in a row share one thread and one LISTEN
 IDS_MAX = 500
 # A job may be deleted while somebody waits for it; that is looked at seldom.
@@ -46,6 +48,7 @@ class Poller:
         self._changed = threading.Condition()
         self._watched: dict[str, list[Future[Answer]]] = {}
         self._marked: set[str] = set()
+        self._mark_tries: dict[str, int] = {}
         self._look_now = False
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -80,6 +83,7 @@ class Poller:
             else:
                 self._watched.pop(job_id, None)
                 self._marked.discard(job_id)
+                self._mark_tries.pop(job_id, None)
 
     def close(self) -> None:
         """Tell those who still wait, and end the thread."""
@@ -104,6 +108,8 @@ class Poller:
                 checked = time.monotonic() if check else checked
                 self._look_at(ids, check)
                 pause_s = PAUSE_MIN_S if asked else min(pause_s * PAUSE_GROWTH, PAUSE_MAX_S)
+                if self._mark_tries:
+                    pause_s = MARK_AGAIN_S
                 if stop_listening is None and self._watched:
                     stop_listening = self._engine.listen(self._heard)
         finally:
@@ -142,13 +148,23 @@ class Poller:
         fresh = [job_id for job_id in left if job_id not in self._marked]
         if fresh:
             # First mark, then look: an end that falls between the two is seen, one after both is announced.
-            self._engine.run(store.mark_awaited(fresh))
-            self._marked.update(fresh)
+            self._mark(fresh)
             self._settle(self._engine.run(store.outcomes(fresh)))
         doubtful = [job_id for job_id in (left if check else fresh) if job_id in self._watched]
         if doubtful:
             there = self._engine.run(store.existing(doubtful))
             self._settle({job_id: None for job_id in doubtful if job_id not in there})
+
+    def _mark(self, ids: list[str]) -> None:
+        """Note that somebody waits. A row that is locked is passed over, by a claim for example: it is tried again."""
+        noted = self._engine.run(store.mark_awaited(ids))
+        for job_id in ids:
+            tries = self._mark_tries.get(job_id, 0) + 1
+            if job_id in noted or tries >= MARK_TRIES:
+                self._mark_tries.pop(job_id, None)
+                self._marked.add(job_id)
+            else:
+                self._mark_tries[job_id] = tries
 
     def _heard(self, message: str | None) -> None:
         """None: something may have been missed."""
@@ -178,6 +194,7 @@ class Poller:
     def _taken(self, job_id: str) -> list[Future[Answer]]:
         with self._changed:
             self._marked.discard(job_id)
+            self._mark_tries.pop(job_id, None)
             return self._watched.pop(job_id, [])
 
 

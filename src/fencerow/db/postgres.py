@@ -267,7 +267,9 @@ class PostgresEngine:
         with self._lock:
             sender, self._sender = self._sender, None
         if sender is not None:
-            sender.close(1.0)  # before the pools are taken away: it would open another for what it still sends
+            sender.close(
+                1.0
+            )  # before the pools are taken away: it would open another for what it still sends
         with self._lock:
             pools, self._pools = self._pools, {}
         for pool in pools.values():

@@ -76,7 +76,8 @@ class Attempt:
         self.started = 0.0
         self.interrupt: Interrupt | None = None
         self.abandoned = False
-        self._asked = threading.Event()
+        self._asked = False
+        self._event: threading.Event | None = None
         self._raise: Callable[[Interrupt], None] | None = None
         self._give_up: Callable[[], None] | None = None
         self._kill_s = 0.0
@@ -89,12 +90,16 @@ class Attempt:
 
     @property
     def asked_to_end(self) -> bool:
-        return self._asked.is_set()
+        return self._asked
 
     @property
     def thread_event(self) -> threading.Event:
         """Set when the attempt is asked to end: something a plain handler can wait for."""
-        return self._asked
+        if self._event is None:  # made when wanted: it is dear, and few handlers wait for it
+            self._event = threading.Event()
+            if self._asked:
+                self._event.set()
+        return self._event
 
     def begin(
         self, raise_in: Callable[[Interrupt], None], give_up: Callable[[], None], *, kill_s: float
@@ -115,7 +120,9 @@ class Attempt:
         if self.interrupt is not None and why is not Interrupt.LOST:
             return
         self.interrupt = why
-        self._asked.set()
+        self._asked = True
+        if self._event is not None:
+            self._event.set()
         if self._raise is None:
             return  # not started: the executor looks before it starts
         if raise_s > 0:

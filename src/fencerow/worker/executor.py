@@ -153,12 +153,15 @@ class Executor:
         parameter = attempt.handler.job_parameter
         given = kwargs if parameter is None else {**kwargs, parameter: job}
         context = copy_context()
-        run = self._async_call if attempt.handler.is_async else self._thread_call
-        striker = Striker()
-        attempt.begin(
-            self._raiser(attempt, striker), partial(self._give_up, attempt, slot_lost), kill_s=self._kill_s
-        )
-        call: Callable[[], Awaitable[Any]] = partial(run, attempt, job, args, given, striker)
+        give_up = partial(self._give_up, attempt, slot_lost)
+        call: Callable[[], Awaitable[Any]]
+        if attempt.handler.is_async:
+            attempt.begin(_task_raiser(), give_up, kill_s=self._kill_s)
+            call = partial(attempt.handler.function, *args, **given)
+        else:
+            striker = Striker()
+            attempt.begin(thread_raiser(striker), give_up, kill_s=self._kill_s)
+            call = partial(self._thread_call, attempt, job, args, given, striker)
         for middleware in reversed(self._middleware):
             call = partial(middleware, job, call)
         return await self._settled(attempt, job, context, call)
@@ -204,11 +207,6 @@ class Executor:
         if (in_doubt or unsure) and not attempt.abandoned:
             return await self._looked_up(attempt, error)
         return self._judged(attempt, error)
-
-    async def _async_call(
-        self, attempt: Attempt, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], striker: Striker
-    ) -> Any:
-        return await attempt.handler.function(*args, **kwargs)
 
     async def _thread_call(
         self, attempt: Attempt, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], striker: Striker
@@ -295,19 +293,10 @@ class Executor:
         try:
             return replace(attempt.handler.rule, backoff=Backoff.from_json(options))
         except ConfigError as error:
-            log.warning("job %s has unreadable options (%s); its handler's backoff is used", attempt.claimed.id, error)
+            log.warning(
+                "job %s has unreadable options (%s); its handler's backoff is used", attempt.claimed.id, error
+            )
             return attempt.handler.rule
-
-    def _raiser(self, attempt: Attempt, striker: Striker) -> Callable[[Interrupt], None]:
-        if not attempt.handler.is_async:
-            return thread_raiser(striker)
-        task = asyncio.current_task()
-        assert task is not None
-
-        def raise_in(_why: Interrupt) -> None:
-            task.cancel()
-
-        return raise_in
 
     def _give_up(self, attempt: Attempt, slot_lost: Callable[[], None]) -> None:
         """Go on without a handler that ignores its end. What it still does, the fence refuses."""
@@ -360,6 +349,17 @@ def held_error(limit_s: float | None) -> TransactionMisuse:
         "SQLite has one writer: everybody else waits for this transaction",
         "do the slow work first, then open the transaction and write",
     )
+
+
+def _task_raiser() -> Callable[[Interrupt], None]:
+    """Cancel the slot's task, which runs the handler."""
+    task = asyncio.current_task()
+    assert task is not None
+
+    def raise_in(_why: Interrupt) -> None:
+        task.cancel()
+
+    return raise_in
 
 
 async def _as_coroutine(call: Callable[[], Awaitable[Any]]) -> Any:

@@ -15,6 +15,10 @@ from fencerow.store.claim import NIL, Mark
 
 SWEEP_S_MIN = 1.0
 SWEEP_SHARE = 50.0
+SWEEP_S_MAX = 5.0  # whatever it costs: without wake-ups this is how late work may be found
+# When to look again after a hint whose claim came back short: the row may have been locked for an instant, by
+# somebody who marked it as awaited or by a cancel, and a claim skips what is locked.
+LOOKS_AFTER_HINT_S = (0.008, 0.06)
 
 
 class QueueView:
@@ -28,7 +32,8 @@ class QueueView:
         self._dry = True
         self._due_at: float | None = None
         self._sweep_at = 0.0
-        self._cost_s = 0.0  # of the last sweep
+        self._looks_left: tuple[float, ...] = ()
+        self._costs_s = (0.0, 0.0)  # of the last two looks
         self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
 
     def wants_sweep(self, now: float) -> bool:
@@ -54,8 +59,8 @@ class QueueView:
         self._marks = marks
         self._dry = not marks
         self._due_at = min(later, default=None)
-        self._cost_s = now - began
-        self._sweep_at = now + max(self._poll_max_s if self._dry else SWEEP_S_MIN, SWEEP_SHARE * self._cost_s)
+        self._costs_s = (self._costs_s[1], now - began)
+        self._sweep_at = now + self._sweep_pause_s(self._poll_max_s if self._dry else SWEEP_S_MIN)
 
     def hint(self, priority: int, run_at_us: int) -> None:
         """Somebody queued a job: lower the lane's mark, or remember when it is due."""
@@ -66,7 +71,9 @@ class QueueView:
                 self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
                 return
         else:
-            self._sweep_at = 0.0  # without the database's clock a later start cannot be told from one that is due
+            # Without the database's clock a later start cannot be told from one that is due.
+            self._sweep_at = 0.0
+        self._looks_left = LOOKS_AFTER_HINT_S
         known = self._marks.get(priority)
         lowered = Mark(priority, run_at_us - 1, NIL)
         if known is None or (known.run_at_us, known.id) > (lowered.run_at_us, lowered.id):
@@ -97,9 +104,17 @@ class QueueView:
             count += 1
             self._marks[job.priority] = Mark(job.priority, job.run_at_us, job.id)
         self._dry = count < asked
+        if self._dry and self._looks_left:
+            look_at = time.monotonic() + self._looks_left[0]
+            self._looks_left = self._looks_left[1:]
+            self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
         if self._dry:
-            pause_s = max(self._poll_max_s, SWEEP_SHARE * (self._cost_s + took_s))
-            self._sweep_at = time.monotonic() + pause_s
+            self._costs_s = (self._costs_s[0], self._costs_s[1] + took_s)
+            self._sweep_at = time.monotonic() + self._sweep_pause_s(self._poll_max_s)
+
+    def _sweep_pause_s(self, least_s: float) -> float:
+        # The lesser of two costs: one look that waited for a lock or a busy machine says nothing about the next.
+        return max(least_s, min(SWEEP_S_MAX, SWEEP_SHARE * min(self._costs_s)))
 
     def pause_s(self, now: float) -> float:
         """How long until this queue deserves another look, when no wake-up comes."""

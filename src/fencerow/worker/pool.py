@@ -12,6 +12,7 @@ from fencerow.worker.attempt import Attempt
 
 PREFETCH_MAX = 1000
 WINDOW_S = 0.25  # over which the pace of the slots is measured
+WINDOW_BRIEF_S = 0.02
 STALE_S = 3.0  # a claimed job that waits longer than this for a slot is better off elsewhere
 
 
@@ -26,13 +27,12 @@ class Pool:
         self.running = 0
         self._prefetch_s = prefetch_s
         self._on_room = on_room
-        self._ready: list[
-            tuple[int, int, Attempt]
-        ] = []  # a heap: higher priority first, then in order of arrival
+        # A heap: higher priority first, then in order of arrival.
+        self._ready: list[tuple[int, int, Attempt]] = []
         self._numbers = count()
         self._arrived = asyncio.Event()
         self._window_began = time.monotonic()
-        self._window_count = 0
+        self._window_count = self._window_runs = 0  # jobs, and what a slot was free after: a job or a batch
         self._pace = 0.0  # jobs per second
         self._reach = 1  # jobs that a free slot is expected to take: as many as the last one could
 
@@ -86,6 +86,7 @@ class Pool:
         """A slot is free again; it has worked on so many jobs."""
         self.running -= 1
         self._window_count += jobs
+        self._window_runs += 1
         self._measure()
         if self.wanted() > 0:
             self._on_room()
@@ -109,10 +110,12 @@ class Pool:
         return taken
 
     def _measure(self) -> None:
+        """A window ends early when the slots were filled several times over: a burst must not start slowly."""
         now = time.monotonic()
-        if now - self._window_began >= WINDOW_S:
+        enough_s = WINDOW_BRIEF_S if self._window_runs >= 4 * self.slots else WINDOW_S
+        if now - self._window_began >= enough_s:
             self._pace = self._window_count / (now - self._window_began)
-            self._window_began, self._window_count = now, 0
+            self._window_began, self._window_count, self._window_runs = now, 0, 0
 
     def _buffer_max(self) -> int:
         """What the slots work off in `prefetch_s` at their measured pace; nothing before anything was measured."""

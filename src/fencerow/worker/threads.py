@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 Work = Callable[[], None]
-UNCARRIED = (StopIteration, GeneratorExit, KeyboardInterrupt)  # a future, a coroutine or the loop takes them as its own
+# A future, a coroutine or the loop would take these as its own.
+UNCARRIED = (StopIteration, GeneratorExit, KeyboardInterrupt)
 
 
 class Threads:

@@ -258,8 +258,10 @@ class Worker:
             for queues, slots in groups
         ]
 
-    def _wake_claimer(self, first_queue: str) -> None:
-        self._claim_loops[first_queue].wake()
+    def _wake_claimer(self, queue: str) -> None:
+        for claimer in self._claimers:
+            if queue in claimer.views:
+                self._claim_loops[claimer.pool.queues[0]].wake()
 
     def _make_claimer(self, pool: Pool) -> Claimer:
         return Claimer(
@@ -303,6 +305,8 @@ class Worker:
 
     def _forget(self, attempt: Attempt, _duration_s: float) -> None:
         self._attempts.pop((attempt.claimed.id, attempt.claimed.attempt), None)
+        if attempt.claimed.suspect:
+            self._wake_claimer(attempt.claimed.queue)
 
     def _open_slot(self, pool: Pool) -> None:
         task = asyncio.create_task(self._slot(pool), name="fencerow-slot")
@@ -506,7 +510,7 @@ class Worker:
         for attempt in list(self._attempts.values()):
             attempt.end(Interrupt.SHUTDOWN)
         deadline = time.monotonic() + min(1.0, self.config.cancel_kill_s)
-        while any(pool.running for pool in self._pools) and time.monotonic() < deadline:
+        while any(pool.running for pool in self._pools) and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         for attempt in list(self._attempts.values()):
             attempt.give_up_now()

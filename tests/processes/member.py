@@ -1,0 +1,94 @@
+"""One worker process of a crew. Arguments: the database, the lease in seconds, the process id of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import inspect
+import logging
+import os
+import signal
+import sys
+import time
+
+from fencerow.config import Config
+from fencerow.worker.context import Job
+from fencerow.worker.worker import Worker
+from tests.processes.crew import engine_of
+from tests.worker.stage import handler
+
+PR_SET_PDEATHSIG = 1
+TARGET = sys.argv[1]
+EFFECT = (
+    "INSERT INTO fencerow.effect VALUES ('{}')"
+    if TARGET.startswith("postgresql:")
+    else "INSERT INTO fencerow_effect VALUES ('{}')"
+)
+
+
+async def effect(job: Job) -> int:
+    """Writes one row in the same commit as its success."""
+    async with job.transaction() as connection:
+        done = connection.execute(EFFECT.format(job.id))
+        if inspect.isawaitable(done):
+            await done
+    return job.attempt
+
+
+def effect_plain(job: Job) -> int:
+    with job.transaction() as connection:
+        connection.execute(EFFECT.format(job.id))
+    return job.attempt
+
+
+async def quick(job: Job) -> int:
+    await asyncio.sleep(0.002)
+    return job.attempt
+
+
+async def shaky(job: Job) -> int:
+    """Fails in its first attempt."""
+    if job.failures == 0:
+        raise RuntimeError("once")
+    return job.attempt
+
+
+async def killer(job: Job) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def sleeper(job: Job, seconds: float) -> str:
+    """The first attempt takes long; those after it end at once."""
+    if job.attempt == 1:
+        time.sleep(seconds)
+    return f"attempt {job.attempt}"
+
+
+async def main() -> None:
+    lease_s = float(sys.argv[2])
+    config = Config(
+        lease_s=lease_s,
+        renew_s=lease_s / 8,
+        sweep_s=0.3,
+        poll_max_s=0.1,
+        cancel_raise_s=0.2,
+        cancel_kill_s=0.5,
+        shutdown_s=3.0,
+    )
+    functions = (effect, effect_plain, quick, shaky, killer, sleeper)
+    engine = engine_of(TARGET)
+    worker = Worker(engine, {each.__name__: handler(each) for each in functions}, {"mail": 8}, config)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, worker.request_stop)
+    await worker.run()
+    await engine.aclose()
+
+
+if __name__ == "__main__":
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != int(sys.argv[3]):
+            sys.exit("the test that wanted this worker is gone")
+    logging.basicConfig(level=logging.WARNING, format="%(process)d %(asctime)s %(name)s %(message).300s")
+    asyncio.run(main())

@@ -1,0 +1,12 @@
+"""dealbot on Fencerow: deals with storage providers are tried out, around the clock."""
+
+from fencerow import App, Job
+from tests.systems.outside import Service
+
+app = App()  # FENCEROW_URL
+provider = Service("deal")
+
+
+@app.job(queue="deals", attempts_max=1, timeout_s=360)
+async def deal(job: Job, provider_name: str) -> str:
+    return await provider.ask(provider_name)

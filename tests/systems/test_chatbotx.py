@@ -1,0 +1,100 @@
+"""Part D of the four systems: ChatbotX, rebuilt in chatbotx.py, at the level of the library."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from fencerow import JobFailed, State
+from tests.systems import chatbotx
+from tests.systems.outside import until
+from tests.systems.stage import STEADY, Stage
+
+
+@pytest.fixture
+async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    made = Stage(chatbotx, url, monkeypatch)
+    await made.open()
+    with made.connected() as db:
+        db.execute("CREATE TABLE chunks (source TEXT, vector TEXT)")
+    yield made
+    await made.close()
+
+
+@pytest.mark.scenario("D.9")
+async def test_a_handler_that_runs_twice_leaves_the_same_rows(stage: Stage) -> None:
+    handle = chatbotx.embed.submit("faq")
+    await stage.work()
+    once = _chunks(stage)
+
+    handle.revive(reason="delivered again")
+    await stage.work()
+
+    assert len(chatbotx.embedder.calls()) == 2 * chatbotx.CHUNKS
+    assert _chunks(stage) == once
+    assert len(once) == chatbotx.CHUNKS
+
+
+@pytest.mark.scenario("D.9")
+async def test_a_raising_dependency_leaves_no_partial_rows_and_no_success(stage: Stage) -> None:
+    """It raises after the first chunk was written; the second attempt finds it well."""
+    await stage.open(**STEADY)
+    chatbotx.embedder.script("ok", "dead", "ok")
+    handle = chatbotx.embed.submit("faq")
+
+    async with chatbotx.app.worker():
+        job = await stage.attempted(handle, 1)
+        assert (job.state, job.failures) == (State.QUEUED, 1)
+        assert _chunks(stage) == []
+        assert "succeeded" not in stage.heard
+        stage.pass_until(job.run_at_us)
+        job = await stage.attempted(handle, 2)
+
+    assert job.state is State.SUCCEEDED
+    assert len(_chunks(stage)) == chatbotx.CHUNKS
+
+
+@pytest.mark.scenario("D.11")
+async def test_a_result_that_comes_after_the_timeout_is_not_written(stage: Stage) -> None:
+    """The model hears no cancel, so the step is given up; what it returns in the end is refused."""
+    await stage.open(cancel_kill_s=0.1)
+    chatbotx.model.script("deaf")
+    handle = chatbotx.heavy_step.submit("onboarding")
+    async with chatbotx.app.worker():
+        ended = await chatbotx.app.client.await_ended(handle.id, timeout_s=20)
+        chatbotx.model.release()
+        await until(chatbotx.model.answered_late, "the late answer")
+
+    assert ended.state is State.FAILED
+    assert handle.refresh() == ended
+    with pytest.raises(JobFailed) as caught:
+        handle.result(timeout_s=10)
+    assert caught.value.error.type.endswith("AttemptTimeout")
+
+
+@pytest.mark.scenario("D.14")
+async def test_a_failure_is_recorded_once_on_the_final_attempt(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    await stage.open(**STEADY)
+    chatbotx.embedder.script("dead")
+    handle = chatbotx.embed.submit("faq")
+
+    async with chatbotx.app.worker():
+        job = await stage.attempted(handle, 1)
+        assert "failed" not in stage.heard
+        stage.pass_until(job.run_at_us)
+        await stage.attempted(handle, 2)
+
+    assert stage.heard.count("failed") == 1
+    assert chatbotx.app.telemetry.counters.get("jobs_failed") == 1
+    assert [each.attempt for each in stage.happenings(handle, "failed")] == [2]
+    assert sum(record.levelno == logging.ERROR for record in caplog.records) == 1
+
+
+def _chunks(stage: Stage) -> list[Any]:
+    with stage.connected() as db:
+        return sorted(db.execute("SELECT source, vector FROM chunks").fetchall())

@@ -1,0 +1,85 @@
+"""What a worker believes of its lease."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencerow.worker import lease as module
+from fencerow.worker.lease import Lease
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock of the host; its only element may be changed."""
+    clock = [1000.0]
+    monkeypatch.setattr(module, "steady", lambda: clock[0])
+    return clock
+
+
+def test_it_holds_until_the_deadline_counted_from_before_the_renewal_was_sent(now: list[float]) -> None:
+    lease = Lease(10.0, 1.0)
+    assert not lease.holds()
+    lease.begin("a", sent=1000.0)
+    now[0] = 1008.9
+    assert lease.holds()
+    now[0] = 1009.1  # a tenth is kept as a margin
+    assert not lease.holds()
+    lease.renewed(sent=1005.0)
+    assert lease.holds()
+    lease.end()
+    assert not lease.holds() and lease.holder is None
+
+
+def test_others_are_judged_only_after_a_lease_of_gapless_renewals(now: list[float]) -> None:
+    lease = Lease(10.0, 1.0)
+    lease.begin("a", sent=1000.0)
+    for second in range(1, 10):
+        now[0] = 1000.0 + second
+        lease.renewed(now[0])
+        assert not lease.may_judge()
+    now[0] = 1010.0
+    lease.renewed(now[0])
+    assert lease.may_judge()
+
+
+@pytest.mark.parametrize("failure_was_seen", [True, False])
+def test_a_gap_takes_the_right_to_judge_away(now: list[float], failure_was_seen: bool) -> None:
+    lease = Lease(10.0, 1.0)
+    lease.begin("a", sent=1000.0)
+    for second in range(1, 21):
+        now[0] = 1000.0 + second
+        lease.renewed(now[0])
+    assert lease.may_judge()
+    now[0] += 5.0
+    if failure_was_seen:
+        lease.stumbled()
+        assert not lease.may_judge()
+    lease.renewed(now[0])
+    assert lease.holds() and not lease.may_judge()
+    for _ in range(10):
+        now[0] += 1.0
+        lease.renewed(now[0])
+    now[0] += 2.5 if failure_was_seen else 0
+    lease.renewed(now[0])
+    assert lease.may_judge()
+
+
+def test_a_machine_that_slept_has_no_lease_and_judges_nobody(now: list[float]) -> None:
+    """The clock counts suspended time; with one that stands still this worker would bury all the others."""
+    lease = Lease(10.0, 1.0)
+    lease.begin("a", sent=1000.0)
+    for second in range(1, 21):
+        now[0] = 1000.0 + second
+        lease.renewed(now[0])
+    now[0] += 3600.0
+    assert not lease.holds() and not lease.may_judge()
+    lease.renewed(now[0])
+    assert lease.holds() and not lease.may_judge()
+
+
+def test_the_clock_counts_suspended_time_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        pytest.skip("this system has no such clock")
+    assert abs(module.steady() - time.clock_gettime(time.CLOCK_BOOTTIME)) < 1

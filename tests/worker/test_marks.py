@@ -1,0 +1,34 @@
+"""What the claimer remembers of a queue, and when it looks again."""
+
+from __future__ import annotations
+
+import time
+
+from fencerow.model.job import Lane
+from fencerow.worker.marks import LOOKS_AFTER_HINT_S, QueueView
+
+
+def view_of_an_empty_queue() -> QueueView:
+    view = QueueView("mail", 1.0)
+    view.swept([], 0, time.monotonic())
+    view.swept([Lane(0, 10_000_000)], 5_000_000, time.monotonic())
+    return view
+
+
+def test_a_hint_whose_claim_finds_nothing_is_looked_after_soon() -> None:
+    """The row may have been locked for an instant, by somebody who marked it as awaited: a claim skips it."""
+    view = view_of_an_empty_queue()
+    view.hint(0, 1)
+
+    pauses: list[float] = []
+    for _ in (*LOOKS_AFTER_HINT_S, None):
+        assert view.marks() or pauses
+        view.claimed([], 10)
+        pauses.append(view.pause_s(time.monotonic()))
+        view._due_at = None
+
+    assert [pause_s <= look_s for pause_s, look_s in zip(pauses, LOOKS_AFTER_HINT_S, strict=False)] == [
+        True,
+        True,
+    ]
+    assert pauses[-1] > 0.5, "then the sweep is soon enough"

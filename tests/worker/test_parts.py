@@ -1,0 +1,269 @@
+"""The small parts, each alone: loop, threads, pool, marks, stepping."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from contextvars import ContextVar, copy_context
+from typing import Any
+
+import msgspec
+import pytest
+
+from fencerow.errors import SchemaMissing, Unavailable
+from fencerow.model.ids import new_id
+from fencerow.model.job import Claimed, Lane
+from fencerow.store.claim import NIL
+from fencerow.telemetry import Telemetry
+from fencerow.worker import marks as marks_module
+from fencerow.worker.attempt import AskedToStop, Attempt
+from fencerow.worker.loop import Loop
+from fencerow.worker.marks import QueueView
+from fencerow.worker.pool import STALE_S, Pool
+from fencerow.worker.stepping import InContext
+from fencerow.worker.threads import Striker, Threads
+from tests.worker.stage import handler, until
+
+
+async def noop() -> None: ...
+
+
+def claimed(priority: int = 0, run_at_us: int = 0, suspect: bool = False) -> Claimed:
+    raw = msgspec.Raw(b"null")
+    return Claimed(
+        new_id(),
+        "noop",
+        "mail",
+        1,
+        priority,
+        run_at_us,
+        suspect,
+        0,
+        0,
+        0,
+        3,
+        3,
+        None,
+        0,
+        raw,
+        raw,
+        None,
+        None,
+        None,
+    )
+
+
+def attempt(priority: int = 0) -> Attempt:
+    return Attempt(claimed(priority), "holder", handler(noop))
+
+
+# --- loop ------------------------------------------------------------------------------------------
+
+
+async def test_a_loop_waits_out_trouble_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[float] = []
+    telemetry = Telemetry()
+
+    async def tick() -> float:
+        calls.append(time.monotonic())
+        if len(calls) <= 2:
+            raise Unavailable("away")
+        loop.stop()
+        return 60.0
+
+    loop = Loop("x", tick, telemetry)
+    with caplog.at_level(logging.INFO):
+        await asyncio.wait_for(loop.run(), 5)
+
+    assert len(calls) == 3
+    assert telemetry.counters.get("loop_errors") == 2
+    assert "goes on after 2 failed tries" in caplog.text
+
+
+@pytest.mark.parametrize("error", [KeyError("a bug"), SchemaMissing("gone")])
+async def test_a_loop_ends_by_what_waiting_cannot_mend(error: Exception) -> None:
+    async def tick() -> float:
+        raise error
+
+    with pytest.raises(type(error)):
+        await Loop("x", tick, Telemetry()).run()
+
+
+async def test_a_wake_up_during_a_tick_is_not_lost() -> None:
+    calls = 0
+
+    async def tick() -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            loop.wake()
+        else:
+            loop.stop()
+        return 60.0
+
+    loop = Loop("x", tick, Telemetry())
+    await asyncio.wait_for(loop.run(), 5)
+    assert calls == 2
+
+
+# --- threads ---------------------------------------------------------------------------------------
+
+
+async def test_threads_are_reused_and_end_at_the_close() -> None:
+    threads = Threads("fencerow-t")
+    first = await threads.submit(threading.get_ident, Striker())
+    await asyncio.sleep(0)
+    await until(lambda: bool(threads._idle))
+    second = await threads.submit(threading.get_ident, Striker())
+    assert first == second
+    gate = threading.Event()
+    busy = threads.submit(lambda: gate.wait(10), Striker())
+    threads.close()
+    gate.set()
+    assert await busy
+    await until(lambda: not any(t.name.startswith("fencerow-t-") for t in threading.enumerate()))
+
+
+async def test_a_strike_ends_the_call_and_never_the_thread() -> None:
+    threads, striker, running = Threads("fencerow-t"), Striker(), threading.Event()
+
+    def spin() -> None:
+        running.set()
+        while True:
+            time.sleep(0.0001)
+
+    future = threads.submit(spin, striker)
+    await until(running.is_set)
+    assert striker.strike(AskedToStop)
+    with pytest.raises(AskedToStop, match="asked to stop"):
+        await future
+    assert not striker.strike(AskedToStop)
+    assert await threads.submit(lambda: 7, Striker()) == 7
+    threads.close()
+
+
+async def test_a_strike_that_comes_too_late_is_taken_back() -> None:
+    """The call returns from C just as the strike is set: it must not surface in the next call."""
+    threads = Threads("fencerow-t")
+    for _ in range(300):
+        striker = Striker()
+        done = threading.Event()
+        future = threads.submit(done.wait, striker)
+        done.set()
+        striker.strike(AskedToStop)
+        try:
+            await future
+        except AskedToStop:
+            pass
+        assert await threads.submit(lambda: sum(range(200)), Striker()) == 19900
+    threads.close()
+
+
+# --- stepping ----------------------------------------------------------------------------------------
+
+
+async def test_each_coroutine_steps_in_its_own_context() -> None:
+    variable: ContextVar[str] = ContextVar("variable", default="clean")
+
+    async def sets() -> str:
+        before = variable.get()
+        variable.set("dirty")
+        await asyncio.sleep(0)
+        assert variable.get() == "dirty"
+        return before
+
+    assert [await InContext(copy_context(), sets()) for _ in range(3)] == ["clean"] * 3
+    assert variable.get() == "clean"
+
+
+# --- pool --------------------------------------------------------------------------------------------
+
+
+async def test_the_more_urgent_of_the_waiting_jobs_runs_first() -> None:
+    pool = Pool(["mail"], 2, 1.0, lambda: None)
+    for priority in (0, 0, 10, -5, 10):
+        pool.put(attempt(priority))
+    order = [(await pool.get()).claimed.priority for _ in range(5)]
+    assert order == [10, 10, 0, 0, -5]
+
+
+def test_nothing_is_prefetched_before_a_pace_was_measured_or_while_it_is_slow() -> None:
+    pool = Pool(["mail"], 4, 1.0, lambda: None)
+    assert pool.wanted() == 4
+    pool.running = 4
+    assert pool.wanted() == 0
+
+
+async def test_what_waits_too_long_for_a_slot_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Pool(["mail"], 1, 1.0, lambda: None)
+    pool.put(attempt())
+    await pool.get()
+    late, fresh = attempt(), attempt()
+    late.taken -= STALE_S + 1
+    pool.put(late)
+    pool.put(fresh)
+    assert pool.take_stale() == [late]
+    assert pool.take_all() == [fresh]
+
+
+# --- marks -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    clock = [100.0]
+    fake: Any = type("Time", (), {"monotonic": staticmethod(lambda: clock[0])})
+    monkeypatch.setattr(marks_module, "time", fake)
+    return clock
+
+
+def at_us(seconds: float) -> int:
+    """The database's clock is 1,000 s ahead of the host's."""
+    return int((seconds + 1000) * 1e6)
+
+
+def test_lanes_are_claimed_from_the_most_urgent_and_marks_move_on(now: list[float]) -> None:
+    view = QueueView("mail", 1.0)
+    view.swept([Lane(0, at_us(90)), Lane(5, at_us(95)), Lane(9, at_us(130))], at_us(100), began=100.0)
+    assert [mark.priority for mark in view.marks()] == [5, 0]
+    job = claimed(5, at_us(95))
+    view.claimed([job], asked=1)
+    assert (view.marks()[0].run_at_us, view.marks()[0].id) == (at_us(95), job.id)
+    view.claimed([], asked=5)
+    assert view.marks() == []
+
+
+def test_a_start_that_is_announced_is_waited_for_exactly(now: list[float]) -> None:
+    view = QueueView("mail", 60.0)
+    view.swept([Lane(0, at_us(500))], at_us(100), began=100.0)
+    view.hint(0, at_us(100.0005))  # half a millisecond ahead: too early to ask, too near to forget
+    assert view.marks() == []
+    assert view.pause_s(100.0) == pytest.approx(0.0005, abs=1e-4)
+    now[0] = 100.001
+    assert view.wants_sweep(100.001)
+
+
+def test_without_the_databases_clock_an_announcement_leads_to_a_look(now: list[float]) -> None:
+    view = QueueView("mail", 60.0)
+    view.swept([], 0, began=100.0)
+    view.hint(0, at_us(100.5))
+    assert view.wants_sweep(100.0)
+
+
+def test_a_hint_behind_the_mark_lowers_it(now: list[float]) -> None:
+    view = QueueView("mail", 60.0)
+    view.swept([Lane(0, at_us(50))], at_us(100), began=100.0)
+    view.claimed([claimed(0, at_us(80))], asked=1)
+    view.hint(0, at_us(60))
+    assert (view.marks()[0].run_at_us, view.marks()[0].id) == (at_us(60) - 1, NIL)
+
+
+def test_one_slow_look_does_not_put_the_next_one_off(now: list[float]) -> None:
+    view = QueueView("mail", 1.0)
+    view.swept([], at_us(100), began=100.0)
+    view.swept([], at_us(100), began=99.0)  # it waited a second for a lock
+    assert view.pause_s(100.0) == 1.0
+    view.swept([], at_us(100), began=99.0)
+    assert view.pause_s(100.0) == marks_module.SWEEP_S_MAX
