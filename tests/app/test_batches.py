@@ -150,10 +150,10 @@ def test_what_a_batch_handler_cannot_be(lite_app: App) -> None:
 
     for function in (bare, listed, values, untyped, two, none, starred, generator, returns, unstorable):
         with pytest.raises(DeclarationError):
-            lite_app.batch_job(function)  # type: ignore[call-overload]
+            lite_app.batch_job(function)  # type: ignore[arg-type]
     for size in (0, 1001, True, "3"):
         with pytest.raises(DeclarationError, match="batch_max"):
-            lite_app.batch_job(batch_max=size)  # type: ignore[call-overload]
+            lite_app.batch_job(batch_max=size)  # type: ignore[arg-type]
     with pytest.raises(DeclarationError, match="write @app"):
         lite_app.batch_job(3)  # type: ignore[call-overload]
     assert lite_app.jobs == {}

@@ -617,7 +617,7 @@ async def test_a_job_cancelled_while_it_waited_does_not_start(lite: AnyEngine) -
         put = pool.put
 
         def put_cancelled(attempt: Any) -> None:
-            if bytes(attempt.claimed.args) == b'{"value": 1}':
+            if json.decode(attempt.claimed.args) == {"value": 1}:
                 attempt.end(Interrupt.CANCEL)
                 lite.run(store.cancel(attempt.claimed.id, actor="ada"))
             put(attempt)

@@ -62,9 +62,10 @@ class Batch:
 
     def tell_all(self) -> None:
         """What the call was asked reaches the items that were not asked themselves."""
-        if self.call.interrupt in WHOLE:
+        why = self.call.interrupt
+        if why is not None and why in WHOLE:
             for attempt in self.open.values():
-                attempt.end(self.call.interrupt)
+                attempt.end(why)
 
 
 class BatchExecutor(Executor):
