@@ -20,6 +20,8 @@ from fencerow.model.job import JobRecord
 from fencerow.model.retry import Backoff
 from fencerow.store import store
 from fencerow.worker.attempt import Attempt, Interrupt
+from fencerow.worker.batches import Batch
+from fencerow.worker.context import Job
 from fencerow.worker.handler import Handler
 from fencerow.worker.item import BatchItem
 from fencerow.worker.pool import Pool
@@ -418,7 +420,7 @@ async def test_when_every_open_item_is_cancelled_the_call_is_too(engine: AnyEngi
             time.sleep(0.001)
 
     handler = batch(busy)
-    async with working(engine, handler, queues=ONE_SLOT) as stage:
+    async with working(engine, handler, queues=ONE_SLOT, config=quick(cancel_kill_s=20.0)) as stage:
         ids = await put_together(stage, handler, range(3))
         await until(gate.started.is_set)
         for job_id in ids[1:]:
@@ -542,6 +544,7 @@ async def test_a_shutdown_gives_up_a_handler_that_does_not_listen(engine: AnyEng
         await until(gate.started.is_set)
         await stage.worker.stop(now=True)
         gate.go.set()
+    assert stage.counters.get("handlers_given_up") == 1
     assert states([await read(engine, each) for each in ids]) == ["queued", "queued"]
 
 
@@ -627,3 +630,65 @@ async def test_a_job_cancelled_while_it_waited_does_not_start(lite: AnyEngine) -
 
     assert gate.calls == [[0, 2]]
     assert states(jobs) == ["succeeded", "cancelled", "succeeded"]
+
+
+async def test_a_job_cancelled_while_values_are_fetched_does_not_start(
+    lite: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+
+    async def send(items: Sequence[BatchItem[str, None]]) -> None:
+        lengths.extend(len(item.value) for item in items)
+
+    handler = batch(send)
+    async with working(lite, handler, queues=ONE_SLOT) as stage:
+        executor = stage.worker._executor
+        fetched = executor._fetched_args
+
+        async def cancelled_meanwhile(attempt: Attempt) -> bytes:
+            for other in stage.worker._attempts.values():
+                if other is not attempt:
+                    await lite.arun(store.cancel(other.claimed.id, actor="ada"))
+                    other.end(Interrupt.CANCEL)
+            return await fetched(attempt)
+
+        monkeypatch.setattr(executor, "_fetched_args", cancelled_meanwhile)
+        jobs = await run_together(stage, handler, ["small", "x" * 200_000])
+
+    assert lengths == [200_000]
+    assert states(jobs) == ["cancelled", "succeeded"]
+
+
+async def test_the_cancel_of_one_call_is_not_left_to_the_next(lite: AnyEngine) -> None:
+    async def asleep(items: Quiet) -> None:
+        await asyncio.sleep(60)
+
+    async def odd(items: Quiet) -> None:
+        raise asyncio.CancelledError  # of its own accord: a failure, and the slot lives on
+
+    first, second = batch(asleep), batch(odd)
+    async with working(lite, first, second, queues=ONE_SLOT) as stage:
+        late = await run_together(stage, first, [1], timeout_s=0.1, attempts_max=1)
+        failed = await run_together(stage, second, [1, 2], attempts_max=1)
+
+    assert states(late + failed) == ["failed"] * 3
+
+
+async def test_what_the_call_was_asked_holds_for_every_open_item(lite: AnyEngine) -> None:
+    """The time limits of the items may strike a moment later than that of the call."""
+
+    async def send(items: Quiet) -> None: ...
+
+    for n in range(2):
+        await submit(lite, "send", {"value": n})
+    first, second = (Attempt(job, "h", batch(send)) for job in claim(lite, register(lite)))
+    call = Batch(Attempt(first.claimed, "h", batch(send)))
+    for attempt in (first, second):
+        call.add(
+            BatchItem(0, Job(attempt, lite, asyncio.get_running_loop()), bytes, lambda _item: None), attempt
+        )
+    second.end(Interrupt.CANCEL)
+    call.call.end(Interrupt.TIMEOUT)
+    call.over()
+
+    assert (first.interrupt, second.interrupt) == (Interrupt.TIMEOUT, Interrupt.CANCEL)
