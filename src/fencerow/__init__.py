@@ -35,12 +35,14 @@ from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
 from fencerow.version import __version__
 from fencerow.worker.context import Job
+from fencerow.worker.item import BatchItem
 from fencerow.worker.worker import Worker
 
 __all__ = [
     "__version__",
     "App",
     "Job",
+    "BatchItem",
     "Handle",
     "DeclaredJob",
     "Call",

@@ -224,6 +224,12 @@ class TransactionMisuse(FencerowError):
     code = "FR-404"
 
 
+class DecidedTwice(FencerowError):
+    """A batch handler said two outcomes for one item. The first one stands."""
+
+    code = "FR-405"
+
+
 # --- the database (5xx) ---------------------------------------------------------------------------
 
 

@@ -5,10 +5,11 @@ Each "type: ignore" stands where a checker must complain: an ignore without need
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, assert_type
 
-from fencerow import App, Handle, Job
+from fencerow import App, BatchItem, Handle, Job
 
 app = App("sqlite:///never-opened.db")
 
@@ -38,6 +39,23 @@ async def asynchronous_with_job(job: Job, path: str) -> bytes:
     return path.encode()
 
 
+@dataclass
+class Mail:
+    to: str
+
+
+@app.batch_job(batch_max=50, queue="mail", timeout_s=60)
+async def send(items: Sequence[BatchItem[Mail, str]]) -> None:
+    for item in items:
+        assert_type(item.value, Mail)
+        item.succeed(item.value.to)
+
+
+@app.batch_job
+def send_plain(items: Sequence[BatchItem[int, None]]) -> None:
+    items[0].succeed(None)
+
+
 async def right(job: Job) -> None:
     assert_type(bare.submit(1, note="a"), Handle[list[int]])
     assert_type(await bare.asubmit(1), Handle[list[int]])
@@ -52,6 +70,11 @@ async def right(job: Job) -> None:
     assert_type(await bare.asubmit_many(bare.call(n) for n in range(3)), list[Handle[list[int]]])
     assert_type(app.submit_many([with_options.using(key="k").call(1)]), list[Handle[int]])
 
+    assert_type(send.submit(Mail("ada")), Handle[str])
+    assert_type(await send.using(key="k").asubmit(Mail("ada")), Handle[str])
+    assert_type(send_plain.submit(1), Handle[None])
+    assert_type(send.submit_many([send.call(Mail("ada"))]), list[Handle[str]])
+
 
 def wrong(job: Job) -> None:
     bare.submit("1")  # type: ignore[arg-type]  # an int is expected
@@ -64,3 +87,12 @@ def wrong(job: Job) -> None:
     asynchronous.call(1)  # type: ignore[arg-type]  # a str is expected
     bare.using(kye="k")  # type: ignore[call-arg]  # no such option
     bare.submit_many([asynchronous.call("a")])  # type: ignore[list-item]  # calls of another result
+    send.submit("ada")  # type: ignore[arg-type]  # a Mail is expected
+    send.submit(Mail("ada"), Mail("bob"))  # type: ignore[call-arg]  # one value
+    send_plain.submit("1")  # type: ignore[arg-type]  # an int is expected
+    app.batch_job(batch_size=3)  # type: ignore[call-overload]  # no such option
+
+
+def wrong_results(items: Sequence[BatchItem[Mail, str]]) -> None:
+    items[0].succeed(3)  # type: ignore[arg-type]  # a str is expected
+    items[0].fail(3)  # type: ignore[arg-type]  # a text or an error is expected

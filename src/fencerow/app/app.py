@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 import threading
 from collections.abc import (
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self, TypeVar
 
+from fencerow.app.batch import DeclareBatch
 from fencerow.app.declare import NO_OPTIONS, Declare, DeclaredJob
 from fencerow.app.opening import default_actor, make_ready, placed, settings_of, warn_of_local_file
 from fencerow.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
@@ -33,6 +35,8 @@ from fencerow.telemetry import Telemetry
 from fencerow.worker.executor import RunMiddleware
 from fencerow.worker.handler import Handler
 from fencerow.worker.worker import Worker
+
+log = logging.getLogger("fencerow.app")
 
 R = TypeVar("R")
 
@@ -75,6 +79,7 @@ class App:
         )
         self._submitter = Submitter(lambda: self.client, layers)
         self.job = Declare(self._submitter, self._register, layers, self.config.payload_bytes_max)
+        self.batch_job = DeclareBatch(self._submitter, self._register, layers, self.config.payload_bytes_max)
         self.is_named = named.url is not None  # else the database is the local file that nobody chose
         self._actor = self.config.actor or default_actor()
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
@@ -192,7 +197,8 @@ class App:
                 with timer(job.name):
                     return await call_next()
 
-        The first one declared is the outermost. What it raises is the attempt's failure.
+        The first one declared is the outermost. What it raises is the attempt's failure. It does not wrap
+        batches: one call of theirs is the run of many jobs.
         """
         self._run_middleware.append(middleware)
         return middleware
@@ -253,6 +259,7 @@ class App:
                 "a worker without handlers can run nothing",
                 "declare some with @app.job, and import the module that does",
             )
+        self._warn_of_unwrapped()
         self.check_or_create()
         return Worker(
             self.engine,
@@ -318,6 +325,11 @@ class App:
                 "give one of them another name: @app.job(name=...)",
             )
         self._jobs[job.name] = job
+
+    def _warn_of_unwrapped(self) -> None:
+        batches = [name for name, job in self._jobs.items() if job.handler.batch_max is not None]
+        if batches and self._run_middleware:
+            log.warning("run middleware does not wrap batches: %s run without it", ", ".join(batches))
 
     def _forget(self) -> tuple[Client | None, Engine | None]:
         with self._opening:

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from fencerow.app.handlers import encode_json_data, handler_of
 from fencerow.app.options import (
@@ -304,35 +304,78 @@ class Declare:
         return Declare(self._submitter, self._register, self._layers, self._payload_bytes_max, options)
 
     def _declared(self, function: Callable[..., Any]) -> DeclaredJob[..., ..., Any, Any]:
-        options = self._options
-        if not callable(function):
-            raise DeclarationError(
-                f"@app.job was given a value of type {type(function).__name__}",
-                "it decorates a function, and its options are named",
-                "write @app.job or @app.job(queue=...)",
-            )
-        name = _declared_text(options.name or _name_of(function), "the job's name", NAME_LENGTH_MAX)
-        queue = _declared_text(options.queue or DEFAULT_QUEUE, "queue", QUEUE_LENGTH_MAX)
-        handler = handler_of(
-            name,
+        return declare(
             function,
-            self._layers.of(queue, options.limits),
-            retry_on=options.retry_on,
-            fail_on=options.fail_on,
-            payload_bytes_max=options.payload_bytes_max or self._payload_bytes_max,
+            self._options,
+            handler_of,
+            "@app.job",
+            submitter=self._submitter,
+            register=self._register,
+            layers=self._layers,
+            payload_bytes_max=self._payload_bytes_max,
         )
-        declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
-        declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(self._submitter, declaration, function)
-        self._register(declared)
-        return declared
 
 
-def _name_of(function: Callable[..., Any]) -> str:
+class MakeHandler(Protocol):
+    """From a function to what workers run: `handler_of`, or what batches use."""
+
+    def __call__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        limits: Defaults,
+        /,
+        *,
+        retry_on: Matchers,
+        fail_on: Matchers,
+        payload_bytes_max: int,
+    ) -> Handler: ...
+
+
+def declare(
+    function: Callable[..., Any],
+    options: JobOptions,
+    make_handler: MakeHandler,
+    decorator: str,
+    *,
+    submitter: Submitter,
+    register: Register,
+    layers: Layers,
+    payload_bytes_max: int,
+) -> DeclaredJob[..., ..., Any, Any]:
+    """Declare the function under these options: what the decorators end in.
+
+    Raises:
+        DeclarationError: see `Declare`.
+    """
+    if not callable(function):
+        raise DeclarationError(
+            f"{decorator} was given a value of type {type(function).__name__}",
+            "it decorates a function, and its options are named",
+            f"write {decorator} or {decorator}(queue=...)",
+        )
+    name = _declared_text(options.name or _name_of(function, decorator), "the job's name", NAME_LENGTH_MAX)
+    queue = _declared_text(options.queue or DEFAULT_QUEUE, "queue", QUEUE_LENGTH_MAX)
+    handler = make_handler(
+        name,
+        function,
+        layers.of(queue, options.limits),
+        retry_on=options.retry_on,
+        fail_on=options.fail_on,
+        payload_bytes_max=options.payload_bytes_max or payload_bytes_max,
+    )
+    declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
+    declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(submitter, declaration, function)
+    register(declared)
+    return declared
+
+
+def _name_of(function: Callable[..., Any], decorator: str) -> str:
     """The function's own name: without its module, so that moving it does not orphan the jobs that are stored."""
     name = getattr(inspect.unwrap(function), "__name__", "")
     if not name or name == "<lambda>":
         raise DeclarationError(
-            "the decorated function has no name", "jobs are stored under a name", "pass name= to @app.job"
+            "the decorated function has no name", "jobs are stored under a name", f"pass name= to {decorator}"
         )
     return str(name)
 

@@ -35,12 +35,12 @@ def handler_of(
     Raises:
         DeclarationError: its parameters or its result cannot be kept as JSON, or a rule makes no sense.
     """
-    _refuse_generators(function)
+    refuse_generators(function)
     job_parameter = job_parameter_of(function)
     return Handler(
         name=name,
         function=function,
-        is_async=_is_async(function),
+        is_async=is_async(function),
         job_parameter=job_parameter,
         arguments=ArgumentsCodec.of(function, job_parameter, payload_bytes_max=payload_bytes_max),
         result=ValueCodec.of(return_annotation(function), payload_bytes_max=payload_bytes_max),
@@ -114,13 +114,13 @@ def _looked_up(annotation: str, function: Callable[..., Any]) -> Any:
         return Job if annotation in ("Job", "fencerow.Job") else None
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
+def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - the method itself is wanted
     )
 
 
-def _refuse_generators(function: Callable[..., Any]) -> None:
+def refuse_generators(function: Callable[..., Any]) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise DeclarationError(
             f"{name_of(function)} is a generator",

@@ -16,7 +16,7 @@ import msgspec
 
 from fencerow.errors import InvalidArguments, InvalidPayload, MalformedPayload, PayloadTooLarge
 from fencerow.model.labels import encode_headers, encode_metadata, encode_tags
-from fencerow.model.signature import Parameter, name_of, parameters_of, return_annotation
+from fencerow.model.signature import Parameter, check_type, name_of, parameters_of, return_annotation
 from fencerow.model.text import check_text
 from fencerow.model.value import Misfit, ValueType
 
@@ -66,6 +66,23 @@ class ArgumentsCodec:
         }
         signature = _signature(function, job_parameter)
         return ArgumentsCodec(name, {each.name: each for each in found}, types, signature, payload_bytes_max)
+
+    @staticmethod
+    def of_value(
+        name: str, parameter: str, annotation: Any, *, payload_bytes_max: int = PAYLOAD_BYTES_MAX
+    ) -> ArgumentsCodec:
+        """The codec of a job that is submitted with one value, kept under the name of that parameter.
+
+        Raises:
+            DeclarationError: values of the type cannot be written as JSON and read back.
+        """
+        whose = f"the value of {name}"
+        check_type(annotation, whose)
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        only = Parameter(parameter, annotation, kind, inspect.Parameter.empty)
+        signature = inspect.Signature([inspect.Parameter(parameter, kind, annotation=annotation)])
+        types = {parameter: ValueType.of(annotation, whose)}
+        return ArgumentsCodec(name, {parameter: only}, types, signature, payload_bytes_max)
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         """The bytes to store for the call `function(*args, **kwargs)`.

@@ -61,6 +61,18 @@ def return_annotation(function: Callable[..., Any]) -> Any:
     return _resolved(function, "return", annotation)
 
 
+def parameter_annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    """The resolved type of each parameter, whether or not it can be stored; Any where the function does not say.
+
+    Raises:
+        DeclarationError: a hint names something that cannot be found.
+    """
+    return {
+        name: Any if each.annotation is each.empty else _resolved(function, name, each.annotation)
+        for name, each in inspect.signature(function).parameters.items()
+    }
+
+
 def check_type(annotation: Any, whose: str) -> None:
     """Make sure that values of this type can be written as JSON and read back.
 

@@ -9,10 +9,16 @@ from typing import Any
 from fencerow.model.codec import ArgumentsCodec, ValueCodec
 from fencerow.model.retry import RetryRule
 
+VALUE = "value"
+
 
 @dataclass(frozen=True)
 class Handler:
-    """One registered job. `job_parameter` is the name under which the handler takes its `Job`, if it wants one."""
+    """One registered job. `job_parameter` is the name under which the handler takes its `Job`, if it wants one.
+
+    With `batch_max` the handler takes up to so many jobs of this name in one call, as `BatchItem`s whose value
+    is the argument `VALUE`.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -22,3 +28,4 @@ class Handler:
     result: ValueCodec
     rule: RetryRule
     timeout_s: float | None
+    batch_max: int | None = None

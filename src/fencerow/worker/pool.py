@@ -32,8 +32,9 @@ class Pool:
         self._numbers = count()
         self._arrived = asyncio.Event()
         self._window_began = time.monotonic()
-        self._window_count = 0
+        self._window_count = self._window_runs = 0  # jobs, and what a slot was free after: a job or a batch
         self._pace = 0.0  # jobs per second
+        self._reach = 1  # jobs that a free slot is expected to take: as many as the last one could
 
     @property
     def waiting(self) -> int:
@@ -45,7 +46,8 @@ class Pool:
         buffer = self._buffer_max()
         if self._ready and len(self._ready) > buffer // 2:
             return 0
-        return max(0, self.slots - self.running + buffer - len(self._ready))
+        free = self.slots - self.running
+        return max(0, min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready))
 
     def put(self, attempt: Attempt) -> None:
         heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
@@ -58,14 +60,33 @@ class Pool:
             await self._arrived.wait()
         self.running += 1
         _, _, attempt = heappop(self._ready)
+        if not attempt.claimed.suspect:
+            self._reach = attempt.handler.batch_max or 1
         if self.wanted() > 0:
             self._on_room()
         return attempt
 
-    def done(self) -> None:
-        """A slot is free again."""
+    def joined(self, first: Attempt) -> list[Attempt]:
+        """The attempt with those that wait here and can share its call, up to its `batch_max`.
+
+        They are of the same name and time limit, the one limit of the call. A suspect shares with nobody: a
+        death must count against one job.
+        """
+        room = (first.handler.batch_max or 1) - 1
+        if first.claimed.suspect or room < 1:
+            return [first]
+        alike = [entry for entry in self._ready if _may_share(first, entry[2])]
+        taken = sorted(alike, key=lambda entry: entry[:2])[:room]
+        numbers = {number for _, number, _ in taken}
+        self._ready = [entry for entry in self._ready if entry[1] not in numbers]
+        heapify(self._ready)
+        return [first, *(attempt for _, _, attempt in taken)]
+
+    def done(self, jobs: int = 1) -> None:
+        """A slot is free again; it has worked on so many jobs."""
         self.running -= 1
-        self._window_count += 1
+        self._window_count += jobs
+        self._window_runs += 1
         self._measure()
         if self.wanted() > 0:
             self._on_room()
@@ -77,7 +98,7 @@ class Pool:
         limit = time.monotonic() - STALE_S
         stale = [attempt for _, _, attempt in self._ready if attempt.taken < limit]
         if stale:
-            self._pace = 0.0
+            self._pace, self._reach = 0.0, 1
             self._ready = [entry for entry in self._ready if entry[2].taken >= limit]
             heapify(self._ready)
         return stale
@@ -91,13 +112,21 @@ class Pool:
     def _measure(self) -> None:
         """A window ends early when the slots were filled several times over: a burst must not start slowly."""
         now = time.monotonic()
-        enough_s = WINDOW_BRIEF_S if self._window_count >= 4 * self.slots else WINDOW_S
+        enough_s = WINDOW_BRIEF_S if self._window_runs >= 4 * self.slots else WINDOW_S
         if now - self._window_began >= enough_s:
             self._pace = self._window_count / (now - self._window_began)
-            self._window_began, self._window_count = now, 0
+            self._window_began, self._window_count, self._window_runs = now, 0, 0
 
     def _buffer_max(self) -> int:
         """What the slots work off in `prefetch_s` at their measured pace; nothing before anything was measured."""
         buffer = int(self._pace * self._prefetch_s)
         # A pace of a few jobs a second is long work: it is left to whoever has a free slot.
         return min(PREFETCH_MAX, buffer) if buffer > self.slots else 0
+
+
+def _may_share(first: Attempt, other: Attempt) -> bool:
+    return (
+        other.claimed.name == first.claimed.name
+        and other.timeout_s == first.timeout_s
+        and not other.claimed.suspect
+    )

@@ -31,8 +31,9 @@ from fencerow.telemetry import Event, Telemetry
 from fencerow.version import __version__
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt, Interrupt
+from fencerow.worker.batches import BatchExecutor
 from fencerow.worker.claimer import Claimer
-from fencerow.worker.executor import Executor, RunMiddleware
+from fencerow.worker.executor import RunMiddleware
 from fencerow.worker.handler import Handler
 from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
@@ -196,7 +197,7 @@ class Worker:
             on_ended=self._announce_ended,
             on_queued=self._announce_queued,
         )
-        self._executor = Executor(
+        self._executor = BatchExecutor(
             self._engine,
             self._lease,
             self._acker,
@@ -315,10 +316,16 @@ class Worker:
     async def _slot(self, pool: Pool) -> None:
         while not self._over:
             attempt = await pool.get()
-            await self._executor.run(attempt, partial(self._replace_slot, pool))
-            if attempt.abandoned:
+            slot_lost = partial(self._replace_slot, pool)
+            if attempt.handler.batch_max is None:
+                await self._executor.run(attempt, slot_lost)
+                kept, jobs = not attempt.abandoned, 1
+            else:
+                attempts = pool.joined(attempt)
+                kept, jobs = await self._executor.run_batch(attempts, slot_lost), len(attempts)
+            if not kept:
                 return  # another slot has taken this one's place
-            pool.done()
+            pool.done(jobs)
 
     def _replace_slot(self, pool: Pool) -> None:
         pool.done()
