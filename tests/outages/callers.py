@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fencerow import FencerowError, JobNotFound
+from fencerow import FencerowError, JobNotFound, Unavailable
+from fencerow.model.job import JobRecord
 from tests.outages.shop import Shop
 
 SYNC, ASYNC = 2, 4
@@ -32,18 +33,30 @@ class Callers:
         self.asked = 0  # how many of the doubts were settled by asking
         self.errors: Counter[str] = Counter()
         self.wrong: list[str] = []  # errors that tell a caller nothing of use
+        self._threads: list[threading.Thread] = []
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def accepted_more(self, count: int) -> None:
         """Wait until so many more submits were accepted."""
         wanted = len(self.accepted) + count
         await until(lambda: len(self.accepted) >= wanted, f"{count} more submits are accepted")
 
+    async def _asked(self, job_id: str) -> JobRecord:
+        """The answer of a database that may have come back only now."""
+        while True:
+            try:
+                return await self.shop.app.client.aget(job_id)
+            except Unavailable as error:
+                if error.repeat != "yes":
+                    raise
+                await asyncio.sleep(0.1)
+
     async def settle_doubts(self) -> None:
         """Ask for every id that was in doubt, as the error says."""
         self.asked += len(self.doubtful)
         for number, job_id in self.doubtful.items():
             try:
-                job = await self.shop.app.client.aget(job_id)
+                job = await self._asked(job_id)
             except JobNotFound:
                 self.refused[number] = "asked"
                 continue
@@ -76,8 +89,18 @@ class Callers:
                 self._meet(number, error)
             await asyncio.sleep(self._pause_s)
 
-    def stop(self) -> None:
+    def start(self, tasks: int) -> None:
+        self._threads = [threading.Thread(target=self.call, name="caller", daemon=True) for _ in range(SYNC)]
+        for thread in self._threads:
+            thread.start()
+        self._tasks = [asyncio.create_task(self.acall()) for _ in range(tasks)]
+
+    async def stop(self) -> None:
+        """Wait until nobody submits any more: a submit under way is stored before its caller knows."""
         self._stopping.set()
+        await asyncio.gather(*self._tasks)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
 
     def _next(self) -> tuple[int, Any]:
         with self._lock:
@@ -101,17 +124,11 @@ class Callers:
 async def calling(shop: Shop, pause_s: float = 0.01, tasks: int = ASYNC) -> AsyncIterator[Callers]:
     """Callers that go on until the block ends."""
     callers = Callers(shop, pause_s)
-    threads = [threading.Thread(target=callers.call, name="caller", daemon=True) for _ in range(SYNC)]
-    for thread in threads:
-        thread.start()
-    running = [asyncio.create_task(callers.acall()) for _ in range(tasks)]
+    callers.start(tasks)
     try:
         yield callers
     finally:
-        callers.stop()
-        await asyncio.gather(*running)
-        for thread in threads:
-            await asyncio.to_thread(thread.join)
+        await callers.stop()
 
 
 async def until(done: Any, what: str, within_s: float = 20.0) -> None:

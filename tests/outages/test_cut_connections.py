@@ -49,7 +49,7 @@ async def test_cuts_lose_and_repeat_nothing(patience_s: float, report: Callable[
                 (proxy.cut_before if how == "before" else proxy.cut_after_reply_to)(text)
                 await until(lambda: proxy.cuts > seen, f"the cut {how} {text!r}")  # noqa: B023 (awaited here)
                 cuts += 1
-            callers.stop()
+            await callers.stop()
             told = await check_books(direct, callers)
         for shop in (worker, counter, direct):
             await shop.app.aclose()

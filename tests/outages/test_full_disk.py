@@ -40,7 +40,7 @@ async def test_a_full_disk_of_the_server(report: Callable[[str], None]) -> None:
             await until(lambda: callers.errors.total() >= 20, "callers are told of the outage")
             back_s = await _recovered(disk, server, worker)
             await callers.accepted_more(40)
-            callers.stop()
+            await callers.stop()
             told = await check_books(counter, callers)
         for shop in (counter, worker):
             await shop.app.aclose()
@@ -66,7 +66,7 @@ async def test_a_full_disk_under_a_sqlite_file(journal: str, report: Callable[[s
             roomy_at = time.monotonic()
             back_s = await shop.first_success_after(roomy_at)
             await callers.accepted_more(40)
-            callers.stop()
+            await callers.stop()
             told = await check_books(shop, callers)
         await shop.app.aclose()
         with contextlib.closing(sqlite3.connect(path)) as file:

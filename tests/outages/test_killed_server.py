@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from fencerow.db.postgres import RECONNECT_S, PostgresEngine
+from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.outages.after import check_books
 from tests.outages.callers import calling
@@ -32,7 +34,7 @@ async def test_all_come_back_by_themselves_within_five_seconds(
                 await asyncio.to_thread(server.start)
                 accepts_at = time.monotonic()
                 back_s.append([await shop.first_success_after(accepts_at) for shop in (first, second)])
-            callers.stop()
+            await callers.stop()
             told = await check_books(counter, callers)
         for shop in (counter, first, second):
             await shop.app.aclose()
@@ -43,3 +45,24 @@ async def test_all_come_back_by_themselves_within_five_seconds(
     assert max(max(pair) for pair in back_s) < BACK_S
     assert callers.errors.total() > 0
     assert callers.refused
+
+
+async def test_one_who_waits_through_the_outage_gets_a_connection_when_the_server_is_back() -> None:
+    """The pool stops trying after a while; only somebody who asks anew makes it try again."""
+    with PostgresServer(fast=True) as server:
+        engine = PostgresEngine(server.create_role_and_schema(), store.postgres_queries())
+        await asyncio.to_thread(store.migrate, engine)
+        server.stop("immediate")
+
+        async def wait_for_one() -> float:
+            async with engine.asession() as session:
+                await session.arun(store.clock())
+            return time.monotonic()
+
+        waiting = asyncio.create_task(wait_for_one())
+        await asyncio.sleep(3 * RECONNECT_S)  # the pool has given up by now
+        await asyncio.to_thread(server.start)
+        back_at = time.monotonic()
+
+        assert await waiting - back_at < BACK_S
+        await engine.aclose()

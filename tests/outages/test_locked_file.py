@@ -35,7 +35,7 @@ async def test_callers_are_told_to_repeat_and_leases_are_kept(
         free_at = time.monotonic()
         back_s = await worker.first_success_after(free_at)
         await callers.accepted_more(40)
-        callers.stop()
+        await callers.stop()
         assert working.holder == holder, "it was never declared dead"
         told = await check_books(counter, callers)
     for shop in (counter, worker):

@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
@@ -30,6 +30,8 @@ from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
 
+RECONNECT_S = 1.0  # how long the pool tries by itself before it waits to be asked again
+WAIT_SLICE_S = 0.5
 TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it was rolled back for certain
 
 
@@ -297,7 +299,10 @@ class PostgresEngine:
     @contextmanager
     def _connection(self, for_user: bool = False) -> Iterator[Connection[Any]]:
         try:
-            with self._open_pool(for_user).connection(self._wait_s(for_user)) as connection:
+            with ExitStack() as stack:
+                pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
+                while (connection := _slice_of_wait(stack, pool, until)) is None:
+                    pass
                 yield connection
         except PoolTimeout as error:
             raise self._unreachable() from error
@@ -306,7 +311,10 @@ class PostgresEngine:
     async def _aconnection(self, for_user: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
         try:
             pool = await self._open_apool(for_user)
-            async with pool.connection(self._wait_s(for_user)) as connection:
+            async with AsyncExitStack() as stack:
+                until = time.monotonic() + self._wait_s(for_user)
+                while (connection := await _aslice_of_wait(stack, pool, until)) is None:
+                    pass
                 yield connection
         except PoolTimeout as error:
             raise self._unreachable() from error
@@ -327,7 +335,7 @@ class PostgresEngine:
                     num_workers=1,
                     open=True,
                     name="fencerow",
-                    reconnect_timeout=self._connect_timeout_s,
+                    reconnect_timeout=RECONNECT_S,
                     check=ConnectionPool.check_connection,
                 )
             return self._pools[for_user]
@@ -345,7 +353,7 @@ class PostgresEngine:
                 num_workers=1,
                 open=False,
                 name="fencerow",
-                reconnect_timeout=self._connect_timeout_s,
+                reconnect_timeout=RECONNECT_S,
                 check=AsyncConnectionPool.check_connection,
             )
             pools[for_user] = cast("AsyncConnectionPool[AsyncConnection[Any]]", pool)
@@ -407,3 +415,36 @@ def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:
     return Unavailable(
         "the connection broke inside the transaction", "it was rolled back", "repeat the whole unit"
     )
+
+
+def _slice_of_wait(
+    stack: ExitStack, pool: ConnectionPool[Connection[Any]], until: float
+) -> Connection[Any] | None:
+    """A connection, or None when this slice of the wait has passed without one.
+
+    The pool gives up reconnecting after a while and tries again only when somebody new asks. One who waited
+    in a single long call would sleep on beside a server that is back.
+
+    Raises:
+        PoolTimeout: the whole wait has passed.
+    """
+    left_s = until - time.monotonic()
+    try:
+        return stack.enter_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
+    except PoolTimeout:
+        if left_s <= WAIT_SLICE_S:
+            raise
+        return None
+
+
+async def _aslice_of_wait(
+    stack: AsyncExitStack, pool: AsyncConnectionPool[AsyncConnection[Any]], until: float
+) -> AsyncConnection[Any] | None:
+    """`_slice_of_wait` for async code."""
+    left_s = until - time.monotonic()
+    try:
+        return await stack.enter_async_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
+    except PoolTimeout:
+        if left_s <= WAIT_SLICE_S:
+            raise
+        return None
