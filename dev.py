@@ -34,6 +34,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   test   run the tests; ARGUMENTS go to pytest
   race   play every order of the races, as many as there are; ARGUMENTS go to pytest
   crash  break every operation off at every point; ARGUMENTS go to pytest
+  bench  how fast one worker drains, beside the bare statements; ARGUMENTS: [sqlite|postgres] [jobs]
   check  lint, format, types and floors
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
   env    make .venv from the lock, if it is missing or out of date
@@ -81,6 +82,11 @@ def crash(arguments: list[str], fresh: bool) -> int:
     return test(["tests/crash", *arguments], fresh)
 
 
+def bench(arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    become(str(BIN / "python"), str(ROOT / "bench" / "drain.py"), *arguments)
+
+
 def check(_arguments: list[str], fresh: bool) -> int:
     """Run every check, also after one has failed: a list of all that is wrong saves rounds."""
     ensure_env(fresh)
@@ -116,7 +122,16 @@ def env(_arguments: list[str], fresh: bool) -> int:
     return 0
 
 
-VERBS = {"demo": demo, "test": test, "race": race, "crash": crash, "check": check, "lock": lock, "env": env}
+VERBS = {
+    "demo": demo,
+    "test": test,
+    "race": race,
+    "crash": crash,
+    "bench": bench,
+    "check": check,
+    "lock": lock,
+    "env": env,
+}
 PIP_INSTALL = ("-m", "pip", "install", "-qq", "--disable-pip-version-check")
 
 

@@ -10,6 +10,7 @@ import pytest
 from fencerow.cli import exits, main
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.statement import Steps, execute, operation
+from fencerow.model.describe import describe
 from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.cli.conftest import Cli, command
@@ -239,5 +240,6 @@ def test_every_error_of_ours_has_an_exit_code() -> None:
 
     for kind in kinds:
         if issubclass(kind, errors.FencerowError):
-            assert exits.exit_code(kind("what")) in range(1, 7)
+            made = kind("what", error=describe(ValueError())) if kind is errors.JobFailed else kind("what")
+            assert exits.exit_code(made) in range(1, 7)
     assert main.run(["--help"]) == 0

@@ -112,6 +112,26 @@ def test_a_repeatable_unit_comes_through_a_cut_at_commit_by_itself(
     assert jobs(direct) == [job.id]
 
 
+async def test_a_repeatable_unit_that_cannot_come_through_is_in_doubt(
+    tcp_server: PostgresServer, direct: PostgresEngine
+) -> None:
+    """The second try stores nothing and says so; of the first nobody knows."""
+    for is_async in (False, True):
+        with FaultProxy(tcp_server.port) as proxy:
+            url = f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app"
+            away = PostgresEngine(url, store.postgres_queries(), connect_timeout_s=0.3)
+            await away.arun(store.clock()) if is_async else away.run(store.clock())
+            proxy.refuse_new()
+            proxy.cut_after_reply_to("COMMIT")
+            again = store.resubmit([job := new_job()])
+            with pytest.raises(OutcomeUnknown):
+                await away.arun(again) if is_async else away.run(again)
+            assert job.id in jobs(direct), "it was stored"
+            with pytest.raises(Unavailable):
+                await away.arun(again) if is_async else away.run(again)
+            await away.aclose()
+
+
 async def test_the_same_for_async_callers(
     proxy: FaultProxy, through: PostgresEngine, direct: PostgresEngine
 ) -> None:

@@ -168,6 +168,27 @@ def test_it_removes_its_directory() -> None:
     assert not directory.exists()
 
 
+def test_it_lies_where_it_is_told_to(tmp_path: Path) -> None:
+    with PostgresServer(fast=True) as neighbour:
+        folder = neighbour.directory.parent / f"{tmp_path.name}-{os.getpid()}"
+        folder.mkdir(mode=0o755)
+        try:
+            with PostgresServer(parent=folder) as server:
+                assert server.directory.parent == folder
+                with server.connect() as connection:
+                    assert connection.execute("SHOW data_directory").fetchone() == (
+                        str(server.directory / "data"),
+                    )
+            assert list(folder.iterdir()) == []
+        finally:
+            folder.rmdir()
+
+
+def test_a_folder_that_cannot_hold_its_socket_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="too long"):
+        PostgresServer(parent=tmp_path / ("x" * 120))
+
+
 STARTER = """
 import sys
 from fencerow.testing.postgres import PostgresServer

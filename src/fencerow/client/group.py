@@ -10,8 +10,8 @@ import copy
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
-from fencerow.client.submitting import Submission
-from fencerow.errors import DatabaseError
+from fencerow.client.submitting import Submission, in_doubt
+from fencerow.errors import DatabaseError, OutcomeUnknown
 
 BATCH_ROWS_MAX = 500
 BATCH_BYTES_MAX = 4 * 1024 * 1024
@@ -84,9 +84,16 @@ class Group:
 
 
 def _fail(batch: Sequence[tuple[Submission, asyncio.Future[None]]], error: Exception) -> None:
-    for _, stored in batch:
+    for submission, stored in batch:
         if not stored.done():
-            # Each caller gets an error of its own: a traceback grows with every place that raises it.
-            own = copy.copy(error) if isinstance(error, DatabaseError) else error
-            own.__cause__ = error.__cause__
-            stored.set_exception(own)
+            stored.set_exception(_own(error, submission))
+
+
+def _own(error: Exception, submission: Submission) -> Exception:
+    """An error for each caller: a traceback grows with every place that raises it, and strangers' ids are no help."""
+    if not isinstance(error, DatabaseError):
+        return error
+    doubtful = isinstance(error, OutcomeUnknown)
+    own = in_doubt([submission.job.id], error.why) if doubtful else copy.copy(error)
+    own.__cause__ = error.__cause__
+    return own

@@ -67,6 +67,17 @@ def due_lanes(jobs: Sequence[NewJob], now_us: int) -> list[str]:
     return [encode(Queued(queue, priority, due_us)) for (queue, priority), due_us in first.items()]
 
 
+def in_doubt(ids: Sequence[str], why: str) -> OutcomeUnknown:
+    """The error for callers of a submit that may have been stored or not; `ids` are theirs and nobody else's."""
+    shown = ", ".join(ids[:IDS_SHOWN]) + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")
+    return OutcomeUnknown(
+        f"it is unknown whether the submit of {shown} was stored",
+        why,
+        "submit again under the same id or key, or look the id up",
+        job_ids=tuple(ids),
+    )
+
+
 def local_now_us() -> int:
     """This host's time: only for hints, never to decide anything."""
     return time.time_ns() // 1000
@@ -115,14 +126,11 @@ def _insisting(first: Operation[T], again: Operation[T], ids: Sequence[str], pat
             return (yield from ask(again))
         except (OutcomeUnknown, Unavailable, Busy) as error:
             doubt = error
-    shown = ", ".join(ids[:IDS_SHOWN]) + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")
-    raise OutcomeUnknown(
-        f"it is unknown whether the submit of {shown} was stored",
+    raise in_doubt(
+        ids,
         f"the connection broke during the commit, and {patience_s:g} s were not enough to ask again ({doubt})"[
             :400
         ],
-        "submit again under the same id or key, or look the id up",
-        job_ids=tuple(ids),
     ) from doubt
 
 

@@ -26,9 +26,16 @@ LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "
 
 def connection_lost(error: BaseException) -> bool:
     """Whether the connection is gone, so that what was under way is in doubt."""
+    if _is_panic(error):
+        return True
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
     return error.sqlstate is None or error.sqlstate in LOST_STATES
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Whether the server went down by this error. A commit may be on its disk already: only recovery decides."""
+    return isinstance(error, psycopg.Error) and error.diag.severity_nonlocalized == "PANIC"
 
 
 # These speak of our tables only when a statement of ours met them; a caller's own table may be missing too.
@@ -58,6 +65,8 @@ def translated(*, around_user_code: bool = False) -> Iterator[None]:
 
 def fault(error: psycopg.Error) -> FencerowError | None:
     """Which of our errors a PostgreSQL error is, if any. Lost connections are judged by whoever sent the statement."""
+    if _is_panic(error):
+        return None
     text = first_line(error)
     match error:
         case pg.UndefinedTable() | pg.InvalidSchemaName():

@@ -26,7 +26,7 @@ from fencerow.db.listener import Listener
 from fencerow.db.queries import Queries, identifier, pyformat
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
-from fencerow.errors import Busy, OutcomeUnknown, Unavailable
+from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
 
@@ -119,6 +119,7 @@ class PostgresEngine:
     # --- running ---------------------------------------------------------------------------------
 
     def run(self, operation: Operation[T]) -> T:
+        doubt = False
         for number in range(1, TRIES_MAX + 1):
             committing = [False]
             try:
@@ -126,11 +127,16 @@ class PostgresEngine:
                     return self._run_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
-                    raise _contended(error, operation.name) from error
+                    raise (_doubtful if doubt else _contended)(error, operation.name) from error
                 time.sleep(_pause_s(number))
             except psycopg.Error as error:
-                if not self._retriable(error, operation, committing[0], number):
+                doubt = doubt or (committing[0] and operation.writes != "")
+                if not self._retriable(error, operation, doubt, number):
                     raise
+            except DatabaseError as error:
+                if doubt:  # this try stored nothing, but the one before may have
+                    raise _doubtful(error, operation.name) from error
+                raise
         raise AssertionError("unreachable")
 
     def _run_on(self, connection: Connection[Any], operation: Operation[T], committing: list[bool]) -> T:
@@ -147,10 +153,16 @@ class PostgresEngine:
         """Run in a task of its own: a cancelled caller must not leave a statement half read or a commit in doubt."""
         task = asyncio.create_task(self._arun(operation))
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._over)
         return await asyncio.shield(task)
 
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller who still waits gets it; for one who was cancelled it is no news
+
     async def _arun(self, operation: Operation[T]) -> T:
+        doubt = False
         for number in range(1, TRIES_MAX + 1):
             committing = [False]
             try:
@@ -159,11 +171,16 @@ class PostgresEngine:
                         return await self._arun_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
-                    raise _contended(error, operation.name) from error
+                    raise (_doubtful if doubt else _contended)(error, operation.name) from error
                 await asyncio.sleep(_pause_s(number))
             except psycopg.Error as error:
-                if not self._retriable(error, operation, committing[0], number):
+                doubt = doubt or (committing[0] and operation.writes != "")
+                if not self._retriable(error, operation, doubt, number):
                     raise
+            except DatabaseError as error:
+                if doubt:  # this try stored nothing, but the one before may have
+                    raise _doubtful(error, operation.name) from error
+                raise
         raise AssertionError("unreachable")
 
     async def _arun_on(
@@ -178,20 +195,14 @@ class PostgresEngine:
             committing[0] = True
         return result
 
-    def _retriable(
-        self, error: psycopg.Error, operation: Operation[Any], committing: bool, number: int
-    ) -> bool:
+    def _retriable(self, error: psycopg.Error, operation: Operation[Any], doubt: bool, number: int) -> bool:
         """After a broken connection: repeat what may be repeated, else say what the caller must assume."""
         if not connection_lost(error):
             return False
         if operation.repeatable and number < 2:
             return True
-        if committing and not operation.repeatable:
-            raise OutcomeUnknown(
-                f"the connection broke while {operation.name!r} was being committed",
-                "it may have happened or not",
-                "ask by id or key before repeating it",
-            ) from error
+        if doubt:
+            raise _doubtful(error, operation.name) from error
         raise Unavailable(
             f"the connection to PostgreSQL broke during {operation.name!r}",
             str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
@@ -370,6 +381,14 @@ class PostgresEngine:
 
 def _pause_s(number: int) -> float:
     return random.uniform(0.5, 1.5) * 0.01 * float(2**number)  # noqa: S311 (jitter, not a secret)
+
+
+def _doubtful(error: Exception, name: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"the connection broke while {name!r} was being committed",
+        f"it may have happened or not ({first_line(error)})",
+        "ask by id or key before repeating it",
+    )
 
 
 def _contended(error: psycopg.Error, name: str) -> Busy:

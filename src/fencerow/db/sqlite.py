@@ -44,6 +44,9 @@ log = logging.getLogger("fencerow.db")
 # Source: https://www.sqlite.org/wal.html#walresetbug
 WAL_FIXED = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 VERSION_MIN = (3, 35, 0)  # RETURNING
+KEEPER_WAIT_S = (
+    0.5  # what a keeper asks of the jobs must not delay its next renewal, whoever locks their file
+)
 
 
 def names(prefix: str) -> Callable[[str], str]:
@@ -128,6 +131,7 @@ class SqliteEngine:
         *,
         prefix: str = "fencerow_",
         busy_timeout_s: float = 10.0,
+        jobs_timeout_s: float | None = None,
         journal_mode: str | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -136,6 +140,7 @@ class SqliteEngine:
         self.prefix = identifier(prefix, "table prefix")
         self.clock = clock or Clock()
         self._busy_timeout_s = busy_timeout_s
+        self._jobs_timeout_s = busy_timeout_s if jobs_timeout_s is None else jobs_timeout_s
         self._journal_mode = journal_mode or (
             "wal" if wal_is_safe(sqlite3.sqlite_version_info) else "truncate"
         )
@@ -170,7 +175,7 @@ class SqliteEngine:
     @contextmanager
     def session(self) -> Iterator[SqliteSession]:
         with self._writing(), translated(self.path, around_user_code=True):
-            connection = self._open()
+            connection = self._open(self._busy_timeout_s)
             try:
                 with self._transaction(connection, self._begin_writing):
                     yield SqliteSession(connection, self.queries, self.clock, self.path)
@@ -217,6 +222,7 @@ class SqliteEngine:
             self.queries,
             prefix=self.prefix,
             busy_timeout_s=self._busy_timeout_s,
+            jobs_timeout_s=min(KEEPER_WAIT_S, self._busy_timeout_s),
             journal_mode=self._journal_mode,
             clock=self.clock,
         )
@@ -260,19 +266,19 @@ class SqliteEngine:
     def _main(self) -> sqlite3.Connection:
         self._check_process()
         if self._connection is None:
-            self._connection = self._open()
+            self._connection = self._open(self._jobs_timeout_s)
         return self._connection
 
     def _workers(self) -> sqlite3.Connection:
         self._check_process()
         if self._workers_connection is None:
-            self._workers_connection = self._open()
+            self._workers_connection = self._open(self._busy_timeout_s)
         return self._workers_connection
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, timeout_s: float) -> sqlite3.Connection:
         refuse_network(self.path)
         connection = sqlite3.connect(
-            self.path, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
+            self.path, timeout=timeout_s, isolation_level=None, check_same_thread=False
         )
         try:
             connection.execute("PRAGMA synchronous = FULL")

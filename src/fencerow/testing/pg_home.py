@@ -42,8 +42,8 @@ class Account:
 class Home:
     """The directory, and the lock that says its owner lives."""
 
-    def __init__(self, account: Account, fast: bool) -> None:
-        parent = _parent(fast)
+    def __init__(self, account: Account, fast: bool, parent: Path | None = None) -> None:
+        parent = _parent(fast) if parent is None else parent.absolute()
         sweep(parent)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         self._lock = (self.path / "owner.lock").open("w")
@@ -78,12 +78,17 @@ def _owner_is_gone(lock: IO[str]) -> bool:
     return True
 
 
+def is_usable(parent: Path) -> bool:
+    """Whether a server's directory may lie there: its socket's path has a limit, and its account must get there."""
+    longest = len(os.fsencode(parent.absolute())) + len(f"/{PREFIX}12345678{SOCKET_NAME}")
+    return longest <= SOCKET_PATH_BYTES_MAX and _is_open(parent.absolute())
+
+
 def _parent(fast: bool) -> Path:
     if fast and os.access(MEMORY, os.W_OK):
         return MEMORY
     temporary = Path(tempfile.gettempdir()).resolve()
-    longest = len(os.fsencode(temporary)) + len(f"/{PREFIX}12345678{SOCKET_NAME}")
-    return temporary if longest <= SOCKET_PATH_BYTES_MAX and _is_open(temporary) else FALLBACK
+    return temporary if is_usable(temporary) else FALLBACK
 
 
 def _is_open(path: Path) -> bool:

@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 
 from fencerow.testing.pg_binaries import BinariesMissing, copy_binaries, find_binaries
-from fencerow.testing.pg_home import Account, Home
+from fencerow.testing.pg_home import Account, Home, is_usable
 from fencerow.testing.pg_process import spawn
 
 __all__ = ["BinariesMissing", "PostgresServer", "ServerFailed", "StopMode", "find_binaries"]
@@ -51,7 +51,8 @@ class PostgresServer:
 
     It is a direct child of this process and dies with it, even by SIGKILL (Linux). It may be started from any
     thread. As root it runs as `nobody`. With `tcp=True` it also listens on 127.0.0.1, where a random password
-    is asked: every user of the machine can reach that port. `fast=True` keeps the files in memory.
+    is asked: every user of the machine can reach that port. `fast=True` keeps the files in memory; `parent` is
+    the folder in which the private directory is made, such as a small disk that is to be filled.
 
     One per pytest process is enough; give each test its own database:
 
@@ -67,9 +68,12 @@ class PostgresServer:
         binaries: Path | None = None,
         fast: bool = False,
         tcp: bool = False,
+        parent: Path | None = None,
         settings: Mapping[str, str] | None = None,
         deadline_s: float = 60,
     ) -> None:
+        if parent is not None and not is_usable(parent):
+            raise ValueError(f"{parent} cannot hold a server: its path is too long, or closed to its account")
         self.binaries = binaries or find_binaries()
         self.port = _free_port() if tcp else 5432
         self.tcp = tcp
@@ -78,6 +82,7 @@ class PostgresServer:
         self._deadline_s = deadline_s
         self._account = Account.unprivileged()
         self._fast = fast
+        self._parent = parent
         self._home: Home | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = os.getpid()
@@ -216,7 +221,7 @@ class PostgresServer:
         return self.directory / "data"
 
     def _create(self) -> None:
-        self._home = Home(self._account, self._fast)
+        self._home = Home(self._account, self._fast, self._parent)
         atexit.register(self._at_exit)
         self._make_binaries_reachable()
         secret = self.directory / "password"

@@ -35,6 +35,7 @@ class FaultProxy:
         self._links: set[_Link] = set()
         self._threads: list[threading.Thread] = []
         self._closed = False
+        self._refusing = False
         self.cuts = 0
 
     def __enter__(self) -> Self:
@@ -53,6 +54,10 @@ class FaultProxy:
         """Let the next query with this text be done and answered, and break the connection before the answer."""
         with self._lock:
             self._after = text
+
+    def refuse_new(self) -> None:
+        """Let go on what is connected, and take nobody in any more: the server is about to be away."""
+        self._refusing = True
 
     def cut_all(self) -> None:
         """Break every connection now."""
@@ -101,6 +106,9 @@ class FaultProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self._refusing:
+                client.close()
+                continue
             try:
                 server = socket.create_connection(self._target, 5)
             except OSError:

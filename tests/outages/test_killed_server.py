@@ -1,0 +1,45 @@
+"""The server is killed and comes back, again and again, while everybody works."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from fencerow.testing.postgres import PostgresServer
+from tests.outages.after import check_books
+from tests.outages.callers import calling
+from tests.outages.shop import Shop, staffed
+
+AWAY_S = (0.3, 2.0, 7.0)  # the longer it is away, the longer are the pauses between two tries
+BACK_S = 5.0
+
+
+async def test_all_come_back_by_themselves_within_five_seconds(
+    report: Callable[[str], None],
+) -> None:
+    with PostgresServer(fast=True) as server:
+        url = server.create_role_and_schema()
+        # A quick answer to callers, so that there are many of them; the workers keep the defaults.
+        counter, first, second = Shop(url, connect_timeout_s=0.5), Shop(url), Shop(url)
+        await asyncio.to_thread(counter.prepare)
+        back_s = []
+        async with staffed(first, second), calling(counter) as callers:
+            for away_s in AWAY_S:
+                await callers.accepted_more(40)
+                await asyncio.to_thread(server.stop, "immediate")
+                await asyncio.sleep(away_s)
+                await asyncio.to_thread(server.start)
+                accepts_at = time.monotonic()
+                back_s.append([await shop.first_success_after(accepts_at) for shop in (first, second)])
+            callers.stop()
+            told = await check_books(counter, callers)
+        for shop in (counter, first, second):
+            await shop.app.aclose()
+
+    report(
+        f"{len(back_s)} kills; back after {[[round(each, 2) for each in pair] for pair in back_s]} s; {told}"
+    )
+    assert max(max(pair) for pair in back_s) < BACK_S
+    assert callers.errors.total() > 0
+    assert callers.refused
