@@ -6,6 +6,8 @@ import asyncio
 import logging
 from typing import Any
 
+from fencerow.worker.loop import Loop
+
 log = logging.getLogger("fencerow.worker")
 
 
@@ -43,6 +45,15 @@ class Death:
     def expect(self) -> None:
         """The worker stops: nobody's block is cancelled any more."""
         self._expected = True
+
+    async def guard(self, loop: Loop) -> None:
+        """Run a loop until it is stopped; the worker dies of its error."""
+        try:
+            await loop.run()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self.tell(error, loop.name)
 
     def tell(self, error: BaseException | None, where: str = "a slot") -> None:
         """Something of the worker ended by this error."""

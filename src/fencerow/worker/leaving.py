@@ -7,9 +7,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from fencerow.config import Config
 from fencerow.model.outcome import Released
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt, Interrupt
+from fencerow.worker.handler import Handler
 from fencerow.worker.pool import Pool
 
 log = logging.getLogger("fencerow.worker")
@@ -76,6 +78,12 @@ class Leaving:
 
     def _any_running(self) -> bool:
         return any(pool.running for pool in self._pools)
+
+
+def drain_s(config: Config, handlers: Mapping[str, Handler]) -> float:
+    """How long running handlers may take to end by themselves, the slowest in mind."""
+    longest = max((handler.timeout_s or 0.0 for handler in handlers.values()), default=0.0)
+    return config.drain_s(longest)
 
 
 async def claims_answered(tasks: Iterable[asyncio.Task[None]]) -> None:

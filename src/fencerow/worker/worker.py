@@ -35,7 +35,7 @@ from fencerow.worker.hearing import Hearing
 from fencerow.worker.holdings import Holdings
 from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
-from fencerow.worker.leaving import Leaving, claims_answered, tasks_ended
+from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
 from fencerow.worker.pool import Pool
 from fencerow.worker.reaper import Reaper
@@ -113,7 +113,7 @@ class Worker:
             raise
         self._unlisten = self._engine.listen(self._hearing.hear)
         for each in self._loops:
-            self._tasks.append(asyncio.create_task(self._guarded(each), name=f"fencerow-{each.name}"))
+            self._tasks.append(asyncio.create_task(self._death.guard(each), name=f"fencerow-{each.name}"))
         for pool in self._pools:
             for _ in range(pool.slots):
                 self._open_slot(pool)
@@ -138,7 +138,7 @@ class Worker:
         self._claims.pause()
         self._leaving.hand_back_waiting()
         if not self._told_now.is_set():
-            await self._leaving.drained(self._drain_s(), self._hurried)
+            await self._leaving.drained(drain_s(self.config, self._handlers), self._hurried)
         self._claims.stop()
         await claims_answered(self._tasks)  # what they bring is handed back
         await self._leaving.end_running()
@@ -187,11 +187,7 @@ class Worker:
         )
         self._claims = Claims([self._make_claimer(pool) for pool in self._pools], self.telemetry)
         self._hearing = Hearing(
-            self._engine,
-            self._lease,
-            self._claims,
-            look_now=lambda: self._keeper.look_now(),
-            soon=self._soon,
+            self._engine, self._lease, self._claims, look_now=lambda: self._keeper.look_now(), soon=self._soon
         )
         self._acker = Acker(
             self._engine,
@@ -308,14 +304,6 @@ class Worker:
 
     # --- ending ----------------------------------------------------------------------------------------
 
-    async def _guarded(self, loop: Loop) -> None:
-        try:
-            await loop.run()
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:
-            self._death.tell(error, loop.name)
-
     async def _until_told(self, until_idle: bool) -> None:
         told = asyncio.create_task(self._told.wait())
         waits: set[asyncio.Future[Any]] = {told, self._death.future}
@@ -331,14 +319,8 @@ class Worker:
         """Until a look from the beginning found nothing due and nothing is held here."""
         while True:
             await asyncio.sleep(self.config.poll_min_s)
-            if self._attempts or self._acker.backlog:
-                continue
-            if self._claims.are_idle():
+            if not self._attempts and not self._acker.backlog and self._claims.are_idle():
                 return
-
-    def _drain_s(self) -> float:
-        longest = max((handler.timeout_s or 0.0 for handler in self._handlers.values()), default=0.0)
-        return self.config.drain_s(longest)
 
     def _hurried(self) -> bool:
         return self._told_now.is_set() or self._death.happened()
