@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from fencerow.db.postgres import RECONNECT_S, PostgresEngine
+from fencerow.db.pools import RECONNECT_S
+from fencerow.db.postgres import PostgresEngine
 from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.outages.after import check_books

@@ -1,4 +1,4 @@
-"""PostgreSQL through psycopg 3: a small pool for sync use and one per event loop for async use.
+"""PostgreSQL through psycopg 3: units of work, their transactions, and what a broken connection means for them.
 
 Nothing here leaves state in a session, so a pooler in transaction mode may stand in between: no
 prepared statements, no SET, no session locks. LISTEN has a direct connection of its own.
@@ -12,17 +12,16 @@ import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, Connection
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.db.engine import adrive, drive
 from fencerow.db.faults import CONTENTION, connection_lost, first_line, translated
 from fencerow.db.listener import Listener
+from fencerow.db.pools import Pools
 from fencerow.db.queries import Queries, identifier, pyformat
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
@@ -30,8 +29,6 @@ from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
 
-RECONNECT_S = 1.0  # how long the pool tries by itself before it waits to be asked again
-WAIT_SLICE_S = 0.5
 TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it was rolled back for certain
 
 
@@ -102,18 +99,15 @@ class PostgresEngine:
         self.schema = identifier(schema, "schema name")
         self.channel = self.schema if self.schema.startswith("fencerow") else f"fencerow_{self.schema}"
         self._listen_conninfo = listen_conninfo or conninfo
-        # Two pools: handlers that hold a transaction each would otherwise leave no connection for what they say
-        # inside it, nor for claims and outcomes, and all would wait for each other.
-        self._user_max = max(1, pool_max // 2)
-        self._pool_max = max(1, pool_max - self._user_max)
+        self._pools = Pools(
+            conninfo,
+            pool_max=pool_max,
+            connect_timeout_s=connect_timeout_s,
+            statement_timeout_s=statement_timeout_s,
+        )
         self._connect_timeout_s = connect_timeout_s
         self._statement_timeout_s = statement_timeout_s
         self._lock = threading.Lock()
-        self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
-        self._apools: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[bool, AsyncConnectionPool[AsyncConnection[Any]]]
-        ]
-        self._apools = WeakKeyDictionary()
         self._background: set[asyncio.Task[Any]] = set()
         self._sender: Sender | None = None
         self._pid = os.getpid()
@@ -125,7 +119,7 @@ class PostgresEngine:
         for number in range(1, TRIES_MAX + 1):
             committing = [False]
             try:
-                with translated(), self._connection() as connection:
+                with translated(), self._pools.connection() as connection:
                     return self._run_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -169,7 +163,7 @@ class PostgresEngine:
             committing = [False]
             try:
                 with translated():
-                    async with self._aconnection() as connection:
+                    async with self._pools.aconnection() as connection:
                         return await self._arun_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -217,7 +211,7 @@ class PostgresEngine:
         try:
             with (
                 translated(around_user_code=True),
-                self._connection(True) as connection,
+                self._pools.connection(for_user=True) as connection,
                 connection.transaction(),
             ):
                 yield PostgresSession(connection, self.queries)
@@ -232,7 +226,7 @@ class PostgresEngine:
         committing = False
         try:
             with translated(around_user_code=True):
-                async with self._aconnection(True) as connection, connection.transaction():
+                async with self._pools.aconnection(for_user=True) as connection, connection.transaction():
                     yield AsyncPostgresSession(connection, self.queries)
                     committing = True
         except psycopg.Error as error:
@@ -243,20 +237,21 @@ class PostgresEngine:
     # --- wake-ups --------------------------------------------------------------------------------
 
     def wake(self, messages: list[str]) -> None:
+        self._check_process()
         with self._lock:
             if self._sender is None:
                 self._sender = Sender(self._notify)
         self._sender.post(messages)
 
     def _notify(self, messages: list[str]) -> None:
-        with self._connection() as connection:
+        with self._pools.connection() as connection:
             connection.execute(
                 "SELECT pg_notify(%s, message) FROM unnest(CAST(%s AS text[])) AS message",
                 (self.channel, messages),
             )
 
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
-        listener = Listener(self._listen_conninfo, self.channel, callback, self._client_settings())
+        listener = Listener(self._listen_conninfo, self.channel, callback, self._pools.client_settings())
         listener.start()
         return listener.stop
 
@@ -280,111 +275,23 @@ class PostgresEngine:
         with self._lock:
             sender, self._sender = self._sender, None
         if sender is not None:
-            sender.close(
-                1.0
-            )  # before the pools are taken away: it would open another for what it still sends
-        with self._lock:
-            pools, self._pools = self._pools, {}
-        for pool in pools.values():
-            pool.close(1.0)
+            # Before the pools are closed: it would open another for what it still sends.
+            sender.close(1.0)
+        self._pools.close()
 
     async def aclose(self) -> None:
         pending = [task for task in self._background if task.get_loop() is asyncio.get_running_loop()]
         if pending:
             await asyncio.wait(pending, timeout=self._statement_timeout_s)
-        for pool in self._apools.pop(asyncio.get_running_loop(), {}).values():
-            await pool.close(1.0)
+        await self._pools.aclose()
         await asyncio.to_thread(self.close)
 
-    @contextmanager
-    def _connection(self, for_user: bool = False) -> Iterator[Connection[Any]]:
-        try:
-            with ExitStack() as stack:
-                pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
-                while (connection := _slice_of_wait(stack, pool, until)) is None:
-                    pass
-                yield connection
-        except PoolTimeout as error:
-            raise self._unreachable() from error
-
-    @asynccontextmanager
-    async def _aconnection(self, for_user: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
-        try:
-            pool = await self._open_apool(for_user)
-            async with AsyncExitStack() as stack:
-                until = time.monotonic() + self._wait_s(for_user)
-                while (connection := await _aslice_of_wait(stack, pool, until)) is None:
-                    pass
-                yield connection
-        except PoolTimeout as error:
-            raise self._unreachable() from error
-
-    def _wait_s(self, for_user: bool) -> float:
-        """Others' transactions take what they take; our own statements are short, so a long wait means trouble."""
-        return self._statement_timeout_s if for_user else self._connect_timeout_s
-
-    def _open_pool(self, for_user: bool) -> ConnectionPool[Connection[Any]]:
-        self._check_process()
-        with self._lock:
-            if for_user not in self._pools:
-                self._pools[for_user] = ConnectionPool(
-                    self.conninfo,
-                    kwargs={"autocommit": True, "prepare_threshold": None, **self._client_settings()},
-                    min_size=0,
-                    max_size=self._user_max if for_user else self._pool_max,
-                    num_workers=1,
-                    open=True,
-                    name="fencerow",
-                    reconnect_timeout=RECONNECT_S,
-                    check=ConnectionPool.check_connection,
-                )
-            return self._pools[for_user]
-
-    async def _open_apool(self, for_user: bool) -> AsyncConnectionPool[AsyncConnection[Any]]:
-        self._check_process()
-        loop = asyncio.get_running_loop()
-        pools = self._apools.setdefault(loop, {})
-        if for_user not in pools:
-            pool = AsyncConnectionPool(
-                self.conninfo,
-                kwargs={"autocommit": True, "prepare_threshold": None, **self._client_settings()},
-                min_size=0,
-                max_size=self._user_max if for_user else self._pool_max,
-                num_workers=1,
-                open=False,
-                name="fencerow",
-                reconnect_timeout=RECONNECT_S,
-                check=AsyncConnectionPool.check_connection,
-            )
-            pools[for_user] = cast("AsyncConnectionPool[AsyncConnection[Any]]", pool)
-            await pool.open()
-        return pools[for_user]
-
-    def _client_settings(self) -> dict[str, Any]:
-        """Time limits that the client keeps by itself; a server setting would not survive a pooler."""
-        return {
-            "connect_timeout": max(2, round(self._connect_timeout_s)),
-            "keepalives_idle": 10,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-            "tcp_user_timeout": round(self._statement_timeout_s * 1000),
-            "application_name": "fencerow",
-        }
-
     def _check_process(self) -> None:
-        """A connection must not cross a fork: the child opens its own and never closes the parent's."""
+        """The thread that sends wake-ups does not come along into a fork's child."""
         if os.getpid() != self._pid:
             self._pid = os.getpid()
-            self._pools, self._sender = {}, None
-            self._apools = WeakKeyDictionary()
+            self._sender = None
             self._lock = threading.Lock()
-
-    def _unreachable(self) -> Unavailable:
-        return Unavailable(
-            f"PostgreSQL gave no connection within {self._connect_timeout_s:g} s",
-            "the server is away, refuses us, or all connections of the pool are in use",
-            "check the URL with `fencerow doctor`; nothing was stored",
-        )
 
 
 def _pause_s(number: int) -> float:
@@ -415,36 +322,3 @@ def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:
     return Unavailable(
         "the connection broke inside the transaction", "it was rolled back", "repeat the whole unit"
     )
-
-
-def _slice_of_wait(
-    stack: ExitStack, pool: ConnectionPool[Connection[Any]], until: float
-) -> Connection[Any] | None:
-    """A connection, or None when this slice of the wait has passed without one.
-
-    The pool gives up reconnecting after a while and tries again only when somebody new asks. One who waited
-    in a single long call would sleep on beside a server that is back.
-
-    Raises:
-        PoolTimeout: the whole wait has passed.
-    """
-    left_s = until - time.monotonic()
-    try:
-        return stack.enter_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
-    except PoolTimeout:
-        if left_s <= WAIT_SLICE_S:
-            raise
-        return None
-
-
-async def _aslice_of_wait(
-    stack: AsyncExitStack, pool: AsyncConnectionPool[AsyncConnection[Any]], until: float
-) -> AsyncConnection[Any] | None:
-    """`_slice_of_wait` for async code."""
-    left_s = until - time.monotonic()
-    try:
-        return await stack.enter_async_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
-    except PoolTimeout:
-        if left_s <= WAIT_SLICE_S:
-            raise
-        return None

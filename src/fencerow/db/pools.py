@@ -1,0 +1,185 @@
+"""Connections to PostgreSQL: small pools for sync use, and as many again for each event loop.
+
+There are two of each kind. Handlers that hold a transaction each would otherwise leave no connection for
+what they say inside it, nor for claims and outcomes, and all would wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from psycopg import AsyncConnection, Connection
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+
+from fencerow.errors import Unavailable
+
+RECONNECT_S = 1.0  # how long a pool tries by itself before it waits to be asked again
+WAIT_SLICE_S = 0.5
+
+
+class Pools:
+    """Opens connections when they are first needed, at most `pool_max` in all for each kind of use."""
+
+    def __init__(
+        self, conninfo: str, *, pool_max: int, connect_timeout_s: float, statement_timeout_s: float
+    ) -> None:
+        self._conninfo = conninfo
+        self._user_max = max(1, pool_max // 2)
+        self._pool_max = max(1, pool_max - self._user_max)
+        self._connect_timeout_s = connect_timeout_s
+        self._statement_timeout_s = statement_timeout_s
+        self._lock = threading.Lock()
+        self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
+        self._apools: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, dict[bool, AsyncConnectionPool[AsyncConnection[Any]]]
+        ]
+        self._apools = WeakKeyDictionary()
+        self._pid = os.getpid()
+
+    def close(self) -> None:
+        """Close what was opened for sync use."""
+        with self._lock:
+            pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            pool.close(1.0)
+
+    async def aclose(self) -> None:
+        """Close what was opened for this event loop."""
+        for pool in self._apools.pop(asyncio.get_running_loop(), {}).values():
+            await pool.close(1.0)
+
+    @contextmanager
+    def connection(self, *, for_user: bool = False) -> Iterator[Connection[Any]]:
+        """A connection for the block.
+
+        Raises:
+            Unavailable: none could be had in time.
+        """
+        try:
+            with ExitStack() as stack:
+                pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
+                while (connection := _slice_of_wait(stack, pool, until)) is None:
+                    pass
+                yield connection
+        except PoolTimeout as error:
+            raise self._unreachable() from error
+
+    @asynccontextmanager
+    async def aconnection(self, *, for_user: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
+        """`connection` in this event loop."""
+        try:
+            pool = await self._open_apool(for_user)
+            async with AsyncExitStack() as stack:
+                until = time.monotonic() + self._wait_s(for_user)
+                while (connection := await _aslice_of_wait(stack, pool, until)) is None:
+                    pass
+                yield connection
+        except PoolTimeout as error:
+            raise self._unreachable() from error
+
+    def _wait_s(self, for_user: bool) -> float:
+        """Others' transactions take what they take; our own statements are short, so a long wait means trouble."""
+        return self._statement_timeout_s if for_user else self._connect_timeout_s
+
+    def _open_pool(self, for_user: bool) -> ConnectionPool[Connection[Any]]:
+        self._check_process()
+        with self._lock:
+            if for_user not in self._pools:
+                self._pools[for_user] = ConnectionPool(
+                    self._conninfo,
+                    kwargs={"autocommit": True, "prepare_threshold": None, **self.client_settings()},
+                    min_size=0,
+                    max_size=self._user_max if for_user else self._pool_max,
+                    num_workers=1,
+                    open=True,
+                    name="fencerow",
+                    reconnect_timeout=RECONNECT_S,
+                    check=ConnectionPool.check_connection,
+                )
+            return self._pools[for_user]
+
+    async def _open_apool(self, for_user: bool) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        self._check_process()
+        loop = asyncio.get_running_loop()
+        pools = self._apools.setdefault(loop, {})
+        if for_user not in pools:
+            pool = AsyncConnectionPool(
+                self._conninfo,
+                kwargs={"autocommit": True, "prepare_threshold": None, **self.client_settings()},
+                min_size=0,
+                max_size=self._user_max if for_user else self._pool_max,
+                num_workers=1,
+                open=False,
+                name="fencerow",
+                reconnect_timeout=RECONNECT_S,
+                check=AsyncConnectionPool.check_connection,
+            )
+            pools[for_user] = cast("AsyncConnectionPool[AsyncConnection[Any]]", pool)
+            await pool.open()
+        return pools[for_user]
+
+    def client_settings(self) -> dict[str, Any]:
+        """Time limits that the client keeps by itself; a server setting would not survive a pooler."""
+        return {
+            "connect_timeout": max(2, round(self._connect_timeout_s)),
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": round(self._statement_timeout_s * 1000),
+            "application_name": "fencerow",
+        }
+
+    def _check_process(self) -> None:
+        """A connection must not cross a fork: the child opens its own and never closes the parent's."""
+        if os.getpid() != self._pid:
+            self._pid = os.getpid()
+            self._pools = {}
+            self._apools = WeakKeyDictionary()
+            self._lock = threading.Lock()
+
+    def _unreachable(self) -> Unavailable:
+        return Unavailable(
+            f"PostgreSQL gave no connection within {self._connect_timeout_s:g} s",
+            "the server is away, refuses us, or all connections of the pool are in use",
+            "check the URL with `fencerow doctor`; nothing was stored",
+        )
+
+
+def _slice_of_wait(
+    stack: ExitStack, pool: ConnectionPool[Connection[Any]], until: float
+) -> Connection[Any] | None:
+    """A connection, or None when this slice of the wait has passed without one.
+
+    The pool gives up reconnecting after a while and tries again only when somebody new asks. One who waited
+    in a single long call would sleep on beside a server that is back.
+
+    Raises:
+        PoolTimeout: the whole wait has passed.
+    """
+    left_s = until - time.monotonic()
+    try:
+        return stack.enter_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
+    except PoolTimeout:
+        if left_s <= WAIT_SLICE_S:
+            raise
+        return None
+
+
+async def _aslice_of_wait(
+    stack: AsyncExitStack, pool: AsyncConnectionPool[AsyncConnection[Any]], until: float
+) -> AsyncConnection[Any] | None:
+    """`_slice_of_wait` for async code."""
+    left_s = until - time.monotonic()
+    try:
+        return await stack.enter_async_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
+    except PoolTimeout:
+        if left_s <= WAIT_SLICE_S:
+            raise
+        return None
