@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.pool import NullPool
 
 from fencerow.db.borrow import borrowed
 from fencerow.db.postgres import PostgresEngine
@@ -211,7 +212,7 @@ def test_a_closed_connection_is_refused(lite: SqliteEngine, pg: PostgresEngine, 
         case "sqlite3":
             connection = sqlite3.connect(lite.path)
         case _:
-            connection = create_engine(f"sqlite:///{lite.path}").connect()
+            connection = create_engine(f"sqlite:///{lite.path}", poolclass=NullPool).connect()
     connection.close()
 
     with pytest.raises(UnusableConnection, match="closed"):
