@@ -117,7 +117,6 @@ class Config:
 
     # --- running jobs ---
     slots: int = _number(10, 1, 10_000, "Jobs one process runs at a time.")
-    threads: int = _number(10, 1, 1_000, "Threads for plain `def` handlers; as many as slots, so none waits.")
     prefetch_s: float = _number(1.0, 0.0, 60.0, "How much work, in seconds, may wait inside the worker.")
     payload_bytes_max: int = _number(
         MIB, 1_024, 64 * MIB, "The largest arguments or result; larger data belongs elsewhere, by reference."
@@ -147,11 +146,8 @@ class Config:
     )
 
     # --- stopping ---
-    cancel_seen_s: float = _number(
-        5.0, 0.1, 300.0, "Within this a running job learns that a cancel was asked."
-    )
     cancel_raise_s: float = _number(
-        5.0, 0.0, 3600.0, "Then it may stop by itself so long before it is raised in it."
+        5.0, 0.0, 3600.0, "A running job learns of a cancel within renew_s; so long it may stop by itself."
     )
     cancel_kill_s: float = _number(
         10.0, 0.0, 3600.0, "Then it may clean up so long before its process is killed."

@@ -15,7 +15,6 @@ RETRY = {
 }
 FAILED = "25P02"
 READ_ONLY = "25006"
-NO_TRANSACTION = "25P01"
 
 
 def sqlstate(error: BaseException) -> str | None:
