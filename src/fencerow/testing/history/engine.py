@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,8 +13,10 @@ from fencerow.db.borrow import Borrowed
 from fencerow.db.engine import AsyncSession, Engine, Session
 from fencerow.db.statement import Operation
 from fencerow.errors import FencerowError
-from fencerow.testing.history.recorder import Recorder
+from fencerow.testing.history.line import Kind
+from fencerow.testing.history.recorder import Fact, Recorder
 from fencerow.testing.history.witness import Witness
+from fencerow.worker.context import Job
 
 T = TypeVar("T")
 
@@ -29,7 +31,29 @@ def recording(app: App, folder: str | Path) -> Recorder:
     """
     recorder = Recorder(folder, sweep_s=app.config.sweep_s)
     app.wrap_engine(lambda engine: RecordingEngine(engine, recorder))
+
+    @app.on_run
+    async def run(job: Job, call_next: Callable[[], Awaitable[Any]]) -> Any:
+        with _run(recorder, job):
+            return await call_next()
+
     return recorder
+
+
+@contextmanager
+def _run(recorder: Recorder, job: Job) -> Iterator[None]:
+    """One run of a handler: when it began and ended, and whether it raised. It changes nothing by itself."""
+    fence: Fact = {"job": job.id, "attempt": job.attempt, "holder": job.holder}
+    op = recorder.begin()
+    recorder.write([recorder.line(Kind.INVOKE, op, 1, "run", **fence)])
+    raised: Fact = {}
+    try:
+        yield
+    except BaseException as error:
+        raised = {"code": type(error).__name__}
+        raise
+    finally:
+        recorder.write_end([recorder.line(Kind.OK, op, 1, "run", **fence, **raised)])
 
 
 class RecordingEngine:

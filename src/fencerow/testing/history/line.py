@@ -55,6 +55,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     state: str | None = None
     how: str | None = None  # of a requeue: retried, snoozed, released
     queue: str | None = None
+    name: str | None = None  # of the job, where it is submitted
     suspect: bool = False
     new: bool | None = None
     scope: str | None = None

@@ -34,7 +34,7 @@ class Verb:
 
 
 def _jobs(params: Params) -> list[Fact]:
-    fields = ("queue", "scope", "key")
+    fields = ("queue", "name", "scope", "key")
     return [{"job": job["id"], **_given(job, fields)} for job in _document(params["jobs"])]
 
 
@@ -202,8 +202,8 @@ VERBS: dict[str, Verb] = {
     "submit": Verb(_jobs, _inserted),
     "withdraw": _each(_ids),
     "reserve_keys": Verb(_keys, _reserved),
-    "read_keys": Verb(_keys, _owned),
-    "drop_expired_keys": _rows(_as_key, _keys),
+    "read_keys": Verb(_nothing, _owned),
+    "drop_expired_keys": _rows(_as_key),
     "purge_keys": _rows(_as_key),
     "claim": Verb(_claim, _claimed),
     "claim_suspect": Verb(_claim, _claimed),
