@@ -83,7 +83,7 @@ def judge(history: History, final: Final | None, options: Options) -> Report:
         if len(report.violations) == before:
             check_order(report, life, hidden)
     suspects.check(report)
-    _check_whole(report, workers, final, options)
+    _check_whole(report, hidden, workers, final, options)
     report.notes += _notes(final, options)
     return report
 
@@ -106,7 +106,9 @@ def _check_life(
         check_liveness(report, life, workers, watch)
 
 
-def _check_whole(report: Report, workers: Workers, final: Final | None, options: Options) -> None:
+def _check_whole(
+    report: Report, hidden: Unseen, workers: Workers, final: Final | None, options: Options
+) -> None:
     history = report.history
     check_workers(report, workers, clock_moved=options.clock_moved)
     check_keys(report, history, final)
@@ -116,7 +118,7 @@ def _check_whole(report: Report, workers: Workers, final: Final | None, options:
     if final is not None:
         check_moves(report, final)
         check_all_or_nothing(report, history, final)
-        check_conservation(report, history, final, foreign=options.foreign)
+        check_conservation(report, history, hidden, final, foreign=options.foreign)
 
 
 def _sweep_s(history: History, options: Options) -> float:

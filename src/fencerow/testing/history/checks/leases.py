@@ -55,7 +55,7 @@ def _take(workers: Workers, act: Act) -> None:
             workers.maybe_dead.append(act)
         return
     found = workers.by_holder.setdefault(act.holder, Registration(act.holder))
-    found.lease_s = act.lease_s or found.lease_s
+    found.lease_s = found.lease_s if act.lease_s is None else act.lease_s
     found.slots = act.slots or found.slots
     if act.verb in ("register", "renew"):
         if act.happened:

@@ -83,9 +83,16 @@ def check_all_or_nothing(report: Report, history: History, final: Final) -> None
             report.add("I1", what, None, undecided)
 
 
-def check_conservation(report: Report, history: History, final: Final, *, foreign: bool) -> None:
-    """Each row has a submit that may have made it, and the counters count the rows."""
+def check_conservation(
+    report: Report, history: History, hidden: Unseen, final: Final, *, foreign: bool
+) -> None:
+    """Each row has a submit that may have made it, each submit its row, and the counters count the rows."""
     report.looked["I15"] += len(final.rows)
+    kept = [job for job, acts in history.by_job.items() if _is_kept(acts)]
+    missing = [job for job in kept if job not in final.rows]
+    if missing and not hidden.removals:
+        what = f"{len(kept)} jobs were accepted and not removed, {len(missing)} of them are missing"
+        report.add("I15", what, missing[0], history.by_job[missing[0]])
     if not foreign:
         for job in final.rows:
             if not any(act.verb == "submit" and act.possible for act in history.by_job.get(job, [])):
@@ -95,6 +102,12 @@ def check_conservation(report: Report, history: History, final: Final, *, foreig
         if rows[state] != final.counted[state]:
             what = f"the counters say {final.counted[state]} {state}, the tables hold {rows[state]}"
             report.add("I15", what)
+
+
+def _is_kept(acts: list[Act]) -> bool:
+    return any(act.verb == "submit" and act.happened for act in acts) and not any(
+        act.verb in REMOVALS and act.possible for act in acts
+    )
 
 
 def check_codes(report: Report, history: History) -> None:
