@@ -61,48 +61,58 @@ class Life:
     def numbers(self) -> list[int]:
         return sorted(self.attempts)
 
+    @property
+    def highest(self) -> int:
+        return max(self.attempts, default=0)
+
 
 @dataclass(slots=True)
 class Unseen:
-    """What undecided acts without a job may have done to any of them."""
+    """What undecided acts without a job may have done to any of them: of each kind and holder the earliest.
 
-    claims: dict[str, list[Act]] = field(default_factory=dict[str, list[Act]])  # by holder
-    takings: list[Act] = field(default_factory=list[Act])
-    removals: list[Act] = field(default_factory=list[Act])
-    expiries: list[Act] = field(default_factory=list[Act])
+    An undecided act has no end, so whatever a later one of its kind may explain the earliest may explain as well.
+    """
+
+    claims: dict[str | None, Act] = field(default_factory=dict[str | None, Act])  # by holder
+    reclaims: dict[str | None, Act] = field(default_factory=dict[str | None, Act])  # by the lost holder
+    time_out: Act | None = None
+    removal: Act | None = None
+    expiry: Act | None = None
 
     def claim_of(self, holder: str | None, until_us: int) -> Act | None:
         """An undecided claim, of this holder if one is known, that began early enough."""
-        lists = self.claims.values() if holder is None else [self.claims.get(holder, [])]
-        return next((act for acts in lists for act in acts if act.start_us <= until_us), None)
+        found = self.claims.values() if holder is None else (self.claims.get(holder),)
+        return next((act for act in found if act is not None and act.start_us <= until_us), None)
 
     def taking_of(self, holder: str | None, until_us: int) -> Act | None:
         """An undecided reclaim from this holder, or an undecided sweep of the late, that began early enough."""
-        return next(
-            (
-                act
-                for act in self.takings
-                if act.start_us <= until_us
-                and (act.verb == "time_out" or holder is None or act.holder in (None, holder))
-            ),
-            None,
-        )
+        return next((act for act in self.takings({holder}) if act.start_us <= until_us), None)
+
+    def takings(self, holders: set[str | None]) -> list[Act]:
+        """Undecided acts that may have taken a job from one of these; None is a holder that nobody knows."""
+        if None in holders:
+            found = list(self.reclaims.values())
+        else:
+            found = [act for each in (*holders, None) if (act := self.reclaims.get(each)) is not None]
+        return found if self.time_out is None else [*found, self.time_out]
 
 
 def unseen(history: History) -> Unseen:
-    """Collect what is undecided and names no job."""
+    """Collect what is undecided and names no job; the acts are sorted by their start."""
     found = Unseen()
     for act in history.others:
         if not act.maybe:
             continue
         if act.verb in CLAIMS:
-            found.claims.setdefault(act.holder or "", []).append(act)
-        elif act.verb in TAKINGS:
-            found.takings.append(act)
+            found.claims.setdefault(act.holder, act)
+        elif act.verb == "reclaim":
+            found.reclaims.setdefault(act.holder, act)
+        elif act.verb == "time_out":
+            found.time_out = found.time_out or act
         elif act.verb in REMOVALS:
-            found.removals.append(act)
+            found.removal = found.removal or act
         elif act.verb == "expire":
-            found.expiries.append(act)
+            found.expiry = found.expiry or act
     return found
 
 

@@ -34,7 +34,7 @@ def _kept(report: Report, life: Life, hidden: Unseen, final: Final, *, drained: 
     if len(rows) > 1:
         states = " and ".join(row.state for row in rows)
         report.add("I1", f"it stands in both tables, {states}", life.job, life.acts)
-    elif not rows and not life.possible(*REMOVALS) and not hidden.removals:
+    elif not rows and not life.possible(*REMOVALS) and not hidden.removal:
         report.add("I1", "its submit was answered, and it is nowhere", life.job, life.acts)
     elif rows and drained and rows[0].state not in FINAL:
         what = f"it was left {rows[0].state} in attempt {rows[0].attempt}"
@@ -49,7 +49,7 @@ def _ended_in_history(report: Report, life: Life, hidden: Unseen) -> None:
         act for act in life.all("reclaim", "time_out") if act.state is not None and State(act.state) in FINAL
     ]
     ends = [end for end in ends if not any(report.history.before(end, again) for again in revived)]
-    if not ends and not hidden.expiries and not hidden.takings:
+    if not ends and not hidden.expiry and not hidden.time_out and not hidden.reclaims:
         report.add("I1", "nothing in the history ended it", life.job, life.acts)
 
 
@@ -90,7 +90,7 @@ def check_conservation(
     report.looked["I15"] += len(final.rows)
     kept = [job for job, acts in history.by_job.items() if _is_kept(acts)]
     missing = [job for job in kept if job not in final.rows]
-    if missing and not hidden.removals:
+    if missing and not hidden.removal:
         what = f"{len(kept)} jobs were accepted and not removed, {len(missing)} of them are missing"
         report.add("I15", what, missing[0], history.by_job[missing[0]])
     if not foreign:

@@ -167,28 +167,24 @@ def _taken(act: Act, now: Standing) -> list[Standing]:
 
 
 def _free_moves(life: Life, hidden: Unseen) -> list[_Free]:
-    """Undecided acts that name no job, as far as they can matter to this one: the earliest of each kind and holder."""
-    found = [_Free(acts[0], "claim") for acts in hidden.claims.values() if acts and _needs_claim(life)]
-    kinds: set[tuple[str, str | None]] = set()
-    for act in hidden.takings:
-        if (act.verb, act.holder) not in kinds and _held_by(life, act.holder):
-            kinds.add((act.verb, act.holder))
-            found.append(_Free(act, act.verb))
-    found += [_Free(act, "expire") for act in hidden.expiries[:1]]
-    found += [_Free(act, "delete") for act in hidden.removals[:1]]
+    """Undecided acts that name no job, as far as they can matter to this one."""
+    found: list[_Free] = []
+    if _needs_claim(life):
+        found += [_Free(act, "claim") for act in hidden.claims.values()]
+    holders = {attempt.holder for attempt in life.attempts.values()}
+    found += [_Free(act, act.verb) for act in hidden.takings(holders)]
+    found += [
+        _Free(act, verb) for act, verb in ((hidden.expiry, "expire"), (hidden.removal, "delete")) if act
+    ]
     return found
 
 
 def _needs_claim(life: Life) -> bool:
     """Whether some attempt has no claim that was answered, so that an unanswered one must have made it."""
-    numbers = life.numbers
-    return bool(numbers) and (
-        len(numbers) < numbers[-1] or any(not attempt.claims for attempt in life.attempts.values())
+    return any(
+        number not in life.attempts or not life.attempts[number].claims
+        for number in range(1, life.highest + 1)
     )
-
-
-def _held_by(life: Life, holder: str | None) -> bool:
-    return holder is None or any(attempt.holder in (None, holder) for attempt in life.attempts.values())
 
 
 def _freely(move: _Free, now: Standing) -> list[Standing]:
