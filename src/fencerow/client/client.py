@@ -28,6 +28,7 @@ from fencerow.client.moving import (
 from fencerow.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.client.submitting import Submission, due_lanes, local_now_us, storing
 from fencerow.client.talk import ask
+from fencerow.client.workers import Workers
 from fencerow.db.engine import Engine
 from fencerow.model.ids import parse_id
 from fencerow.model.job import Happening, JobRecord, LogLine
@@ -60,6 +61,7 @@ class Client(Desk):
         super().__init__(engine, actor=actor, ready=ready)
         self.telemetry = telemetry or Telemetry()
         self.patience_s = patience_s
+        self.workers = Workers(self)
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
 
     # --- submitting --------------------------------------------------------------------------------
