@@ -257,6 +257,7 @@ class Worker:
             self._middleware,
             kill_s=config.cancel_kill_s,
             # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
+            unknown_max_s=config.unknown_max_s,
             held_max_s=config.lease_s / 3 if self._engine.dialect == "sqlite" else None,
         )
         self._slots = Slots(self._executor, self._death)
