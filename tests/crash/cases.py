@@ -319,6 +319,7 @@ CASES: list[Case] = [
             store.read([JOB]),
             store.key_owner("s", "k"),
             store.list_jobs(),
+            store.search(tags='["a"]', metadata='{"a":1}'),
             store.outcomes([JOB]),
             store.existing([JOB]),
             store.events(JOB),

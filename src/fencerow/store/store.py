@@ -26,6 +26,7 @@ from fencerow.store.orders import Order, order_worker, ordering
 from fencerow.store.queues import PausedQueue, pause_queue, paused_queues, resume_queue
 from fencerow.store.read import (
     Count,
+    Found,
     KeyOwner,
     ahead,
     clock,
@@ -39,6 +40,7 @@ from fencerow.store.read import (
     mark_awaited,
     outcomes,
     read,
+    search,
 )
 from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, reclaim, time_out
 from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys
@@ -61,6 +63,7 @@ __all__ = [
     "Cancelled",
     "Count",
     "Failure",
+    "Found",
     "Holding",
     "KeyOwner",
     "Mark",
@@ -127,6 +130,7 @@ __all__ = [
     "resume_queue",
     "retire",
     "revive",
+    "search",
     "sqlite_queries",
     "stop",
     "submit",
