@@ -44,6 +44,7 @@ class Event(StrEnum):
     SCHEDULED = "scheduled"
     PRUNED = "pruned"
     WORKER_STARTED = "worker_started"
+    WORKER_CHANGED = "worker_changed"
     WORKER_STOPPED = "worker_stopped"
     LOOP_ERROR = "loop_error"
 
@@ -72,6 +73,7 @@ FACTS: Mapping[Event, tuple[str, ...]] = {
     Event.SCHEDULED: ("schedule", "count"),
     Event.PRUNED: ("state", "count"),
     Event.WORKER_STARTED: ("worker",),
+    Event.WORKER_CHANGED: ("worker", "version"),
     Event.WORKER_STOPPED: ("worker", "reason"),
     Event.LOOP_ERROR: ("loop", "error"),
 }

@@ -29,7 +29,7 @@ def bare(race_server: PostgresServer) -> Iterator[Bare]:
 
 def migrating() -> Script:
     applied = []
-    for _ in range(len(KNOWN) + 2):  # a starter tries on; an explorer must come to an end
+    for _ in range(4 * len(KNOWN)):  # a starter tries on; an explorer must come to an end
         step = yield apply_next(KNOWN, ledger=LEDGER, lock=lock_number(LEDGER), actor=None)
         if step is None:
             break

@@ -23,9 +23,11 @@ from fencerow.store.finish import (
 from fencerow.store.migrate import check_schema, ledger, migrate
 from fencerow.store.moves import Cancelled, cancel, delete, expire, revive
 from fencerow.store.notes import check_fence, log, progress
+from fencerow.store.orders import Order, order_worker, ordering
 from fencerow.store.queues import PausedQueue, pause_queue, paused_queues, resume_queue
 from fencerow.store.read import (
     Count,
+    Found,
     KeyOwner,
     ahead,
     clock,
@@ -39,23 +41,38 @@ from fencerow.store.read import (
     mark_awaited,
     outcomes,
     read,
+    search,
 )
 from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, reclaim, time_out
 from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys
 from fencerow.store.submit import Submitted, resubmit, submit, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
-from fencerow.store.workers import Holding, forget_workers, holdings, list_workers, register, renew, retire
+from fencerow.store.workers import (
+    Holding,
+    Renewed,
+    forget_workers,
+    held_counts,
+    held_jobs,
+    holdings,
+    list_workers,
+    register,
+    renew,
+    retire,
+)
 
 __all__ = [
     "Cancelled",
     "Count",
     "Failure",
+    "Found",
     "Holding",
     "KeyOwner",
     "Mark",
     "Moved",
+    "Order",
     "PausedQueue",
     "Reclaimed",
+    "Renewed",
     "Requeue",
     "Requeued",
     "Stop",
@@ -81,6 +98,8 @@ __all__ = [
     "fetch_args",
     "finished_counts",
     "forget_workers",
+    "held_counts",
+    "held_jobs",
     "holdings",
     "key_owner",
     "known_migrations",
@@ -92,6 +111,8 @@ __all__ = [
     "logs",
     "mark_awaited",
     "migrate",
+    "order_worker",
+    "ordering",
     "outcomes",
     "pause_queue",
     "paused_queues",
@@ -111,6 +132,7 @@ __all__ = [
     "resume_queue",
     "retire",
     "revive",
+    "search",
     "sqlite_queries",
     "stop",
     "submit",
