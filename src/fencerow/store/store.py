@@ -22,6 +22,19 @@ from fencerow.store.finish import (
 from fencerow.store.migrate import check_schema, ledger, migrate
 from fencerow.store.moves import Cancelled, cancel, delete, expire, revive
 from fencerow.store.notes import check_fence, log, progress
+from fencerow.store.periods import (
+    Period,
+    close_periods,
+    detach_period,
+    drop_period,
+    finalize_period,
+    forget_period_notes,
+    leave_period,
+    make_period,
+    owns_periods,
+    periods,
+    take_period,
+)
 from fencerow.store.queues import PausedQueue, pause_queue, paused_queues, resume_queue
 from fencerow.store.read import (
     Count,
@@ -40,7 +53,7 @@ from fencerow.store.read import (
     read,
 )
 from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, reclaim, time_out
-from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys
+from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys, purge_spent
 from fencerow.store.submit import Submitted, resubmit, submit, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
 from fencerow.store.workers import Holding, forget_workers, holdings, list_workers, register, renew, retire
@@ -54,6 +67,7 @@ __all__ = [
     "Mark",
     "Moved",
     "PausedQueue",
+    "Period",
     "Reclaimed",
     "Requeue",
     "Requeued",
@@ -68,37 +82,47 @@ __all__ = [
     "claim",
     "claim_suspect",
     "clock",
+    "close_periods",
     "counts",
     "dead_holders",
     "delete",
+    "detach_period",
     "die",
+    "drop_period",
     "events",
     "existing",
     "expire",
     "fail",
     "fetch_args",
+    "finalize_period",
     "finished_counts",
+    "forget_period_notes",
     "forget_workers",
     "holdings",
     "key_owner",
     "known_migrations",
     "lanes",
+    "leave_period",
     "ledger",
     "list_jobs",
     "list_workers",
     "log",
     "logs",
+    "make_period",
     "mark_awaited",
     "migrate",
     "outcomes",
+    "owns_periods",
     "pause_queue",
     "paused_queues",
+    "periods",
     "postgres_queries",
     "progress",
     "purge_by_age",
     "purge_by_count",
     "purge_by_own_age",
     "purge_keys",
+    "purge_spent",
     "read",
     "read_fences",
     "reclaim",
@@ -114,5 +138,6 @@ __all__ = [
     "submit",
     "submit_keyed",
     "succeed",
+    "take_period",
     "time_out",
 ]

@@ -38,6 +38,7 @@ from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
+from fencerow.worker.maintenance import Maintenance
 from fencerow.worker.pool import Pool
 from fencerow.worker.reaper import Reaper
 
@@ -217,10 +218,12 @@ class Worker:
             on_queued=self._hearing.announce_queued,
             on_ended=self._hearing.announce_ended,
         )
+        maintenance = Maintenance(self._engine, config, self.telemetry)
         self._loops = [
             *self._claims.loops,
             Loop("acker", self._acker.tick, self.telemetry),
             Loop("reaper", reaper.tick, self.telemetry, jitter=0.2),
+            Loop("maintenance", maintenance.tick, self.telemetry, jitter=0.2),
         ]
         holdings = Holdings(
             self._engine,
