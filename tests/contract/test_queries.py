@@ -23,9 +23,21 @@ ONLY: dict[str, dict[str, str]] = {
     "sqlite": {"ensure_workers": "the workers' file is made with each connection; it has no ledger"},
     "postgres": dict.fromkeys(
         (
-            "close_periods", "detach_period", "drop_period", "finalize_period", "forget_period",
-            "forget_period_events", "forget_period_logs", "forget_period_progress", "leave_period",
-            "make_partition", "open_period", "owns_periods", "periods", "take_period", "try_periods_lock",
+            "close_periods",
+            "detach_period",
+            "drop_period",
+            "finalize_period",
+            "forget_period",
+            "forget_period_events",
+            "forget_period_logs",
+            "forget_period_progress",
+            "leave_period",
+            "make_partition",
+            "open_period",
+            "owns_periods",
+            "periods",
+            "take_period",
+            "try_periods_lock",
         ),
         "periods are partitions, which SQLite has not",
     ),
@@ -199,4 +211,4 @@ def test_a_job_is_archived_with_every_column(engine: AnyEngine) -> None:
 def columns(engine: AnyEngine, name: str) -> list[str]:
     with engine.session() as session:
         cursor = session.connection.execute(f"SELECT * FROM {table(engine, name)} LIMIT 0")
-        return [column[0] for column in cursor.description]
+        return [column[0] for column in cursor.description or ()]

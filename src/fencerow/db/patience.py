@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg import errors as pg
 
-from fencerow.errors import Busy
+from fencerow.errors import Busy, Unavailable
 
 
 @contextmanager
@@ -29,8 +29,10 @@ def patience(connection: Connection[Any], patience_s: float | None) -> Iterator[
     timer.start()
     try:
         yield
-    except pg.QueryCanceled as error:
-        raise _impatient(patience_s) from error
+    except Unavailable as error:
+        if isinstance(error.__cause__, pg.QueryCanceled):
+            raise _impatient(patience_s) from error
+        raise
     finally:
         timer.cancel()
         timer.join()  # a cancel that came late would hit the connection's next user

@@ -14,7 +14,6 @@ from fencerow.db.statement import Rows, Steps, execute, first_column, operation,
 from fencerow.model.job import Fence
 from fencerow.model.state import State
 
-
 # How long the result of an ephemeral job is kept for those who wait for it.
 AWAITED_S = 300.0
 
@@ -82,9 +81,7 @@ def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[Moved]]:
     Ephemeral jobs leave their ids alone; those that are awaited are kept for `AWAITED_S`.
     """
     document = _document(outcomes)
-    return moved_rows(
-        (yield from execute("succeed", outcomes=document, holder=holder, awaited_s=AWAITED_S))
-    )
+    return moved_rows((yield from execute("succeed", outcomes=document, holder=holder, awaited_s=AWAITED_S)))
 
 
 @operation(repeatable=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fencerow.store.claim import Mark, claim, claim_suspect, fetch_args, lanes
 from fencerow.store.finish import (
+    AWAITED_S,
     Failure,
     Moved,
     Requeue,
@@ -59,6 +60,7 @@ from fencerow.store.tables import known_migrations, postgres_queries, sqlite_que
 from fencerow.store.workers import Holding, forget_workers, holdings, list_workers, register, renew, retire
 
 __all__ = [
+    "AWAITED_S",
     "Cancelled",
     "Count",
     "Failure",

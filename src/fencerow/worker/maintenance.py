@@ -104,8 +104,9 @@ class Maintenance:
         log.info("the %s jobs in %s are past their retention and gone", period.state, period.partition)
 
     async def _forget_notes(self, period: Period) -> None:
-        while await self._engine.arun(store.forget_period_notes(period.partition, limit=NOTES_ROWS)):
-            await asyncio.sleep(0)
+        some = store.forget_period_notes(period.partition, limit=NOTES_ROWS)
+        while await self._engine.arun(some):
+            pass
 
     async def _alarm(self, is_owner: bool) -> None:
         """Say it when fewer periods are ahead than there should be. Jobs end all the same, and go by rows."""
@@ -123,7 +124,9 @@ class Maintenance:
                 "fewer than %d periods are ahead for %s jobs%s",
                 AHEAD,
                 ", ".join(short),
-                "" if is_owner else ": this role does not own the tables; run a worker or `fencerow migrate` that does",
+                ""
+                if is_owner
+                else ": this role does not own the tables; run a worker or `fencerow migrate` that does",
             )
         self._warned = bool(short)
 

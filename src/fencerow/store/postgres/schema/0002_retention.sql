@@ -4,7 +4,7 @@
 -- there, what has a retention of its own, and what ends while no period is open: a job that ends never lacks a place.
 -- Ephemeral jobs leave their id when they succeed, and nothing else.
 
-SET LOCAL lock_timeout = '2s';
+SET LOCAL lock_timeout = '500ms';
 -- In the order in which workers lock them. Both at once: archive moves rows by SELECT *.
 LOCK TABLE fencerow.jobs, fencerow.finished_jobs IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE fencerow.jobs
@@ -21,7 +21,7 @@ ALTER TABLE fencerow.finished_jobs
 ALTER TABLE fencerow.finished_jobs VALIDATE CONSTRAINT finished_jobs_period;
 
 -- next transaction: nothing here looks at a row any more
-SET LOCAL lock_timeout = '2s';
+SET LOCAL lock_timeout = '500ms';
 LOCK TABLE fencerow.jobs, fencerow.finished_jobs IN ACCESS EXCLUSIVE MODE;
 ALTER TABLE fencerow.finished_jobs RENAME TO finished_kept;
 CREATE TABLE fencerow.finished_jobs (LIKE fencerow.jobs INCLUDING DEFAULTS) PARTITION BY LIST (period);
