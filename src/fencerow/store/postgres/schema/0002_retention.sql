@@ -76,8 +76,8 @@ BEGIN
         IF given.field IN ('', '(id)') THEN
             EXECUTE format('GRANT %s%s ON %s TO %s', given.privilege, given.field, CAST(spent AS regclass), given.role);
         END IF;
-        IF given.field = '' AND given.privilege = 'SELECT' THEN
-            EXECUTE format('GRANT SELECT ON %s TO %s', CAST(periods AS regclass), given.role);
+        IF given.field = '' THEN
+            EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(periods AS regclass), given.role);
         END IF;
     END LOOP;
 END $$;
