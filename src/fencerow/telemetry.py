@@ -43,6 +43,8 @@ class Event(StrEnum):
     REFUSED = "refused"
     SCHEDULED = "scheduled"
     PRUNED = "pruned"
+    PERIOD_ENDED = "period_ended"
+    PERIODS_SHORT = "periods_short"
     WORKER_STARTED = "worker_started"
     WORKER_CHANGED = "worker_changed"
     WORKER_STOPPED = "worker_stopped"
@@ -72,6 +74,8 @@ FACTS: Mapping[Event, tuple[str, ...]] = {
     Event.REFUSED: ("code",),
     Event.SCHEDULED: ("schedule", "count"),
     Event.PRUNED: ("state", "count"),
+    Event.PERIOD_ENDED: ("state", "partition"),
+    Event.PERIODS_SHORT: ("state", "ahead"),
     Event.WORKER_STARTED: ("worker",),
     Event.WORKER_CHANGED: ("worker", "version"),
     Event.WORKER_STOPPED: ("worker", "reason"),

@@ -95,6 +95,11 @@ def finished() -> Script:
     yield succeed(FIRST)
 
 
+def spent() -> Script:
+    yield from with_running(new_job(ephemeral=True))()
+    yield succeed(FIRST)
+
+
 def finished_keyed() -> Script:
     yield register(FIRST)
     yield keyed(JOB)
@@ -252,6 +257,15 @@ CASES: list[Case] = [
     ending("requeue, released", requeue(FIRST, 1, "released")),
     ending("stop", stop(FIRST), asked),
     swept("succeed, the worker gone", with_running(), succeed(FIRST), JOB),
+    Case(
+        "succeed of an ephemeral job",
+        with_running(new_job(ephemeral=True)),
+        succeed(FIRST),
+        look_first(succeed(FIRST)),
+        (JOB,),
+        (JOB,),
+    ),
+    repeated("resubmit of a spent job", spent, store.resubmit([new_job(ephemeral=True)])),
     swept("fail, the worker gone", with_running(), fail(FIRST), JOB),
     swept("stop, the worker gone", asked, stop(FIRST), JOB),
     # moves
@@ -309,6 +323,13 @@ CASES: list[Case] = [
         "purge_by_count",
         finished_long_ago(),
         store.purge_by_count(State.SUCCEEDED, keep=1, limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept(
+        "purge_spent",
+        finished_long_ago(ephemeral=True),
+        store.purge_spent(age_s=9.0, limit=9),
         JOB,
         gone=True,
     ),

@@ -42,6 +42,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     tags: str | None = None
     metadata: str | None = None
     headers: str | None = None
+    ephemeral: bool = False
 
 
 class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +93,7 @@ class Fence(msgspec.Struct, frozen=True):
     holder: str | None
     attempt: int
     cancel_requested: bool = False
+    spent: bool = False  # an ephemeral job that succeeded: its id is all that is left, or soon will be
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fencerow.store.claim import Mark, claim, claim_suspect, fetch_args, lanes
 from fencerow.store.disown import disown
 from fencerow.store.finish import (
+    AWAITED_S,
     Failure,
     Moved,
     Requeue,
@@ -24,6 +25,19 @@ from fencerow.store.migrate import check_schema, ledger, migrate
 from fencerow.store.moves import Cancelled, cancel, delete, expire, revive
 from fencerow.store.notes import check_fence, log, progress
 from fencerow.store.orders import Order, order_worker, ordering
+from fencerow.store.periods import (
+    Period,
+    close_periods,
+    detach_period,
+    drop_period,
+    finalize_period,
+    forget_period_notes,
+    leave_period,
+    make_period,
+    owns_periods,
+    periods,
+    take_period,
+)
 from fencerow.store.queues import PausedQueue, pause_queue, paused_queues, resume_queue
 from fencerow.store.read import (
     Count,
@@ -44,7 +58,7 @@ from fencerow.store.read import (
     search,
 )
 from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, reclaim, time_out
-from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys
+from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys, purge_spent
 from fencerow.store.submit import Submitted, resubmit, submit, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
 from fencerow.store.workers import (
@@ -61,6 +75,7 @@ from fencerow.store.workers import (
 )
 
 __all__ = [
+    "AWAITED_S",
     "Cancelled",
     "Count",
     "Failure",
@@ -71,6 +86,7 @@ __all__ = [
     "Moved",
     "Order",
     "PausedQueue",
+    "Period",
     "Reclaimed",
     "Renewed",
     "Requeue",
@@ -86,17 +102,22 @@ __all__ = [
     "claim",
     "claim_suspect",
     "clock",
+    "close_periods",
     "counts",
     "dead_holders",
     "delete",
+    "detach_period",
     "die",
     "disown",
+    "drop_period",
     "events",
     "existing",
     "expire",
     "fail",
     "fetch_args",
+    "finalize_period",
     "finished_counts",
+    "forget_period_notes",
     "forget_workers",
     "held_counts",
     "held_jobs",
@@ -104,24 +125,29 @@ __all__ = [
     "key_owner",
     "known_migrations",
     "lanes",
+    "leave_period",
     "ledger",
     "list_jobs",
     "list_workers",
     "log",
     "logs",
+    "make_period",
     "mark_awaited",
     "migrate",
     "order_worker",
     "ordering",
     "outcomes",
+    "owns_periods",
     "pause_queue",
     "paused_queues",
+    "periods",
     "postgres_queries",
     "progress",
     "purge_by_age",
     "purge_by_count",
     "purge_by_own_age",
     "purge_keys",
+    "purge_spent",
     "read",
     "read_fences",
     "reclaim",
@@ -138,5 +164,6 @@ __all__ = [
     "submit",
     "submit_keyed",
     "succeed",
+    "take_period",
     "time_out",
 ]

@@ -41,6 +41,7 @@ from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
+from fencerow.worker.maintenance import Maintenance
 from fencerow.worker.pool import Pool
 from fencerow.worker.reaper import Reaper
 from fencerow.worker.slots import Slots
@@ -280,11 +281,13 @@ class Worker:
             queues=lambda: [queue for pool in self._pools for queue in pool.queues],
             on_ended=self._hearing.announce_ended,
         )
+        maintenance = Maintenance(self._engine, config, self.telemetry)
         self._loops = [
             *self._claims.loops,
             Loop("acker", self._acker.tick, self.telemetry),
             Loop("reaper", reaper.tick, self.telemetry, jitter=0.2),
             Loop("disowner", disowner.tick, self.telemetry, jitter=0.2),
+            Loop("maintenance", maintenance.tick, self.telemetry, jitter=0.2),
         ]
         holdings = Holdings(
             self._engine,
