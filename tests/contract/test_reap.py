@@ -51,8 +51,9 @@ def test_a_holder_without_a_row_is_adopted(engine: AnyEngine) -> None:
     rows(engine, f"DELETE FROM {workers}")
 
     assert engine.run(store.dead_holders()) == []
-    assert engine.run(store.adopt()) == [job.holder]
-    assert engine.run(store.adopt()) == []
+    assert engine.run(store.lost_holders()) == [job.holder]
+    assert engine.run(store.adopt([job.holder])) == [job.holder]
+    assert engine.run(store.lost_holders()) == engine.run(store.adopt([job.holder])) == []
     assert engine.run(store.dead_holders()) == [job.holder]
     found, _ = engine.run(store.reclaim([job.holder], limit=10, actor=None))
     assert [one.id for one in found] == [job.id]

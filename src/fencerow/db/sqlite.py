@@ -156,7 +156,8 @@ class SqliteEngine:
                 return SqliteSession(self._workers(), self.queries, self.clock, self.path).run(operation)
         with self._writing(), translated(self.path):
             connection = self._main()
-            begin = self._begin_writing if operation.writes else _begin_reading
+            taking_turns = operation.writes or operation.both_files
+            begin = self._begin_writing if taking_turns else _begin_reading
             with self._transaction(connection, begin):
                 return SqliteSession(connection, self.queries, self.clock, self.path).run(operation)
 

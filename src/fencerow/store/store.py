@@ -57,7 +57,7 @@ from fencerow.store.read import (
     read,
     search,
 )
-from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, reclaim, time_out
+from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, lost_holders, reclaim, time_out
 from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys, purge_spent
 from fencerow.store.submit import Submitted, resubmit, submit, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
@@ -72,6 +72,7 @@ from fencerow.store.workers import (
     register,
     renew,
     retire,
+    spent_workers,
 )
 
 __all__ = [
@@ -131,6 +132,7 @@ __all__ = [
     "list_workers",
     "log",
     "logs",
+    "lost_holders",
     "make_period",
     "mark_awaited",
     "migrate",
@@ -159,6 +161,7 @@ __all__ = [
     "retire",
     "revive",
     "search",
+    "spent_workers",
     "sqlite_queries",
     "stop",
     "submit",

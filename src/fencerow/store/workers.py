@@ -121,7 +121,13 @@ def list_workers(
     return [_record.decode(str(row[0])) for row in rows]
 
 
+@operation(alone=True, repeatable=True, writes="", both_files=True)
+def spent_workers(*, age_s: float) -> Steps[list[str]]:
+    """Workers that ended longer ago than this and hold nothing."""
+    return first_column((yield from execute("spent_workers", age_s=age_s)))
+
+
 @operation(alone=True, repeatable=True, writes="workers")
-def forget_workers(*, age_s: float) -> Steps[list[str]]:
-    """Drop rows of workers that ended longer ago than this and hold nothing."""
-    return first_column((yield from execute("forget_workers", age_s=age_s)))
+def forget_workers(ids: Sequence[str], *, age_s: float) -> Steps[list[str]]:
+    """Drop the rows of these workers, if they ended longer ago than this."""
+    return first_column((yield from execute("forget_workers", ids=list(ids), age_s=age_s)))

@@ -120,11 +120,20 @@ WHERE (:state IS NULL OR worker.state = :state)
 ORDER BY worker.registered_at DESC
 LIMIT :limit;
 
+-- name: spent_workers
+-- Workers that ended long ago and hold nothing.
+SELECT worker.id
+FROM fencerow.workers AS worker
+WHERE worker.state IN ('dead', 'retired')
+  AND worker.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+  AND worker.id NOT IN (SELECT job.holder FROM fencerow.jobs AS job WHERE job.state = 'running' AND job.holder IS NOT NULL);
+
 -- name: forget_workers
--- Drop rows of workers that ended long ago and hold nothing.
--- Guard: not alive, ended before the age, and no running job names it.
+-- Drop rows of workers that were found to have ended long ago and to hold nothing. They come by value: a statement that
+-- writes worker rows must not hold the jobs. A slow claim under a dropped id is adopted.
+-- Guard: not alive, and ended before the age.
 DELETE FROM fencerow.workers
-WHERE state IN ('dead', 'retired')
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND state IN ('dead', 'retired')
   AND ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
-  AND id NOT IN (SELECT job.holder FROM fencerow.jobs AS job WHERE job.state = 'running' AND job.holder IS NOT NULL)
 RETURNING id;
