@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from fencerow.db.engine import arun_all
-from fencerow.errors import InvalidInput, OrderRefused
+from fencerow.db.statement import Operation
+from fencerow.errors import InvalidInput, OrderRefused, OutcomeUnknown
 from fencerow.model.job import WorkerRecord
 from fencerow.model.wakeup import Ordered, encode
 from fencerow.model.wanted import Change, Leave
 from fencerow.store import store
 from fencerow.telemetry import Event
 from tests.jobs import AnyEngine
+from tests.worker.faulty import Faulty
 from tests.worker.stage import Stage, kinds, quick, read, until, worker_of, working
 
 SLOW = quick(lease_s=60.0, renew_s=20.0)  # no renewal comes by itself
@@ -292,3 +294,76 @@ async def test_what_was_ordered_outlives_a_registration(engine: AnyEngine, gate:
         await stage.submit("held")
         await gate.reach(1)
         gate.let(100)
+
+
+async def test_the_answer_to_a_claim_that_was_under_way_is_handed_back(engine: AnyEngine, gate: Gate) -> None:
+    """The queue is removed while a claim of it is in flight: what it brings does not start here."""
+    slow = Slow(engine, "claim")
+    async with working(slow, held(gate), queues={"mail": 1, "docs": 1}, config=SLOW) as stage:  # type: ignore[arg-type]
+        job_id = await stage.submit("held")
+        await asyncio.wait_for(slow.sent.wait(), 10)
+        await stated(stage, await order(stage, Change(remove=["mail"])))
+        slow.answer.set()
+        await stage.heard.wait(Event.RELEASED, 1, job_id=job_id)
+        assert (await read(engine, job_id)).state == "queued"
+        assert gate.started == 0
+
+
+class Slow:
+    """An engine whose first operation of one name that brought anything is answered late."""
+
+    def __init__(self, engine: AnyEngine, name: str) -> None:
+        self._engine = engine
+        self._name: str | None = name
+        self.sent, self.answer = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def arun(self, operation: Operation[Any]) -> Any:
+        answer = await self._engine.arun(operation)
+        if operation.name == self._name and answer:
+            self._name = None
+            self.sent.set()
+            await self.answer.wait()
+        return answer
+
+
+async def test_a_lost_answer_to_an_order_is_settled_by_reading(engine: AnyEngine) -> None:
+    async def nothing() -> None: ...
+
+    async with working(engine, nothing, queues={"mail": 1}, config=SLOW) as stage:
+        holder = stage.worker.holder or ""
+        faulty = Faulty(engine)
+        faulty.lose_reply("order_worker")
+        given = await arun_all(faulty, store.ordering(holder, Change(slots=2), actor="ada"))
+        assert (given.version, given.given) == (1, True)
+        faulty.refuse("order_worker", OutcomeUnknown("it did not happen, and nobody knows"))
+        with pytest.raises(OrderRefused):
+            await arun_all(faulty, store.ordering(holder, Change(slots=3), actor="ada"))
+        assert (await record(stage)).wanted_version == 1
+
+
+async def test_one_that_does_not_run_takes_no_orders(lite: AnyEngine) -> None:
+    async def nothing() -> None: ...
+
+    worker = worker_of(lite, nothing)
+    with pytest.raises(OrderRefused, match="no registration"):
+        await worker.change(slots=3)
+    async with worker:
+        pass
+    with pytest.raises(OrderRefused, match="no registration"):
+        await worker.change(slots=3)
+
+
+async def test_many_changes_leave_neither_slots_nor_claimers_behind(lite: AnyEngine, gate: Gate) -> None:
+    async with working(lite, held(gate), queues={"mail": 2}, config=SLOW) as stage:
+        for _ in range(5):
+            await stated(stage, await order(stage, Change(queues={"docs": 3, "mail": 4})))
+            await stated(stage, await order(stage, Change(remove=["docs"], queues={"mail": 1})))
+        await until(lambda: len(stage.worker._slots.tasks) == 1, what="one slot")
+        assert len(stage.worker._claims.loops) == 1
+        job_id = await stage.submit("held")
+        await gate.reach(1)
+        gate.let(1)
+        assert (await stage.ended(job_id)).state == "succeeded"
