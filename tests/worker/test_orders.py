@@ -21,7 +21,9 @@ from tests.jobs import AnyEngine
 from tests.worker.faulty import Faulty
 from tests.worker.stage import Stage, kinds, quick, read, until, worker_of, working
 
-SLOW = quick(lease_s=60.0, renew_s=20.0)  # no renewal comes by itself
+SLOW = quick(
+    lease_s=60.0, renew_s=20.0, shutdown_s=60.0
+)  # no renewal comes by itself, no end before its time
 
 
 class Gate:
@@ -138,8 +140,9 @@ async def test_a_queue_is_added_and_removed_and_what_waits_goes_back(engine: Any
         assert (await read(engine, late)).state == "queued"
 
 
-async def test_prefetched_jobs_of_a_removed_queue_are_handed_back_uncounted(
-    engine: AnyEngine, gate: Gate
+@pytest.mark.parametrize("change", [Change(remove=["mail"]), Change(paused=True)], ids=["removed", "paused"])
+async def test_what_waits_for_a_slot_is_handed_back_uncounted(
+    engine: AnyEngine, gate: Gate, change: Change
 ) -> None:
     async def brief() -> None: ...
 
@@ -151,9 +154,10 @@ async def test_prefetched_jobs_of_a_removed_queue_are_handed_back_uncounted(
         ids = [await stage.submit("held") for _ in range(5)]
         await until(lambda: stage.worker.running == 5, what="four that wait for the slot")
 
-        await order(stage, Change(remove=["mail"]))
+        await order(stage, change)
 
-        await stage.heard.wait(Event.RELEASED, 4)
+        word = "paused" if change.paused else "changed"
+        await stage.heard.wait(Event.RELEASED, 4, reason=f"the worker was {word} before it started")
         found = [await read(engine, each) for each in ids]
         assert sorted(each.state for each in found) == ["queued"] * 4 + ["running"]
         assert {each.failures for each in found} == {0}
@@ -169,10 +173,9 @@ async def test_a_paused_worker_claims_nothing_until_it_is_resumed(engine: AnyEng
         assert found.stated.paused
 
         job_id = await stage.submit("held")
-        stage.worker._claims.look_again()
-        await asyncio.sleep(0)
         version = await order(stage, Change(queues={"other": 1}))
         await stated(stage, version)
+        assert [claimer.paused for claimer in stage.worker._claims._loops] == [True, True]
         other = await stage.submit("held", queue="other")
         assert (await read(engine, job_id)).state == "queued"
         assert (await read(engine, other)).state == "queued"
@@ -258,6 +261,24 @@ async def test_a_leaving_worker_is_hurried_by_a_later_order(engine: AnyEngine, g
     assert "released" in await kinds(engine, job_id)
 
 
+async def test_an_order_does_not_wake_one_that_is_stopping(engine: AnyEngine, gate: Gate) -> None:
+    worker = worker_of(engine, held(gate), queues={"mail": 1}, config=SLOW)
+    stage = Stage(engine, worker)
+    running = asyncio.create_task(worker.run())
+    job_id = await stage.submit("held")
+    await gate.reach(1)
+    await stated(stage, await order(stage, Change(paused=True)))
+    worker.request_stop()
+    await until(lambda: worker._control.leaving, what="leaving")
+
+    await stated(stage, await order(stage, Change(paused=False)))
+
+    assert [claimer.paused for claimer in worker._claims._loops] == [True]
+    gate.let(1)
+    await asyncio.wait_for(running, 10)
+    assert (await read(engine, job_id)).state == "succeeded"
+
+
 async def test_a_limit_on_the_leaving_hands_back_what_still_runs(engine: AnyEngine, gate: Gate) -> None:
     worker = worker_of(engine, held(gate), queues={"mail": 1}, config=SLOW)
     stage = Stage(engine, worker)
@@ -296,13 +317,16 @@ async def test_what_was_ordered_outlives_a_registration(engine: AnyEngine, gate:
         gate.let(100)
 
 
-async def test_the_answer_to_a_claim_that_was_under_way_is_handed_back(engine: AnyEngine, gate: Gate) -> None:
-    """The queue is removed while a claim of it is in flight: what it brings does not start here."""
+@pytest.mark.parametrize("change", [Change(remove=["mail"]), Change(paused=True)], ids=["removed", "paused"])
+async def test_the_answer_to_a_claim_that_was_under_way_is_handed_back(
+    engine: AnyEngine, gate: Gate, change: Change
+) -> None:
+    """The order comes while a claim is in flight: what it brings does not start here."""
     slow = Slow(engine, "claim")
     async with working(slow, held(gate), queues={"mail": 1, "docs": 1}, config=SLOW) as stage:  # type: ignore[arg-type]
         job_id = await stage.submit("held")
         await asyncio.wait_for(slow.sent.wait(), 10)
-        await stated(stage, await order(stage, Change(remove=["mail"])))
+        await stated(stage, await order(stage, change))
         slow.answer.set()
         await stage.heard.wait(Event.RELEASED, 1, job_id=job_id)
         assert (await read(engine, job_id)).state == "queued"
