@@ -1,0 +1,154 @@
+"""One storm: jobs go in, faults strike, all calms down, and the books are checked."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fencerow.errors import DatabaseError
+from fencerow.store import store
+from tests.storm import faults_postgres, faults_sqlite
+from tests.storm.books import Books, reckon
+from tests.storm.ground import Ground, PostgresGround, SqliteGround, postgres_ground, sqlite_ground
+from tests.storm.plan import Plan, deck
+from tests.storm.recovery import Recovery, recoveries
+from tests.storm.scene import Kind, Scene, Tally, shares
+from tests.storm.team import Team
+
+AT_ONCE = 6  # faults under way together
+AHEAD = 80  # jobs that may be submitted before the first fault
+CALM_S = 90.0
+UNSEEN_FACTOR = 4  # a storm in which most faults miss has lost its way
+
+
+@dataclass
+class Report:
+    """What a storm came to."""
+
+    kind: str
+    plan: Plan
+    tally: Tally
+    books: Books
+    recoveries: list[Recovery]
+    left_out: dict[str, str]
+    jobs: int
+    storm_s: float
+    calm_s: float
+
+    @property
+    def confirmed(self) -> int:
+        return self.tally.confirmed.total()
+
+
+def weather(kind: str, plan: Plan, folder: Path) -> Report:
+    """Let one storm pass over a fresh database of this kind; `folder` gets the records and logs of its processes."""
+    with ExitStack() as stack:
+        ground: PostgresGround | SqliteGround
+        if kind == "postgres":
+            ground = stack.enter_context(postgres_ground(plan.disk_mib))
+            return _weather(ground, plan, folder, faults_postgres.KINDS)
+        ground = stack.enter_context(sqlite_ground(plan.disk_mib))
+        return _weather(ground, plan, folder, faults_sqlite.KINDS)
+
+
+def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any]]) -> Report:
+    left_out = {}
+    if ground.disk is None:
+        kinds = {name: kind for name, kind in kinds.items() if name != "disk full"}
+        left_out["disk full"] = "no small disk can be mounted here"
+    if plan.shares is not None:
+        kinds = {name: Kind(share, kinds[name].strike) for name, share in plan.shares.items() if name in kinds}
+    urls = {is_worker: ground.url(is_worker=is_worker) for is_worker in (True, False)}
+    team = Team(folder, urls, plan.seed, plan.bug, plan.clients)
+    scene = Scene(ground, team, random.Random(plan.seed))
+    tally = Tally()
+    started = time.monotonic()
+    try:
+        for number in range(plan.workers):
+            team.start(is_worker=True, spared=number == 0)
+        for slot in range(plan.clients):
+            team.start(is_worker=False, slot=slot)
+        _blow(scene, plan, kinds, tally)
+        blown_s = time.monotonic() - started
+        _calm(scene, plan, tally)
+        calm_s = time.monotonic() - started - blown_s
+        tally.errors += team.died
+    finally:
+        team.close()
+    books = reckon(ground.engine, folder)
+    found = recoveries(ground.engine, scene.silences, scene.troubles)
+    books.refuse(
+        "what the silent held is back in time", (str(each) for each in found if each.is_late), len(found)
+    )
+    return Report(
+        ground.kind, plan, tally, books, found, left_out, team.board.taken(), blown_s, calm_s
+    )
+
+
+def _blow(scene: Scene[Any], plan: Plan, kinds: Mapping[str, Kind[Any]], tally: Tally) -> None:
+    """Strike until enough faults were confirmed; the clients are let go on at the same pace."""
+    cards = deck(shares(kinds), plan.faults, scene.chance)
+    lock = threading.Lock()
+    under_way: dict[Future[None], str] = {}
+
+    def strike(name: str) -> None:
+        seen = False
+        try:
+            seen = kinds[name].strike(scene)
+        except Exception:
+            # An outage strikes the hands of the one who makes it, too: then it did not see its fault strike.
+            tally.unseen["(its own connection broke)"] += 1
+            traceback.print_exc()
+        with lock:
+            (tally.confirmed if seen else tally.unseen)[name] += 1
+            if not seen:
+                cards.insert(0, name)
+
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="storm-fault") as pool:
+        while (cards or under_way) and tally.unseen.total() < UNSEEN_FACTOR * plan.faults:
+            with lock:
+                progress = min(1.0, tally.confirmed.total() / plan.faults)
+            scene.team.board.allow(min(plan.jobs, AHEAD + round(plan.jobs * progress)))
+            scene.team.replace_dead()
+            under_way = {future: name for future, name in under_way.items() if not future.done()}
+            if cards and len(under_way) < AT_ONCE:
+                with lock:
+                    name = cards.pop()
+                under_way[pool.submit(strike, name)] = name
+            time.sleep(plan.gap_s * (0.5 + scene.chance.random()))
+    scene.team.board.allow(plan.jobs)
+
+
+def _calm(scene: Scene[Any], plan: Plan, tally: Tally) -> None:
+    """No more faults: everything is submitted, everything ends, and everybody leaves when asked."""
+    until = time.monotonic() + CALM_S + plan.jobs / 200
+    while scene.team.board.taken() < plan.jobs:
+        _in_time(until, "the clients did not submit everything")
+        scene.team.replace_dead()
+        time.sleep(0.05)
+    late = scene.team.end(workers=False, within_s=45)
+    while (left := _live(scene.ground)) > 0:
+        _in_time(until, f"{left} jobs had not ended")
+        scene.team.replace_dead()
+        time.sleep(0.1)
+    late += scene.team.end(workers=True, within_s=20)
+    tally.errors += [f"{name} did not stop when asked" for name in late]
+
+
+def _in_time(until: float, complaint: str) -> None:
+    assert time.monotonic() < until, f"calm did not come: {complaint}"
+
+
+def _live(ground: Ground) -> int:
+    try:
+        return sum(found.jobs for found in ground.engine.run(store.counts()))
+    except DatabaseError:
+        return 1  # it cannot say: ask again
