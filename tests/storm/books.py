@@ -18,9 +18,7 @@ from tests.storm.record import Told, lines, operations
 from tests.storm.work import TRANSACTIONAL
 
 # What ends a claim. Of a job that succeeded each claim but the last has one such line, of any other each claim.
-ENDINGS = frozenset(
-    {"retried", "snoozed", "released", "reclaimed", "timed_out", "failed", "stopped"}
-)
+ENDINGS = frozenset({"retried", "snoozed", "released", "reclaimed", "timed_out", "failed", "stopped"})
 SINKLESS = TRANSACTIONAL
 
 
@@ -60,7 +58,9 @@ def reckon(engine: ledger.Engine, folder: Path) -> Books:
     told = list(operations(sorted(folder.glob("*.client"))))
     books.outcomes.update(f"{row.state}" for row in rows.values())
     books.answers.update(f"{each.verb}: {each.phase}" for each in told)
-    books.refuse("all ended", (f"{i} is {r.state}" for i, r in rows.items() if r.state not in FINAL), len(rows))
+    books.refuse(
+        "all ended", (f"{i} is {r.state}" for i, r in rows.items() if r.state not in FINAL), len(rows)
+    )
     _check_submits(books, rows, told)
     _check_keys(books, rows, told)
     _check_moving(books, rows, told)
@@ -114,7 +114,9 @@ def _check_submits(books: Books, rows: dict[str, Row], told: Sequence[Told]) -> 
     books.refuse("what was accepted is there", lost, len(submits))
     books.refuse("of what was refused nothing is there", kept, sum(e.phase == "no" for e in submits))
     books.refuse("what was in doubt is there whole or not", torn, sum(e.phase == "unknown" for e in submits))
-    books.refuse("no submit made two jobs", (f"{n}: {i}" for n, i in by_number.items() if len(i) > 1), len(known))
+    books.refuse(
+        "no submit made two jobs", (f"{n}: {i}" for n, i in by_number.items() if len(i) > 1), len(known)
+    )
     books.refuse("no job came from nowhere", (f"{n}" for n in by_number if n not in known), len(by_number))
 
 
@@ -129,9 +131,9 @@ def _check_keys(books: Books, rows: dict[str, Row], told: Sequence[Told]) -> Non
     for each in keyed:
         if each.phase == "ok":
             (job_id,) = each.answer["answer"]
-            row = rows.get(job_id)
-            if row is None or row.key != each.asked["key"] or row.number != each.asked["numbers"][0]:
-                wrong.append(f"{each.asked['key']}: answered {job_id}, there is {row}")
+            there = rows.get(job_id)
+            if there is None or (there.key, there.number) != (each.asked["key"], each.asked["numbers"][0]):
+                wrong.append(f"{each.asked['key']}: answered {job_id}, there is {there}")
         elif each.phase == "refused" and each.answer["code"] != "KeyConflict":
             wrong.append(f"{each.asked['key']}: {each.answer}")
     books.refuse("one key, one job, one answer", wrong, len(keyed))
@@ -164,7 +166,9 @@ def _check_effects(books: Books, rows: dict[str, Row], engine: ledger.Engine) ->
         effects[str(job_id)].append(int(str(attempt)))
     due = {i: [r.attempt] for i, r in rows.items() if r.name in TRANSACTIONAL and r.state is State.SUCCEEDED}
     wrong = [
-        f"{i}: {effects.get(i, [])} of {rows.get(i)}" for i in {*due, *effects} if effects.get(i, []) != due.get(i, [])
+        f"{i}: {effects.get(i, [])} of {rows.get(i)}"
+        for i in {*due, *effects}
+        if effects.get(i, []) != due.get(i, [])
     ]
     books.refuse("effects are there exactly once", wrong, len({*due, *effects}))
 
@@ -202,7 +206,9 @@ def _check_moves(books: Books, rows: dict[str, Row], engine: ledger.Engine) -> N
         count += 1
         if not _is_legal(before, now):
             wrong.append(f"{job}: {before} -> {now}")
-    wrong += [f"{i}: last {last.get(i)}, stands {r}" for i, r in rows.items() if last[i][:2] != (r.state, r.attempt)]
+    wrong += [
+        f"{i}: last {last.get(i)}, stands {r}" for i, r in rows.items() if last[i][:2] != (r.state, r.attempt)
+    ]
     books.refuse("every move is legal", wrong, count)
 
 

@@ -25,7 +25,7 @@ TURNS = 6  # callers in the event loop; one more is a thread that uses the plain
 KEYS_FROM, STRANGE_FROM = 900_000_000_000, 950_000_000_000
 NUMBERS_EACH = 10_000_000
 ASYNC_KINDS = {
-    "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 3, "slow_plain": 3,
+    "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 9, "slow_plain": 9,
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1,
 }  # fmt: skip
 PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4}
@@ -80,9 +80,7 @@ class Client:
         else:
             number = next(self._numbers)
             job = getattr(self._work, kind)
-            handle = await self._told(
-                "submit", lambda: job.asubmit(number), _id, kind=kind, numbers=[number]
-            )
+            handle = await self._told("submit", lambda: job.asubmit(number), _id, kind=kind, numbers=[number])
             if handle is not None:
                 await self._afterwards(kind, handle)
 
@@ -193,7 +191,9 @@ class Client:
         if self._post.url.startswith("postgresql:"):
             opened: Any = psycopg.connect(self._post.url, connect_timeout=2)
         else:
-            opened = sqlite3.connect(self._post.url.removeprefix("sqlite:///"), timeout=2, isolation_level=None)
+            opened = sqlite3.connect(
+                self._post.url.removeprefix("sqlite:///"), timeout=2, isolation_level=None
+            )
             opened.execute("BEGIN IMMEDIATE")
         try:
             yield opened

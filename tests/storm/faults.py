@@ -7,14 +7,14 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
-from tests.storm.ground import Ground
 from tests.storm.plan import LEASE_S
 from tests.storm.scene import Scene, Silence, until
 from tests.storm.team import is_stopped
 
 
-def kill_worker(scene: Scene[Ground]) -> bool:
+def kill_worker(scene: Scene[Any]) -> bool:
     with scene.team.one(scene.chance, is_worker=True) as victim:
         if victim is None:
             return False
@@ -25,12 +25,12 @@ def kill_worker(scene: Scene[Ground]) -> bool:
         return True
 
 
-def kill_client(scene: Scene[Ground]) -> bool:
+def kill_client(scene: Scene[Any]) -> bool:
     with scene.team.one(scene.chance, is_worker=False) as victim:
         return victim is not None and scene.team.kill(victim)
 
 
-def stop_worker(scene: Scene[Ground], all_stand: Callable[[], bool] | None = None) -> bool:
+def stop_worker(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) -> bool:
     """SIGSTOP for longer than the lease, so that others take over what it runs, then SIGCONT.
 
     `all_stand` is asked meanwhile: whether the stopped one keeps all the others from working.

@@ -18,6 +18,7 @@ from tests.storm.scene import Kind, Scene, until
 
 CUT_S = 2.0  # how long a cut waits for the statement that it is meant for
 AWAY_S = 15.0
+TURN_S = 10.0  # how long a fault that strikes everybody waits for the one before it
 
 WORKERS = {**OF_WORKERS, "effect": "INSERT INTO fencerow.effect"}
 
@@ -41,7 +42,7 @@ def cut_client_after(scene: On) -> bool:
 
 
 def end_backend(scene: On) -> bool:
-    """One connection is ended by the server; those of the spared worker too, but not ours."""
+    """One connection is ended by the server: not of the spared worker, which comes through the socket, as we do."""
     with scene.ground.server.connect("app") as connection:
         found = connection.execute(
             "SELECT pg_terminate_backend(pid, 3000) FROM (SELECT pid FROM pg_stat_activity"
@@ -52,7 +53,7 @@ def end_backend(scene: On) -> bool:
 
 def kill_backend(scene: On) -> bool:
     """SIGKILL of one server process: the server ends all the others and recovers from its log."""
-    if not scene.ground.whole.acquire(blocking=False):
+    if not scene.ground.whole.acquire(timeout=TURN_S):
         return False
     try:
         with scene.trouble("server crash"), scene.ground.server.connect("app") as witness:
@@ -70,7 +71,7 @@ def kill_backend(scene: On) -> bool:
 
 def crash_server(scene: On) -> bool:
     """Immediate stop and start: recovery from the write-ahead log."""
-    if not scene.ground.whole.acquire(blocking=False):
+    if not scene.ground.whole.acquire(timeout=TURN_S):
         return False
     try:
         with scene.trouble("server crash"):
@@ -85,7 +86,7 @@ def crash_server(scene: On) -> bool:
 def fill_disk(scene: On) -> bool:
     """No space for a while: first tables cannot grow, then the log cannot, and the server may end by itself."""
     disk = scene.ground.disk
-    if disk is None or not scene.ground.whole.acquire(blocking=False):
+    if disk is None or not scene.ground.whole.acquire(timeout=TURN_S):
         return False
     try:
         with scene.trouble("disk full"):
@@ -102,7 +103,7 @@ def fill_disk(scene: On) -> bool:
 
 def jump_clock(scene: On) -> bool:
     """The database's clock is wrong by up to three leases for a while: two jumps."""
-    if not scene.ground.whole.acquire(blocking=False):
+    if not scene.ground.whole.acquire(timeout=TURN_S):
         return False
     try:
         with scene.trouble("clock jumped"):
@@ -123,18 +124,13 @@ def jump_clock(scene: On) -> bool:
 
 def take_connections(scene: On) -> bool:
     """Strangers take every connection that the server has left."""
-    if not scene.ground.whole.acquire(blocking=False):
+    if not scene.ground.whole.acquire(timeout=TURN_S):
         return False
     try:
         with scene.trouble("no connection left"), ExitStack() as stack:
-            url = scene.ground.server.conninfo("app", "app")
-            try:
-                while True:
-                    stack.enter_context(psycopg.connect(url, autocommit=True, connect_timeout=3))
-            except psycopg.OperationalError as error:
-                seen = "connection slots" in str(error) or "too many clients" in str(error)
+            said = _taken_to_the_last(scene, stack)
             time.sleep(0.8)
-            return seen
+            return "connection slots" in said or "too many clients" in said
     finally:
         scene.ground.whole.release()
 
@@ -152,7 +148,7 @@ def lock_rows(scene: On) -> bool:
 
 def lock_table(scene: On) -> bool:
     """A stranger locks the table of jobs against every write, as maintenance does; seen by those who wait for it."""
-    if not scene.ground.whole.acquire(blocking=False):
+    if not scene.ground.whole.acquire(timeout=TURN_S):
         return False
     try:
         with (
@@ -172,21 +168,22 @@ def lock_table(scene: On) -> bool:
 
 
 KINDS: Mapping[str, Kind[PostgresGround]] = {
-    "worker killed": Kind(26, faults.kill_worker),
-    "worker stopped beyond its lease": Kind(9, faults.stop_worker),
-    "client killed": Kind(6, faults.kill_client),
-    "worker cut before its message": Kind(14, cut_worker_before),
-    "worker cut after the server's answer": Kind(16, cut_worker_after),
-    "client cut before its message": Kind(9, cut_client_before),
-    "client cut after the server's answer": Kind(11, cut_client_after),
-    "connection ended by the server": Kind(12, end_backend),
-    "server crashed by the death of a backend": Kind(2, kill_backend),
-    "server crashed by an immediate stop": Kind(2, crash_server),
-    "disk full": Kind(1, fill_disk),
-    "clock jumped": Kind(3, jump_clock),
-    "connections exhausted": Kind(2, take_connections),
-    "rows locked by a stranger": Kind(5, lock_rows),
-    "table locked by a stranger": Kind(2, lock_table),
+    "worker killed": Kind(280, faults.kill_worker),
+    "worker stopped beyond its lease": Kind(80, faults.stop_worker),
+    "client killed": Kind(60, faults.kill_client),
+    "worker cut before its message": Kind(150, cut_worker_before),
+    "worker cut after the server's answer": Kind(170, cut_worker_after),
+    "client cut before its message": Kind(90, cut_client_before),
+    "client cut after the server's answer": Kind(120, cut_client_after),
+    "connection ended by the server": Kind(150, end_backend),
+    "rows locked by a stranger": Kind(40, lock_rows),
+    # These strike everybody at once, one after the other. More of them would leave no time for anything else.
+    "server crashed by the death of a backend": Kind(10, kill_backend, strikes_all=True),
+    "server crashed by an immediate stop": Kind(8, crash_server, strikes_all=True),
+    "disk full": Kind(4, fill_disk, strikes_all=True),
+    "clock jumped": Kind(10, jump_clock, strikes_all=True),
+    "connections exhausted": Kind(6, take_connections, strikes_all=True),
+    "table locked by a stranger": Kind(8, lock_table, strikes_all=True),
 }
 
 
@@ -198,6 +195,16 @@ def _cut(scene: On, *, is_worker: bool, after: bool) -> bool:
         seen = proxy.cuts
         (proxy.cut_after_reply_to if after else proxy.cut_before)(text)
         return until(lambda: proxy.cuts > seen, CUT_S)
+
+
+def _taken_to_the_last(scene: On, stack: ExitStack) -> str:
+    """Connect until the server refuses; returns its words."""
+    url = scene.ground.server.conninfo("app", "app")
+    while True:
+        try:
+            stack.enter_context(psycopg.connect(url, autocommit=True, connect_timeout=3))
+        except psycopg.OperationalError as error:
+            return str(error)
 
 
 def _is_broken(witness: psycopg.Connection[tuple[object, ...]]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import signal
 import sqlite3
 import subprocess
 import time
@@ -21,6 +20,7 @@ from tests.storm.scene import Kind, Scene, Silence, until
 
 STRACE = shutil.which("strace")
 INJECT_S = 4.0
+TURN_S = 10.0  # how long a fault that strikes everybody waits for the one before it
 
 On = Scene[SqliteGround]
 
@@ -32,7 +32,7 @@ def stop_worker(scene: On) -> bool:
 
 def lock_file(scene: On) -> bool:
     """A stranger holds the write lock, as a backup or a shell left open does."""
-    if not scene.ground.whole.acquire(blocking=False):
+    if not scene.ground.whole.acquire(timeout=TURN_S):
         return False
     try:
         with (
@@ -55,7 +55,7 @@ def lock_file(scene: On) -> bool:
 def fill_disk(scene: On) -> bool:
     """No space for a while; seen by a submit of our own, which is told so and stores nothing."""
     disk = scene.ground.disk
-    if disk is None or not scene.ground.whole.acquire(blocking=False):
+    if disk is None or not scene.ground.whole.acquire(timeout=TURN_S):
         return False
     try:
         with scene.trouble("disk full"):
@@ -103,12 +103,12 @@ def kill_in_write(scene: On) -> bool:
 
 
 KINDS: Mapping[str, Kind[SqliteGround]] = {
-    "worker killed": Kind(50, faults.kill_worker),
-    "worker stopped beyond its lease": Kind(10, stop_worker),
-    "client killed": Kind(12, faults.kill_client),
-    "file locked by a stranger": Kind(8, lock_file),
-    "disk full": Kind(2, fill_disk),
-    "clock of a process jumped": Kind(6, jump_clock),
+    "worker killed": Kind(56, faults.kill_worker),
+    "worker stopped beyond its lease": Kind(8, stop_worker),
+    "client killed": Kind(14, faults.kill_client),
+    "clock of a process jumped": Kind(4, jump_clock, strikes_all=True),
+    "file locked by a stranger": Kind(5, lock_file, strikes_all=True),
+    "disk full": Kind(1, fill_disk, strikes_all=True),
     **(
         {"worker killed in a write": Kind(8, kill_in_write), "write failed": Kind(8, fail_write)}
         if STRACE
@@ -146,18 +146,29 @@ def _inject(scene: On, what: str, call: str) -> bool:
         report = victim.post.folder / f"{victim.post.name}.strace"
         options = ["-qq", "-f", "-p", str(victim.pid), "-o", str(report), "-e", f"trace={call}"]
         at = time.time()
-        with subprocess.Popen([STRACE, *options, "-e", f"inject={what}"], stderr=subprocess.DEVNULL) as tracer:
+        with subprocess.Popen(
+            [STRACE, *options, "-e", f"inject={what}"], stderr=subprocess.DEVNULL
+        ) as tracer:
             try:
                 seen = until(lambda: _says_injected(report) or not victim.process.is_alive(), INJECT_S)
             finally:
-                tracer.send_signal(signal.SIGINT)
-                tracer.wait(10)
+                _end(tracer)
         if victim.process.is_alive():
             return seen and "KILL" not in what
         if not scene.team.kill(victim):
             return False
-        scene.silences.append(Silence(victim.post.name, at + 0.0, "killed"))
+        scene.silences.append(Silence(victim.post.name, at, "killed"))
         return seen
+
+
+def _end(tracer: subprocess.Popen[bytes]) -> None:
+    """Let go of the worker. One whose worker died under it may not hear of anything any more."""
+    tracer.terminate()
+    try:
+        tracer.wait(1.0)
+    except subprocess.TimeoutExpired:
+        tracer.kill()
+        tracer.wait()
 
 
 def _says_injected(report: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The two grounds of a storm: a PostgreSQL server behind proxies, and a SQLite file; each on a disk that can be filled."""
+"""The two grounds of a storm: a PostgreSQL server behind proxies, and a SQLite file; each on a disk to be filled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.store import store
-from fencerow.testing.clock import DatabaseClock, clock_of
+from fencerow.testing.clock import DatabaseClock, PostgresClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy
 from tests.outages.disk import Disk, small_disk
@@ -24,14 +24,16 @@ SERVER = {
     "max_wal_size": "64MB",
     "wal_recycle": "off",
     "shared_buffers": "64MB",
-    "max_connections": "70",
+    "max_connections": "130",
 }
 
 
 class Ground:
     """What both have: an engine of our own that goes around every proxy, and where trouble may be made."""
 
-    def __init__(self, engine: PostgresEngine | SqliteEngine, disk: Disk | None, clock: DatabaseClock) -> None:
+    def __init__(
+        self, engine: PostgresEngine | SqliteEngine, disk: Disk | None, clock: DatabaseClock
+    ) -> None:
         self.engine = engine
         self.disk = disk  # None where none can be mounted
         self.clock = clock
@@ -43,19 +45,24 @@ class Ground:
 
 
 class PostgresGround(Ground):
-    """A server, and two proxies each for workers and clients: one breaks before a message, the other after its answer."""
+    """A server, and a proxy each before workers and clients."""
 
     def __init__(self, server: PostgresServer, disk: Disk | None, stack: ExitStack) -> None:
-        engine = PostgresEngine(server.create_role_and_schema(), store.postgres_queries(), connect_timeout_s=2.0)
-        super().__init__(engine, disk, clock_of(engine))
+        engine = PostgresEngine(
+            server.create_role_and_schema(), store.postgres_queries(), connect_timeout_s=2.0
+        )
+        # By the superuser, who gets a connection when all others are taken.
+        super().__init__(engine, disk, PostgresClock(server.conninfo("app")))
         self.server = server
         self.proxies = {
             is_worker: stack.enter_context(FaultProxy(server.port)) for is_worker in (True, False)
         }
         self.cutting = {is_worker: threading.Lock() for is_worker in (True, False)}
 
-    def url(self, *, is_worker: bool) -> str:
-        """Where workers, or clients, are told the database is."""
+    def url(self, *, is_worker: bool, spared: bool = False) -> str:
+        """Where workers, or clients, are told the database is; the spared one goes around the proxies."""
+        if spared:
+            return self.server.conninfo("app", "app")
         port = self.proxies[is_worker].port
         return f"postgresql://app:{self.server.password}@127.0.0.1:{port}/app"
 
@@ -68,7 +75,7 @@ class SqliteGround(Ground):
         super().__init__(engine, disk, clock_of(engine))
         self.path = path
 
-    def url(self, *, is_worker: bool) -> str:
+    def url(self, *, is_worker: bool, spared: bool = False) -> str:
         """Where workers and clients are told the database is."""
         return f"sqlite:///{self.path}"
 

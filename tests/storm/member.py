@@ -20,6 +20,8 @@ from tests.storm.plan import WORKER_SETTINGS
 from tests.storm.post import Post, take_up
 from tests.storm.work import Work
 
+log = logging.getLogger("storm")
+
 
 def serve(post: Post, control: Connection) -> None:
     """A worker, until SIGTERM. A start during an outage is tried again, as a supervisor would."""
@@ -67,7 +69,7 @@ async def _run(post: Post, work: Work, engine: PostgresEngine | SqliteEngine) ->
         except Exception as error:
             if not is_trouble(error):
                 raise
-            logging.warning("the worker could not start: %s", error)
+            log.warning("the worker could not start: %s", error)
             await asyncio.sleep(0.2)
 
 

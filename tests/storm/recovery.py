@@ -8,7 +8,7 @@ from math import inf
 
 from fencerow.db.postgres import PostgresEngine
 from tests.storm import ledger
-from tests.storm.plan import LEASE_S, RECOVERY_S
+from tests.storm.plan import LEASE_S, RECOVERY_AFTER_TROUBLE_S, RECOVERY_S
 from tests.storm.scene import Silence, Trouble
 
 POSTGRES = """
@@ -28,16 +28,17 @@ WHERE event.kind = 'reclaimed'
 
 @dataclass(frozen=True)
 class Recovery:
-    """What one silent worker held was back after so many seconds; `excused` names the trouble of everybody's."""
+    """What one silent worker held was back so many seconds after it was owed: from the silence on, or, when the
+    whole database was struck meanwhile, from the end of that `trouble`."""
 
     worker: str
     how: str
     took_s: float
-    excused: str = ""
+    trouble: str = ""
 
     @property
     def is_late(self) -> bool:
-        return not self.excused and self.took_s > RECOVERY_S
+        return self.took_s > (RECOVERY_AFTER_TROUBLE_S if self.trouble else RECOVERY_S)
 
 
 def recoveries(
@@ -57,8 +58,10 @@ def recoveries(
         again = min((s.at for s in silences if s.worker == silence.worker and s.at > silence.at), default=inf)
         back = [at for at in taken[silence.worker, max(held)] if silence.at - 0.5 < at < again]
         if back:
-            excused = _trouble_in(troubles, silence.at, max(back))
-            found.append(Recovery(silence.worker, silence.how, max(back) - silence.at, excused))
+            last = _last_trouble(troubles, silence.at, max(back))
+            owed_from = silence.at if last is None else max(silence.at, last.until)
+            what = "" if last is None else last.what
+            found.append(Recovery(silence.worker, silence.how, max(back) - owed_from, what))
     return found
 
 
@@ -66,9 +69,7 @@ def _s(microseconds: object) -> float:
     return int(str(microseconds)) / 1_000_000
 
 
-def _trouble_in(troubles: Sequence[Trouble], since: float, until: float) -> str:
+def _last_trouble(troubles: Sequence[Trouble], since: float, until: float) -> Trouble | None:
     """Trouble between then and then, or shortly before: for a lease after it nobody may declare others dead."""
-    for each in troubles:
-        if each.since < until and each.until + LEASE_S + 1.0 > since:
-            return each.what
-    return ""
+    during = [each for each in troubles if each.since < until and each.until + LEASE_S + 1.0 > since]
+    return max(during, key=lambda each: each.until, default=None)

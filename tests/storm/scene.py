@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -66,6 +66,7 @@ class Kind(Generic[G]):
 
     share: int
     strike: Fault[G]
+    strikes_all: bool = False  # the whole database, so that only one such fault is under way at a time
 
 
 @dataclass
@@ -85,7 +86,3 @@ def until(done: Callable[[], bool], within_s: float) -> bool:
             return False
         time.sleep(0.01)
     return True
-
-
-def shares(kinds: Mapping[str, Kind[G]]) -> dict[str, int]:
-    return {name: kind.share for name, kind in kinds.items()}

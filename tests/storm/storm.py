@@ -9,22 +9,23 @@ import traceback
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fencerow.errors import DatabaseError
 from fencerow.store import store
-from tests.storm import faults_postgres, faults_sqlite
+from tests.storm import faults_postgres, faults_sqlite, ledger
 from tests.storm.books import Books, reckon
 from tests.storm.ground import Ground, PostgresGround, SqliteGround, postgres_ground, sqlite_ground
 from tests.storm.plan import Plan, deck
 from tests.storm.recovery import Recovery, recoveries
-from tests.storm.scene import Kind, Scene, Tally, shares
+from tests.storm.scene import Kind, Scene, Tally
 from tests.storm.team import Team
 
 AT_ONCE = 6  # faults under way together
 AHEAD = 80  # jobs that may be submitted before the first fault
+REFUSED_SHARE = 0.15  # of the submits: keys that were given already, and what an outage refused
 CALM_S = 90.0
 UNSEEN_FACTOR = 4  # a storm in which most faults miss has lost its way
 
@@ -38,7 +39,8 @@ class Report:
     tally: Tally
     books: Books
     recoveries: list[Recovery]
-    left_out: dict[str, str]
+    left_out: dict[str, str]  # kinds that are not possible here, and why
+    missing: list[str]  # kinds that were never seen to strike
     jobs: int
     storm_s: float
     calm_s: float
@@ -65,9 +67,10 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
         kinds = {name: kind for name, kind in kinds.items() if name != "disk full"}
         left_out["disk full"] = "no small disk can be mounted here"
     if plan.shares is not None:
-        kinds = {name: Kind(share, kinds[name].strike) for name, share in plan.shares.items() if name in kinds}
-    urls = {is_worker: ground.url(is_worker=is_worker) for is_worker in (True, False)}
-    team = Team(folder, urls, plan.seed, plan.bug, plan.clients)
+        kinds = {
+            name: replace(kinds[name], share=share) for name, share in plan.shares.items() if name in kinds
+        }
+    team = Team(folder, ground.url, plan.seed, plan.bug, plan.clients)
     scene = Scene(ground, team, random.Random(plan.seed))
     tally = Tally()
     started = time.monotonic()
@@ -88,14 +91,18 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
     books.refuse(
         "what the silent held is back in time", (str(each) for each in found if each.is_late), len(found)
     )
+    missing = [name for name in kinds if not tally.confirmed[name]]
     return Report(
-        ground.kind, plan, tally, books, found, left_out, team.board.taken(), blown_s, calm_s
+        ground.kind, plan, tally, books, found, left_out, missing, books.outcomes.total(), blown_s, calm_s
     )
 
 
 def _blow(scene: Scene[Any], plan: Plan, kinds: Mapping[str, Kind[Any]], tally: Tally) -> None:
     """Strike until enough faults were confirmed; the clients are let go on at the same pace."""
-    cards = deck(shares(kinds), plan.faults, scene.chance)
+    shares = {name: kind.share for name, kind in kinds.items()}
+    wide = {name for name, kind in kinds.items() if kind.strikes_all}
+    cards = deck(shares, wide, plan.faults, scene.chance)
+    cards.reverse()  # taken from the end; one that missed goes to the other
     lock = threading.Lock()
     under_way: dict[Future[None], str] = {}
 
@@ -116,7 +123,7 @@ def _blow(scene: Scene[Any], plan: Plan, kinds: Mapping[str, Kind[Any]], tally: 
         while (cards or under_way) and tally.unseen.total() < UNSEEN_FACTOR * plan.faults:
             with lock:
                 progress = min(1.0, tally.confirmed.total() / plan.faults)
-            scene.team.board.allow(min(plan.jobs, AHEAD + round(plan.jobs * progress)))
+            scene.team.board.allow(AHEAD + round(plan.jobs * (1 + REFUSED_SHARE) * progress))
             scene.team.replace_dead()
             under_way = {future: name for future, name in under_way.items() if not future.done()}
             if cards and len(under_way) < AT_ONCE:
@@ -124,16 +131,17 @@ def _blow(scene: Scene[Any], plan: Plan, kinds: Mapping[str, Kind[Any]], tally: 
                     name = cards.pop()
                 under_way[pool.submit(strike, name)] = name
             time.sleep(plan.gap_s * (0.5 + scene.chance.random()))
-    scene.team.board.allow(plan.jobs)
 
 
 def _calm(scene: Scene[Any], plan: Plan, tally: Tally) -> None:
     """No more faults: everything is submitted, everything ends, and everybody leaves when asked."""
-    until = time.monotonic() + CALM_S + plan.jobs / 200
-    while scene.team.board.taken() < plan.jobs:
-        _in_time(until, "the clients did not submit everything")
+    until = time.monotonic() + CALM_S
+    while (stored := _stored(scene.ground)) < plan.jobs:
+        _in_time(until, f"only {stored} jobs were stored")
+        scene.team.board.allow(scene.team.board.taken() + plan.jobs - stored)
         scene.team.replace_dead()
-        time.sleep(0.05)
+        time.sleep(0.2)
+    scene.team.board.allow(0)
     late = scene.team.end(workers=False, within_s=45)
     while (left := _live(scene.ground)) > 0:
         _in_time(until, f"{left} jobs had not ended")
@@ -145,6 +153,13 @@ def _calm(scene: Scene[Any], plan: Plan, tally: Tally) -> None:
 
 def _in_time(until: float, complaint: str) -> None:
     assert time.monotonic() < until, f"calm did not come: {complaint}"
+
+
+def _stored(ground: Ground) -> int:
+    try:
+        return int(str(ledger.ask(ground.engine, "SELECT count(*) FROM fencerow.all_jobs")[0][0]))
+    except DatabaseError:
+        return 0  # it cannot say: ask again
 
 
 def _live(ground: Ground) -> int:

@@ -7,10 +7,9 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -44,7 +43,7 @@ class Member:
 class Team:
     """Workers and clients on one database. Whoever is killed is replaced at once, under a new name."""
 
-    def __init__(self, folder: Path, url: dict[bool, str], seed: int, bug: str, clients: int) -> None:
+    def __init__(self, folder: Path, url: Callable[..., str], seed: int, bug: str, clients: int) -> None:
         # A fresh interpreter takes half a second of a core; a fork of one that has all modules takes nothing.
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([member.__name__])
@@ -59,8 +58,9 @@ class Team:
     def start(self, *, is_worker: bool, slot: int = 0, spared: bool = False) -> Member:
         with self._lock:
             self._number += 1
+            url = self._url(is_worker=is_worker, spared=spared)
             name = f"{'worker' if is_worker else 'client'}-{self._number}"
-            post = replace(self._first, name=name, number=self._number, slot=slot, url=self._url[is_worker])
+            post = replace(self._first, name=name, number=self._number, slot=slot, url=url)
             ours, theirs = self._context.Pipe()
             target = member.serve if is_worker else member.call
             process = self._context.Process(target=target, args=(post, theirs), name=name, daemon=True)
@@ -77,7 +77,9 @@ class Team:
             able = [
                 each
                 for each in self.members
-                if each.is_worker is is_worker and not (each.struck or each.spared) and each.process.is_alive()
+                if each.is_worker is is_worker
+                and not (each.struck or each.spared)
+                and each.process.is_alive()
             ]
             chosen = chance.choice(able) if able else None
             if chosen is not None:
@@ -147,8 +149,9 @@ class Team:
 
 def is_stopped(pid: int) -> bool:
     """Whether a process has been stopped by a signal."""
-    if sys.platform == "linux":
-        status = Path(f"/proc/{pid}/stat").read_text()
+    status_file = Path(f"/proc/{pid}/stat")
+    if status_file.exists():
+        status = status_file.read_text()
         return status.rpartition(")")[2].split()[0] == "T"
     listed = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True)
     return listed.stdout.strip().startswith("T")
