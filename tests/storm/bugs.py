@@ -13,15 +13,18 @@ from fencerow.store import store
 
 # Name of the bug: dialect: (query, the guard, what stands there instead).
 BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
-    # Who comes back after its lease finishes what belongs to another attempt by now.
-    "unfenced success": {
+    # Who comes back after its lease finishes what belongs to nobody, or to another attempt, by now.
+    "success by the id alone": {
         "postgres": (
+            ("succeed", "AND job.state = 'running'", ""),
             ("succeed", "AND job.holder = CAST(:holder AS uuid)", ""),
             ("succeed", "AND job.attempt = outcome.attempt", ""),
         ),
         "sqlite": (
+            ("succeed", "WHERE job.state = 'running'", "WHERE true"),
             ("succeed", "AND +job.holder = :holder", ""),
             ("succeed", "AND job.attempt = json_extract(o.value, '$.attempt')", ""),
+            ("succeed", "AND state = 'running'", ""),
             ("succeed", "AND +holder = :holder", ""),
             (
                 "succeed",

@@ -8,7 +8,7 @@ import itertools
 import random
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -25,7 +25,7 @@ TURNS = 6  # callers in the event loop; one more is a thread that uses the plain
 KEYS_FROM, STRANGE_FROM = 900_000_000_000, 950_000_000_000
 NUMBERS_EACH = 10_000_000
 ASYNC_KINDS = {
-    "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 9, "slow_plain": 9,
+    "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 7, "slow_plain": 7, "long": 4,
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1,
 }  # fmt: skip
 PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4}
@@ -64,7 +64,7 @@ class Client:
             await self._one()
 
     async def _one(self) -> None:
-        kind = self._drawn(ASYNC_KINDS)
+        kind = self._drawn(self._post.mix or ASYNC_KINDS)
         if kind == "bulk":
             numbers = self._take_more()
             calls = [self._work.look.call(n) for n in numbers]
@@ -137,7 +137,7 @@ class Client:
             self._one_plainly()
 
     def _one_plainly(self) -> None:
-        kind = self._drawn(PLAIN_KINDS)
+        kind = self._drawn(self._post.mix or PLAIN_KINDS)
         if kind == "bulk":
             numbers = self._take_more()
             calls = [self._work.pay_plain.call(n) for n in numbers]
@@ -202,7 +202,7 @@ class Client:
 
     # --- what they share -----------------------------------------------------------------------------
 
-    def _drawn(self, kinds: dict[str, int]) -> str:
+    def _drawn(self, kinds: Mapping[str, int]) -> str:
         with self._lock:
             return self._chance.choices(list(kinds), list(kinds.values()))[0]
 

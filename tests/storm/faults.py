@@ -35,7 +35,7 @@ def stop_worker(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) 
 
     `all_stand` is asked meanwhile: whether the stopped one keeps all the others from working.
     """
-    with scene.team.one(scene.chance, is_worker=True) as victim, ExitStack() as stack:
+    with scene.stops, scene.team.one(scene.chance, is_worker=True) as victim, ExitStack() as stack:
         if victim is None:
             return False
         os.kill(victim.pid, signal.SIGSTOP)
@@ -46,7 +46,7 @@ def stop_worker(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) 
             if all_stand is not None and all_stand():
                 stack.enter_context(scene.trouble("stopped with a lock in its hands"))
             length_s = LEASE_S * (1.3 + scene.chance.random() / 2)
-            scene.stopping.wait(max(0.0, length_s - (time.time() - at)))
+            time.sleep(max(0.0, length_s - (time.time() - at)))
             if time.time() - at < LEASE_S or not is_stopped(victim.pid):
                 return False
         finally:

@@ -49,6 +49,7 @@ class Plan:
     workers: int = 5
     clients: int = 3
     shares: Mapping[str, int] | None = None  # how often each kind of fault comes; None: as the engine says
+    mix: Mapping[str, int] | None = None  # what the clients submit; None: everything
     bug: str = ""  # which guard the workers' statements lack: see `bugs.py`
     disk_mib: int = 256
 
@@ -95,13 +96,14 @@ def planned(kind: str, jobs: int, faults: int, seed: int, *, alone: bool = False
 def control(kind: str, seed: int) -> Plan:
     """A small storm over workers that lack a guard. It must be found wrong, or storms prove nothing."""
     return Plan(
-        jobs=150,
-        faults=10,
+        jobs=120,
+        faults=5,
         seed=seed,
-        gap_s=0.3,
+        gap_s=0.5,
         workers=WORKERS[kind],
         clients=1,
         shares={"worker stopped beyond its lease": 1},
-        bug="unfenced success",
+        mix={"long": 1},
+        bug="success by the id alone",
         disk_mib=160,
     )

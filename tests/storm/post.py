@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ class Post:
     folder: Path
     seed: int
     bug: str
+    mix: Mapping[str, int] | None  # what a client submits; None: everything
     board: Board
 
 

@@ -70,7 +70,7 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
         kinds = {
             name: replace(kinds[name], share=share) for name, share in plan.shares.items() if name in kinds
         }
-    team = Team(folder, ground.url, plan.seed, plan.bug, plan.clients)
+    team = Team(folder, ground.url, plan)
     scene = Scene(ground, team, random.Random(plan.seed))
     tally = Tally()
     started = time.monotonic()
@@ -79,6 +79,7 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
             team.start(is_worker=True, spared=number == 0)
         for slot in range(plan.clients):
             team.start(is_worker=False, slot=slot)
+        _gather(scene)
         _blow(scene, plan, kinds, tally)
         blown_s = time.monotonic() - started
         _calm(scene, plan, tally)
@@ -95,6 +96,16 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
     return Report(
         ground.kind, plan, tally, books, found, left_out, missing, books.outcomes.total(), blown_s, calm_s
     )
+
+
+def _gather(scene: Scene[Any]) -> None:
+    """Wait until jobs come in and are run: a fault that strikes before that strikes nothing."""
+    scene.team.board.allow(AHEAD)
+    until = time.monotonic() + CALM_S
+    while _moves(scene.ground) < AHEAD:
+        _in_time(until, "hardly any job was submitted and claimed")
+        scene.team.replace_dead()
+        time.sleep(0.1)
 
 
 def _blow(scene: Scene[Any], plan: Plan, kinds: Mapping[str, Kind[Any]], tally: Tally) -> None:
@@ -156,8 +167,16 @@ def _in_time(until: float, complaint: str) -> None:
 
 
 def _stored(ground: Ground) -> int:
+    return _count(ground, "SELECT count(*) FROM fencerow.all_jobs")
+
+
+def _moves(ground: Ground) -> int:
+    return _count(ground, "SELECT count(*) FROM fencerow.move")
+
+
+def _count(ground: Ground, text: str) -> int:
     try:
-        return int(str(ledger.ask(ground.engine, "SELECT count(*) FROM fencerow.all_jobs")[0][0]))
+        return int(str(ledger.ask(ground.engine, text)[0][0]))
     except DatabaseError:
         return 0  # it cannot say: ask again
 

@@ -17,6 +17,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tests.storm import member
+from tests.storm.plan import Plan
 from tests.storm.post import Board, Post
 
 GONE_S = 10.0
@@ -43,12 +44,12 @@ class Member:
 class Team:
     """Workers and clients on one database. Whoever is killed is replaced at once, under a new name."""
 
-    def __init__(self, folder: Path, url: Callable[..., str], seed: int, bug: str, clients: int) -> None:
+    def __init__(self, folder: Path, url: Callable[..., str], plan: Plan) -> None:
         # A fresh interpreter takes half a second of a core; a fork of one that has all modules takes nothing.
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([member.__name__])
-        self.board = Board(self._context.RawArray("q", 1 + clients))
-        self._first = Post("", 0, 0, "", folder, seed, bug, self.board)
+        self.board = Board(self._context.RawArray("q", 1 + plan.clients))
+        self._first = Post("", 0, 0, "", folder, plan.seed, plan.bug, plan.mix, self.board)
         self._url = url
         self._lock = threading.Lock()
         self._number = 0

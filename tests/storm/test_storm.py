@@ -48,8 +48,8 @@ def test_a_storm_loses_nothing_and_does_nothing_twice(
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_storm_finds_workers_that_lack_a_guard(kind: str, tmp_path: Path) -> None:
-    """The negative control: successes that name no attempt are accepted from workers that slept through their lease."""
+    """The negative control: a success that names the job alone is accepted from whoever slept through its lease."""
     found = weather(kind, control(kind, SEED), tmp_path)
 
-    assert found.confirmed >= 5
-    assert found.books.wrong["no late writer"] or found.books.wrong["effects are there exactly once"]
+    assert found.confirmed >= 3
+    assert found.books.wrong["every move is legal"] or found.books.wrong["no late writer"]

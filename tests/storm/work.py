@@ -80,6 +80,13 @@ class Work:
             return job.attempt
 
         @self.app.job
+        async def long(job: Job, n: int) -> int:
+            # Longer than what is left of a stop when others have taken over: then both attempts are under way.
+            sink(job.id, job.attempt)
+            await asyncio.sleep(1.6 + n % 4 / 5)
+            return job.attempt
+
+        @self.app.job
         async def doomed(job: Job, n: int) -> int:
             sink(job.id, job.attempt)
             if job.attempt % 2:
@@ -97,7 +104,7 @@ class Work:
 
         self.pay, self.pay_plain, self.pay_again, self.parcel = pay, pay_plain, pay_again, parcel
         self.look, self.read, self.nap = look, read, nap
-        self.slow, self.slow_plain, self.doomed = slow, slow_plain, doomed
+        self.slow, self.slow_plain, self.long, self.doomed = slow, slow_plain, long, doomed
 
 
 # Their effect is one row in the same commit as their success, and no other row.
