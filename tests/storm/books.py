@@ -22,6 +22,9 @@ ENDINGS = frozenset({"retried", "snoozed", "released", "reclaimed", "timed_out",
 SINKLESS = TRANSACTIONAL
 
 
+Standing = tuple[str, int, object]  # state, attempt, holder
+
+
 @dataclass(frozen=True)
 class Row:
     """A job as it stands at the end."""
@@ -196,23 +199,30 @@ def _check_results(books: Books, rows: dict[str, Row]) -> None:
 
 def _check_moves(books: Books, rows: dict[str, Row], engine: ledger.Engine) -> None:
     """Each move is an edge of the table of moves; attempts go up by one with each claim and never otherwise."""
-    text = "SELECT job, state, attempt, holder, ended FROM fencerow.move ORDER BY number"
-    last: dict[str, tuple[str, int, object]] = {}
+    moves: dict[str, list[Standing]] = defaultdict(list)
     wrong, count = [], 0
-    for job, state, attempt, holder, _ in ledger.ask(engine, text):
-        now = (str(state), int(str(attempt)), holder)
-        before = last.get(str(job))
-        last[str(job)] = now
+    for job, state, attempt, holder in ledger.ask(
+        engine, "SELECT job, state, attempt, holder FROM fencerow.move ORDER BY number"
+    ):
+        mine, now = moves[str(job)], (str(state), int(str(attempt)), holder)
         count += 1
-        if not _is_legal(before, now):
-            wrong.append(f"{job}: {before} -> {now}")
+        if now[0] != "withdrawn":
+            mine.append(now)
+        elif mine.pop()[:2] != ("queued", 0) or not mine:
+            # A repeated submit inserts again, and takes that back when it finds the job among the finished.
+            wrong.append(f"{job}: withdrawn and nowhere else")
+    for job, mine in moves.items():
+        pairs = zip([None, *mine], mine, strict=False)
+        wrong += [f"{job}: {before} -> {now}" for before, now in pairs if not _is_legal(before, now)]
     wrong += [
-        f"{i}: last {last.get(i)}, stands {r}" for i, r in rows.items() if last[i][:2] != (r.state, r.attempt)
+        f"{i}: last {moves[i][-1:]}, stands {r}"
+        for i, r in rows.items()
+        if [each[:2] for each in moves[i][-1:]] != [(r.state, r.attempt)]
     ]
     books.refuse("every move is legal", wrong, count)
 
 
-def _is_legal(before: tuple[str, int, object] | None, now: tuple[str, int, object]) -> bool:
+def _is_legal(before: Standing | None, now: Standing) -> bool:
     if before is None:
         return now[:2] == ("queued", 0)
     if before[0] == now[0]:  # the row of an ended job moves to the other table as it is

@@ -12,36 +12,41 @@ from fencerow.db.statement import Rows
 POSTGRES = """
 CREATE TABLE fencerow.effect (job text NOT NULL, attempt bigint NOT NULL);
 CREATE TABLE fencerow.move (
-    number bigint GENERATED ALWAYS AS IDENTITY, job uuid, state text, attempt bigint, holder uuid, ended boolean
+    number bigint GENERATED ALWAYS AS IDENTITY, job uuid, state text, attempt bigint, holder uuid
 );
 CREATE FUNCTION fencerow.write_move() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO fencerow.move (job, state, attempt, holder, ended)
-    VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder, TG_ARGV[0] = 'ended');
+    INSERT INTO fencerow.move (job, state, attempt, holder) VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder);
     RETURN NULL;
 END $$;
-CREATE TRIGGER submitted AFTER INSERT ON fencerow.jobs FOR EACH ROW EXECUTE FUNCTION fencerow.write_move('live');
+CREATE FUNCTION fencerow.write_withdrawal() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO fencerow.move (job, state, attempt) VALUES (OLD.id, 'withdrawn', OLD.attempt);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER submitted AFTER INSERT ON fencerow.jobs FOR EACH ROW EXECUTE FUNCTION fencerow.write_move();
 CREATE TRIGGER moved AFTER UPDATE ON fencerow.jobs FOR EACH ROW
     WHEN ((OLD.state, OLD.attempt, OLD.holder) IS DISTINCT FROM (NEW.state, NEW.attempt, NEW.holder))
-    EXECUTE FUNCTION fencerow.write_move('live');
+    EXECUTE FUNCTION fencerow.write_move();
+CREATE TRIGGER withdrawn AFTER DELETE ON fencerow.jobs
+    FOR EACH ROW WHEN (OLD.state = 'queued') EXECUTE FUNCTION fencerow.write_withdrawal();
 CREATE TRIGGER ended AFTER INSERT ON fencerow.finished_jobs
-    FOR EACH ROW EXECUTE FUNCTION fencerow.write_move('ended');
+    FOR EACH ROW EXECUTE FUNCTION fencerow.write_move();
 """
 SQLITE = """
 CREATE TABLE fencerow_effect (job TEXT NOT NULL, attempt INTEGER NOT NULL);
 CREATE TABLE fencerow_move (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT, state TEXT, attempt INTEGER, holder TEXT, ended INTEGER
+    number INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT, state TEXT, attempt INTEGER, holder TEXT
 );
 CREATE TRIGGER storm_submitted AFTER INSERT ON fencerow_jobs BEGIN
-    INSERT INTO fencerow_move (job, state, attempt, holder, ended)
-    VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder, 0); END;
+    INSERT INTO fencerow_move (job, state, attempt, holder) VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder); END;
 CREATE TRIGGER storm_moved AFTER UPDATE ON fencerow_jobs
     WHEN (OLD.state, OLD.attempt, OLD.holder) IS NOT (NEW.state, NEW.attempt, NEW.holder) BEGIN
-    INSERT INTO fencerow_move (job, state, attempt, holder, ended)
-    VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder, 0); END;
+    INSERT INTO fencerow_move (job, state, attempt, holder) VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder); END;
+CREATE TRIGGER storm_withdrawn AFTER DELETE ON fencerow_jobs WHEN OLD.state = 'queued' BEGIN
+    INSERT INTO fencerow_move (job, state, attempt) VALUES (OLD.id, 'withdrawn', OLD.attempt); END;
 CREATE TRIGGER storm_ended AFTER INSERT ON fencerow_finished_jobs BEGIN
-    INSERT INTO fencerow_move (job, state, attempt, holder, ended)
-    VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder, 1); END;
+    INSERT INTO fencerow_move (job, state, attempt, holder) VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder); END;
 """
 
 Engine = PostgresEngine | SqliteEngine

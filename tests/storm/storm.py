@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import threading
 import time
 import traceback
@@ -13,7 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fencerow.errors import DatabaseError
+import psycopg
+
+from fencerow.errors import DatabaseError, FencerowError
 from fencerow.store import store
 from tests.storm import faults_postgres, faults_sqlite, ledger
 from tests.storm.books import Books, reckon
@@ -121,10 +124,11 @@ def _blow(scene: Scene[Any], plan: Plan, kinds: Mapping[str, Kind[Any]], tally: 
         seen = False
         try:
             seen = kinds[name].strike(scene)
-        except Exception:
+        except (psycopg.Error, FencerowError, sqlite3.Error):
             # An outage strikes the hands of the one who makes it, too: then it did not see its fault strike.
             tally.unseen["(its own connection broke)"] += 1
-            traceback.print_exc()
+        except Exception:
+            tally.errors.append(f"{name}: {traceback.format_exc()}")
         with lock:
             (tally.confirmed if seen else tally.unseen)[name] += 1
             if not seen:
