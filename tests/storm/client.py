@@ -25,7 +25,7 @@ TURNS = 6  # callers in the event loop; one more is a thread that uses the plain
 KEYS_FROM, STRANGE_FROM = 900_000_000_000, 950_000_000_000
 NUMBERS_EACH = 10_000_000
 ASYNC_KINDS = {
-    "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 7, "slow_plain": 7, "long": 4,
+    "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 10, "slow_plain": 10, "long": 8,
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1,
 }  # fmt: skip
 PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4}

