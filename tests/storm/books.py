@@ -98,7 +98,7 @@ def _check_submits(books: Books, rows: dict[str, Row], told: Sequence[Told]) -> 
     """Accepted: there, under the id that was given. Refused: nothing. In doubt: all or nothing, once."""
     by_number: dict[int, list[str]] = defaultdict(list)
     for job_id, row in rows.items():
-        if row.key is None and row.number >= 0:
+        if row.key is None:
             by_number[row.number].append(job_id)
     known: set[int] = set()
     lost, kept, torn = [], [], []

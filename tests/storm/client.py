@@ -21,7 +21,7 @@ from tests.storm.work import Work
 
 T = TypeVar("T")
 
-TURNS = 6  # callers in the event loop; one more is a thread that uses the plain methods
+TURNS = 10  # callers in the event loop; one more is a thread that uses the plain methods
 KEYS_FROM, STRANGE_FROM = 900_000_000_000, 950_000_000_000
 NUMBERS_EACH = 10_000_000
 ASYNC_KINDS = {

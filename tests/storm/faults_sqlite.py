@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fencerow.errors import FencerowError, StorageFull
-from fencerow.store import store
-from tests.jobs import new_job
 from tests.storm import faults
 from tests.storm.ground import SqliteGround
 from tests.storm.plan import LEASE_S
@@ -118,8 +116,11 @@ KINDS: Mapping[str, Kind[SqliteGround]] = {
 
 
 def _is_full(scene: On) -> bool:
+    """Whether a write of our own meets it."""
     try:
-        scene.ground.engine.run(store.submit([new_job(f'{{"n":-1,"filler":"{"x" * 100_000}"}}')]))
+        with scene.ground.engine.session() as session:
+            session.connection.execute("CREATE TABLE IF NOT EXISTS filler (bytes BLOB)")
+            session.connection.execute("INSERT INTO filler VALUES (randomblob(200000))")
     except StorageFull:
         return True
     except FencerowError:

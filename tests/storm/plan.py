@@ -20,7 +20,7 @@ ROUND = 120  # faults after which all kinds come again
 
 # PostgreSQL takes the larger part of a storm: it has more that can break.
 SHARE_OF = {"postgres": 0.6, "sqlite": 0.4}
-GAP_S = {"postgres": 0.28, "sqlite": 0.4}
+GAP_S = {"postgres": 0.2, "sqlite": 0.3}
 WORKERS = {"postgres": 5, "sqlite": 4}
 CLIENTS = {"postgres": 3, "sqlite": 2}
 
