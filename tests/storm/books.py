@@ -12,8 +12,11 @@ from fencerow.db.postgres import names as postgres_names
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite import names as sqlite_names
 from fencerow.model.state import FINAL, State
+from fencerow.testing.history.check import Options, check
+from fencerow.testing.history.report import NAMES
 from fencerow.testing.invariants import EDGES, together
 from tests.storm import ledger
+from tests.storm.post import HISTORY
 from tests.storm.record import Told, lines, operations
 from tests.storm.work import TRANSACTIONAL
 
@@ -73,6 +76,7 @@ def reckon(engine: ledger.Engine, folder: Path) -> Books:
     _check_moves(books, rows, engine)
     _check_claims(books, rows, engine)
     _check_tables(books, engine)
+    _check_history(books, engine, folder)
     wrong = [
         line["error"] for path in folder.glob("*.client") for line in lines(path) if line["phase"] == "wrong"
     ]
@@ -256,6 +260,16 @@ def _check_tables(books: Books, engine: ledger.Engine) -> None:
             for name in ("main", "fencerow_file"):
                 said = session.connection.execute(f"PRAGMA {name}.integrity_check").fetchall()
                 books.refuse("the file is whole", (str(row) for row in said if row[0] != "ok"), 1)
+
+
+def _check_history(books: Books, engine: ledger.Engine, folder: Path) -> None:
+    """What each process recorded of its own statements, decided by the checker that users have."""
+    # Jumps of the clock are faults of ours; recovery within its bound is measured elsewhere.
+    options = Options(effects=TRANSACTIONAL, clock_moved=True)
+    report = check([folder / HISTORY], engine, options)
+    for number, name in NAMES.items():
+        broken = [f"{each.what} (job {each.job})" for each in report.violations if each.invariant == number]
+        books.refuse(f"history: {name} ({number})", broken, report.looked[number])
 
 
 def _state(rows: dict[str, Row], each: Told) -> str:

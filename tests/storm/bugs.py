@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from fencerow import Config
+from fencerow.db.engine import Engine
 from fencerow.db.postgres import PostgresEngine
-from fencerow.db.queries import Queries
 from fencerow.db.sqlite import SqliteEngine
-from fencerow.store import store
+from fencerow.testing.history.engine import RecordingEngine
 
 # Name of the bug: dialect: (query, the guard, what stands there instead).
 BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
@@ -36,24 +34,14 @@ BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
 }
 
 
-def engine_with(bug: str, url: str, config: Config) -> PostgresEngine | SqliteEngine:
-    """An engine for a worker; without a bug it is what an app would make of these settings."""
-    if url.startswith("postgresql:"):
-        return PostgresEngine(
-            url,
-            _altered(store.postgres_queries(), bug),
-            pool_max=config.pool_max,
-            connect_timeout_s=config.connect_timeout_s,
-            statement_timeout_s=config.statement_timeout_s,
-        )
-    return SqliteEngine(
-        Path(url.removeprefix("sqlite:///")),
-        _altered(store.sqlite_queries(), bug),
-        busy_timeout_s=config.busy_timeout_s,
-    )
+def beneath(engine: Engine) -> PostgresEngine | SqliteEngine:
+    """The real engine under the one that records."""
+    assert isinstance(engine, RecordingEngine)
+    assert isinstance(engine.inner, PostgresEngine | SqliteEngine)
+    return engine.inner
 
 
-def _altered(queries: Queries, bug: str) -> Queries:
-    for name, old, new in BUGS[bug][queries.dialect] if bug else ():
-        queries = queries.altered(name, old, new)
-    return queries
+def spoil(engine: PostgresEngine | SqliteEngine, bug: str) -> None:
+    """Take the guards out of the statements that this engine, and keepers made from it, will run."""
+    for name, old, new in BUGS[bug][engine.dialect] if bug else ():
+        engine.queries = engine.queries.altered(name, old, new)

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import psycopg
 
 from fencerow import Config, FencerowError, Handle, JobCancelled, JobFailed, ResultTimeout
+from fencerow.testing.history.engine import recording
 from tests.storm.plan import CLIENT_SETTINGS
-from tests.storm.post import Post
+from tests.storm.post import HISTORY, Post
 from tests.storm.record import Record
 from tests.storm.work import Work
 
@@ -39,6 +40,7 @@ class Client:
         self._post = post
         self._record = Record(post.folder / f"{post.name}.client")
         self._work = Work(post.url, Config(**CLIENT_SETTINGS))
+        recording(self._work.app, post.folder / HISTORY)
         self._work.app.client.patience_s = 1.0
         self._chance = random.Random(f"{post.seed} {post.name}")
         self._numbers = itertools.count(post.number * NUMBERS_EACH)

@@ -10,7 +10,7 @@ from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.statement import Rows
 
 POSTGRES = """
-CREATE TABLE fencerow.effect (job text NOT NULL, attempt bigint NOT NULL);
+CREATE TABLE fencerow.effect (job text NOT NULL, attempt bigint NOT NULL, holder text);
 CREATE TABLE fencerow.move (
     number bigint GENERATED ALWAYS AS IDENTITY, job uuid, state text, attempt bigint, holder uuid
 );
@@ -34,7 +34,7 @@ CREATE TRIGGER ended AFTER INSERT ON fencerow.finished_jobs
     FOR EACH ROW EXECUTE FUNCTION fencerow.write_move();
 """
 SQLITE = """
-CREATE TABLE fencerow_effect (job TEXT NOT NULL, attempt INTEGER NOT NULL);
+CREATE TABLE fencerow_effect (job TEXT NOT NULL, attempt INTEGER NOT NULL, holder TEXT);
 CREATE TABLE fencerow_move (
     number INTEGER PRIMARY KEY AUTOINCREMENT, job TEXT, state TEXT, attempt INTEGER, holder TEXT
 );

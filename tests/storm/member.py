@@ -7,17 +7,18 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-from fencerow import Config, Worker
-from fencerow.db.postgres import PostgresEngine
+from fencerow import Config
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.trouble import is_trouble
-from tests.storm.bugs import engine_with
+from fencerow.testing.history.engine import recording
+from tests.storm.bugs import beneath, spoil
 from tests.storm.client import Client
 from tests.storm.plan import WORKER_SETTINGS
-from tests.storm.post import Post, take_up
+from tests.storm.post import HISTORY, Post, take_up
 from tests.storm.work import Work
 
 log = logging.getLogger("storm")
@@ -44,33 +45,37 @@ async def _serve(post: Post, control: Connection) -> None:
         os.write(sink, f"{job_id} {attempt}\n".encode())
 
     work = Work(post.url, Config(**WORKER_SETTINGS), mark)
-    engine = engine_with(post.bug, post.url, work.app.config)
+    recording(work.app, post.folder / HISTORY)
+    engine = beneath(work.app.engine)
+    spoil(engine, post.bug)
     if isinstance(engine, SqliteEngine):
         threading.Thread(target=_obey, args=(engine, control), daemon=True).start()
-    await _run(post, work, engine)
-    await engine.aclose()
+    await _run(post, work)
+    await work.app.aclose()
 
 
-async def _run(post: Post, work: Work, engine: PostgresEngine | SqliteEngine) -> None:
+async def _run(post: Post, work: Work) -> None:
     loop = asyncio.get_running_loop()
     told = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, told.set)
     while not told.is_set():
-        worker = Worker(
-            engine, work.app.handlers, {"default": 8}, work.app.config, work.app.telemetry, name=post.name
-        )
-
-        def stop(current: Worker = worker) -> None:
-            told.set()
-            current.request_stop()
-
-        loop.add_signal_handler(signal.SIGTERM, stop)
         try:
+            worker = await asyncio.to_thread(work.app.worker, {"default": 8}, name=post.name)
+            loop.add_signal_handler(signal.SIGTERM, _both(told.set, worker.request_stop))
             await worker.run()
         except Exception as error:
             if not is_trouble(error):
                 raise
             log.warning("the worker could not start: %s", error)
             await asyncio.sleep(0.2)
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    def call_both() -> None:
+        first()
+        second()
+
+    return call_both
 
 
 async def _call(post: Post) -> None:

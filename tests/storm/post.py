@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
+HISTORY = "history"  # the folder, below that of the storm
 
 
 class Board:

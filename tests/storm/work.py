@@ -25,24 +25,24 @@ class Work:
         self.app = App(url, config=config, defaults=PATIENT)
         sink: Mark = mark or (lambda _job_id, _attempt: None)
         table = "fencerow.effect" if url.startswith("postgresql:") else "fencerow_effect"
-        insert = f"INSERT INTO {table} VALUES ('{{}}', {{}})"
+        insert = f"INSERT INTO {table} VALUES ('{{}}', {{}}, '{{}}')"
 
         @self.app.job
         async def pay(job: Job, n: int) -> int:
             async with job.transaction() as connection:
-                await _done(connection.execute(insert.format(job.id, job.attempt)))
+                await _done(connection.execute(insert.format(job.id, job.attempt, job.holder)))
             return job.attempt
 
         @self.app.job
         def pay_plain(job: Job, n: int) -> int:
             with job.transaction() as connection:
-                connection.execute(insert.format(job.id, job.attempt))
+                connection.execute(insert.format(job.id, job.attempt, job.holder))
             return job.attempt
 
         @self.app.job
         async def pay_again(job: Job, n: int) -> int:
             async with job.transaction() as connection:
-                await _done(connection.execute(insert.format(job.id, job.attempt)))
+                await _done(connection.execute(insert.format(job.id, job.attempt, job.holder)))
             if job.failures == 0:
                 raise RuntimeError("once, after the effect was written")
             return job.attempt
