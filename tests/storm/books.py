@@ -13,7 +13,7 @@ from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite import names as sqlite_names
 from fencerow.model.state import FINAL, State
 from fencerow.testing.history.check import Options, check
-from fencerow.testing.history.report import NAMES
+from fencerow.testing.history.report import NAMES, Report, Violation
 from fencerow.testing.invariants import EDGES, together
 from tests.storm import ledger
 from tests.storm.post import HISTORY
@@ -272,6 +272,11 @@ def _check_history(books: Books, engine: ledger.Engine, folder: Path) -> None:
         books.refuse(f"history: {name} ({number})", broken, report.looked[number])
 
 
+def _with_proofs(report: Report, found: Violation) -> str:
+    proofs = "".join(f"\n        {each.path.name}:{each.number} {each.text}" for each in report.proofs(found))
+    return f"{found.what} (job {found.job}){proofs}"
+
+
 def _state(rows: dict[str, Row], each: Told) -> str:
     row = rows.get(each.asked["job"])
     return "gone" if row is None else str(row.state)
@@ -289,4 +294,4 @@ def _has_attempt(rows: dict[str, Row], job_id: str, attempt: int) -> bool:
 def shown(wrong: dict[str, list[str]], each: int = 5) -> Iterator[str]:
     """The broken promises, with the first few findings of each."""
     for promise, found in wrong.items():
-        yield f"{promise}: {len(found)}\n" + "\n".join(f"    {line[:400]}" for line in found[:each])
+        yield f"{promise}: {len(found)}\n" + "\n".join(f"    {line[:2000]}" for line in found[:each])

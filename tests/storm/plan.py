@@ -12,9 +12,9 @@ LEASE_S = 2.0
 SWEEP_S = 0.4
 # What a dead worker held is claimable again within lease and sweep. The sweep's pause is drawn up to a fifth
 # longer, and the sweep itself, on a machine that is kept busy on purpose, takes its time.
-RECOVERY_S = LEASE_S + SWEEP_S * 1.2 + 1.0
+RECOVERY_S = LEASE_S + SWEEP_S * 1.2 + 1.5
 # After trouble of everybody's it takes a connection, and a lease without a gap before anybody is declared dead.
-RECOVERY_AFTER_TROUBLE_S = RECOVERY_S + 2.5
+RECOVERY_AFTER_TROUBLE_S = RECOVERY_S + 3.0
 
 ROUND = 120  # faults after which all kinds come again
 

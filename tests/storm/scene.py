@@ -44,6 +44,7 @@ class Scene(Generic[G]):
     chance: random.Random
     silences: list[Silence] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
     # So many workers are stopped at a time: others must be there to take over.
     stops: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2))
 

@@ -23,13 +23,14 @@ from tests.storm.books import Books, reckon
 from tests.storm.ground import Ground, PostgresGround, SqliteGround, postgres_ground, sqlite_ground
 from tests.storm.plan import Plan, deck
 from tests.storm.recovery import Recovery, recoveries
-from tests.storm.scene import Kind, Scene, Tally
+from tests.storm.scene import Kind, Scene, Tally, Trouble
 from tests.storm.team import Team
 
 AT_ONCE = 6  # faults under way together
 AHEAD = 80  # jobs that may be submitted before the first fault
 REFUSED_SHARE = 0.15  # of the submits: keys that were given already, and what an outage refused
 CALM_S = 90.0
+LOOK_S, LATE_S = 0.05, 0.4
 UNSEEN_FACTOR = 4  # a storm in which most faults miss has lost its way
 
 
@@ -82,6 +83,8 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
             team.start(is_worker=True, spared=number == 0)
         for slot in range(plan.clients):
             team.start(is_worker=False, slot=slot)
+        watch = threading.Thread(target=_watch_machine, args=(scene,), name="storm-watch", daemon=True)
+        watch.start()
         _gather(scene)
         _blow(scene, plan, kinds, tally)
         blown_s = time.monotonic() - started
@@ -89,6 +92,7 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
         calm_s = time.monotonic() - started - blown_s
         tally.errors += team.died
     finally:
+        scene.over.set()
         team.close()
     books = reckon(ground.engine, folder)
     found = recoveries(ground.engine, scene.silences, scene.troubles)
@@ -99,6 +103,16 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
     return Report(
         ground.kind, plan, tally, books, found, left_out, missing, books.outcomes.total(), blown_s, calm_s
     )
+
+
+def _watch_machine(scene: Scene[Any]) -> None:
+    """Note when the machine is so busy that a thread which only sleeps comes late: then everything comes late."""
+    slept_at = time.time()
+    while not scene.over.wait(LOOK_S):
+        late_s = time.time() - slept_at - LOOK_S
+        if late_s > LATE_S:
+            scene.troubles.append(Trouble("the machine was overloaded", slept_at, time.time()))
+        slept_at = time.time()
 
 
 def _gather(scene: Scene[Any]) -> None:

@@ -122,7 +122,7 @@ class Team:
                 late.append(each.post.name)
                 each.process.kill()
                 each.process.join(GONE_S)
-            elif each.process.exitcode != 0:
+            elif each.process.exitcode not in (0, -signal.SIGTERM):  # one that had only just started
                 self.died.append(f"{each.post.name} ended with {each.process.exitcode}: {self._tail(each)}")
             self._forget(each)
         return late
