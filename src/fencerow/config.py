@@ -103,6 +103,14 @@ class Config:
         30.0, 0.1, 3600.0, "After this the database ends a statement of ours."
     )
     busy_timeout_s: float = _number(10.0, 0.0, 300.0, "How long to wait for another writer on SQLite.")
+    journal_mode: str = _text(
+        "auto",
+        "SQLite's journal. `auto`: `wal` where the library is free of the WAL-reset fault, else `truncate`. Say `wal` "
+        "with an older library only if no connection but ours ever opens the file.",
+        "auto",
+        "truncate",
+        "wal",
+    )
 
     # --- leases and loops ---
     lease_s: float = _number(
@@ -114,6 +122,10 @@ class Config:
     )
     poll_max_s: float = _number(1.0, 0.01, 300.0, "The longest pause between two looks at an empty queue.")
     poll_min_s: float = _number(0.05, 0.001, 60.0, "The shortest pause between two looks.")
+
+    unknown_max_s: float = _number(
+        DAY_S, 1.0, 3650 * DAY_S, "A due job that no worker's code has known for so long fails."
+    )
 
     # --- running jobs ---
     slots: int = _number(10, 1, 10_000, "Jobs one process runs at a time.")
@@ -141,6 +153,18 @@ class Config:
     retention_succeeded_s: float = _number(7 * DAY_S, 0.0, 3650 * DAY_S, "How long succeeded jobs are kept.")
     retention_failed_s: float = _number(90 * DAY_S, 0.0, 3650 * DAY_S, "How long failed jobs are kept.")
     retention_cancelled_s: float = _number(30 * DAY_S, 0.0, 3650 * DAY_S, "How long cancelled jobs are kept.")
+    retention_period_s: float = _number(
+        DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "Finished jobs on PostgreSQL go by tables of at least so long a time, not by rows.",
+    )
+    retention_ephemeral_s: float = _number(
+        DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long a submit that is repeated finds an ephemeral job that succeeded.",
+    )
     retention_count_max: int | None = _number(
         None, 0, 10**12, "How many finished jobs are kept per state; no bound."
     )
