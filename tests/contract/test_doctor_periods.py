@@ -50,7 +50,9 @@ def test_it_tells_how_many_are_ahead_and_what_is_stuck(pg: PostgresEngine) -> No
     assert levels(pg) == ["warn", "warn"]
 
 
-def test_a_role_that_owns_nothing_sounds_the_alarm(pg: PostgresEngine, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_role_that_owns_nothing_sounds_the_alarm(
+    pg: PostgresEngine, caplog: pytest.LogCaptureFixture
+) -> None:
     heard: list[str] = []
     telemetry = Telemetry()
     telemetry.listen(lambda name, facts: heard.append(f"{name} {facts['state']} {facts['ahead']}"))

@@ -124,7 +124,7 @@ def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:
     if kept:
         return
     wanted = msgspec.json.encode([{"scope": scope, "key": key}]).decode()
-    for _, _, owner, _, expired in (yield from execute("read_keys", keys=wanted)):
+    for _, _, owner, _, expired, _ in (yield from execute("read_keys", keys=wanted)):
         if not expired:
             raise KeyConflict(
                 f"key {key!r} in scope {scope!r} belongs to job {owner} now",

@@ -26,7 +26,7 @@ NOTES_ROWS = 5000
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
 # A table may go when its youngest job is past its retention: so much of the retention, at most, jobs stay longer.
-PERIODS_PER_RETENTION = 5
+PERIODS_PER_RETENTION = 4
 
 
 class Maintenance:
