@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
@@ -30,9 +31,12 @@ async def test_only_its_failure_stays(app: App) -> None:
 
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
-    app.telemetry.listen(
-        lambda name, facts: loop.call_soon_threadsafe(done.set) if name == "succeeded" else None
-    )
+
+    def heard(name: str, facts: Mapping[str, object]) -> None:
+        if name == "succeeded":
+            loop.call_soon_threadsafe(done.set)
+
+    app.telemetry.listen(heard)
     async with app.worker():
         good, bad = await measure.asubmit(False), await measure.asubmit(True)
         with pytest.raises(JobFailed, match="no sensor"):

@@ -83,8 +83,10 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
     if scope is not None and key is not None:
         yield from _take_key_back(job_id, scope, key)
     rows = yield from execute("revive", id=job_id, actor=actor, reason=reason)
-    (requeued,) = requeued_rows(rows)
-    return requeued
+    if not rows:
+        # Its row is locked, but its whole period is being detached: a later statement does not see it any more.
+        raise _not_found(job_id)
+    return requeued_rows(rows)[0]
 
 
 @operation()
