@@ -287,7 +287,7 @@ def test_a_closed_period_takes_nothing_in(
 def test_a_statement_that_saw_a_period_open_still_finds_its_table(
     pg: PostgresEngine, pg_clock: PostgresClock, keeping: Maintenance
 ) -> None:
-    """Its snapshot is older than the closing, its insert younger than the mark of the detachment, which waits for it."""
+    """Its snapshot is older than the closing, its insert younger than the mark of the detachment."""
     job = running(pg, holder := register(pg))
     slow = postgres_engine(pg.conninfo)
     slow.queries = slow.queries.altered(
