@@ -22,8 +22,9 @@ LEFT JOIN pg_inherits AS link ON link.inhrelid = leaf.oid
 ORDER BY period.id;
 
 -- name: owns_periods
--- Whether this role may make, detach and drop partitions: it owns the table, or belongs to the role that does.
-SELECT pg_has_role(relation.relowner, 'USAGE')
+-- Whether this role may make, detach and drop partitions: it owns the table. One that merely belongs to the owner, or
+-- may do everything, would leave partitions that the owner cannot drop.
+SELECT pg_get_userbyid(relation.relowner) = current_user
 FROM pg_class AS relation
 WHERE relation.oid = (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.finished_jobs)));
 
