@@ -280,8 +280,26 @@ def test_a_closed_period_takes_nothing_in(
     assert places(pg)[job] == KEPT
 
     pg.queries = pg.queries.altered("succeed", "AND period.closed_at IS NULL", "")
-    with pytest.raises(psycopg.errors.CheckViolation, match="no partition"):
+    with pytest.raises(Busy, match="no partition"):
         ended(pg)
+
+
+@pytest.mark.parametrize(
+    "by_hand", ["DROP TABLE fencerow.{0}", "ALTER TABLE fencerow.finished_jobs DETACH PARTITION fencerow.{0}"]
+)
+def test_a_table_that_somebody_removed_is_waited_out(
+    pg: PostgresEngine, keeping: Maintenance, by_hand: str
+) -> None:
+    ended(pg)
+    (table,) = places(pg).values()
+    query(pg, by_hand.format(table))
+    job = running(pg, holder := register(pg))
+    success = store.succeed([Success(job.id, job.attempt, "1")], holder=holder)
+    with pytest.raises(Busy, match="no table of its period"):
+        pg.run(success)
+    round_of(pg, keeping)
+    assert len(pg.run(success)) == 1 and places(pg)[job.id] == KEPT
+    assert (table in tables(pg)) is ("DETACH" in by_hand), "it is no longer ours to drop"
 
 
 def test_a_statement_that_saw_a_period_open_still_finds_its_table(

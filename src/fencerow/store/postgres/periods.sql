@@ -60,6 +60,22 @@ WHERE period.state = :state
   AND period.ends_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
 RETURNING period.id;
 
+-- name: forget_lost_periods
+-- Forget open periods whose table somebody has detached or dropped by hand: jobs that end would look for it for ever.
+-- The table itself, if there is one, is left to whoever did that.
+DELETE FROM fencerow.finished_periods AS period
+WHERE period.closed_at IS NULL
+  AND NOT EXISTS (
+        SELECT 1
+        FROM pg_inherits AS link
+        JOIN pg_class AS leaf ON leaf.oid = link.inhrelid
+        WHERE link.inhparent = (SELECT typrelid FROM pg_type
+                                WHERE oid = pg_typeof(CAST(NULL AS fencerow.finished_jobs)))
+          AND leaf.relname = 'finished_' || period.state || '_' || period.id
+          AND NOT link.inhdetachpending
+    )
+RETURNING period.id;
+
 -- name: take_period
 -- Take the oldest closed period that nobody works on; who died over one is followed after a minute.
 UPDATE fencerow.finished_periods AS period
