@@ -46,6 +46,7 @@ class Event(StrEnum):
     PERIOD_ENDED = "period_ended"
     PERIODS_SHORT = "periods_short"
     WORKER_STARTED = "worker_started"
+    WORKER_CHANGED = "worker_changed"
     WORKER_STOPPED = "worker_stopped"
     LOOP_ERROR = "loop_error"
 
@@ -76,6 +77,7 @@ FACTS: Mapping[Event, tuple[str, ...]] = {
     Event.PERIOD_ENDED: ("state", "partition"),
     Event.PERIODS_SHORT: ("state", "ahead"),
     Event.WORKER_STARTED: ("worker",),
+    Event.WORKER_CHANGED: ("worker", "version"),
     Event.WORKER_STOPPED: ("worker", "reason"),
     Event.LOOP_ERROR: ("loop", "error"),
 }

@@ -20,7 +20,10 @@ SCHEMA = {step.part(number) for step in STEPS for number in range(len(step.parts
 
 # Said in one dialect only, with the reason.
 ONLY: dict[str, dict[str, str]] = {
-    "sqlite": {"ensure_workers": "the workers' file is made with each connection; it has no ledger"},
+    "sqlite": {
+        "ensure_workers": "the workers' file is made with each connection; it has no ledger",
+        "widen_workers": "and so it is brought up to date",
+    },
     "postgres": dict.fromkeys(
         (
             "close_periods",

@@ -24,6 +24,7 @@ from fencerow.store.finish import (
 from fencerow.store.migrate import check_schema, ledger, migrate
 from fencerow.store.moves import Cancelled, cancel, delete, expire, revive
 from fencerow.store.notes import check_fence, log, progress
+from fencerow.store.orders import Order, order_worker, ordering
 from fencerow.store.periods import (
     Period,
     close_periods,
@@ -41,6 +42,7 @@ from fencerow.store.periods import (
 from fencerow.store.queues import PausedQueue, pause_queue, paused_queues, resume_queue
 from fencerow.store.read import (
     Count,
+    Found,
     KeyOwner,
     ahead,
     clock,
@@ -54,25 +56,41 @@ from fencerow.store.read import (
     mark_awaited,
     outcomes,
     read,
+    search,
 )
-from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, reclaim, time_out
+from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, lost_holders, reclaim, time_out
 from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys, purge_spent
 from fencerow.store.submit import Submitted, resubmit, submit, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
-from fencerow.store.workers import Holding, forget_workers, holdings, list_workers, register, renew, retire
+from fencerow.store.workers import (
+    Holding,
+    Renewed,
+    forget_workers,
+    held_counts,
+    held_jobs,
+    holdings,
+    list_workers,
+    register,
+    renew,
+    retire,
+    spent_workers,
+)
 
 __all__ = [
     "AWAITED_S",
     "Cancelled",
     "Count",
     "Failure",
+    "Found",
     "Holding",
     "KeyOwner",
     "Mark",
     "Moved",
+    "Order",
     "PausedQueue",
     "Period",
     "Reclaimed",
+    "Renewed",
     "Requeue",
     "Requeued",
     "Stop",
@@ -104,6 +122,8 @@ __all__ = [
     "forget_lost_periods",
     "forget_period_notes",
     "forget_workers",
+    "held_counts",
+    "held_jobs",
     "holdings",
     "key_owner",
     "known_migrations",
@@ -114,9 +134,12 @@ __all__ = [
     "list_workers",
     "log",
     "logs",
+    "lost_holders",
     "make_period",
     "mark_awaited",
     "migrate",
+    "order_worker",
+    "ordering",
     "outcomes",
     "owns_periods",
     "pause_queue",
@@ -139,6 +162,8 @@ __all__ = [
     "resume_queue",
     "retire",
     "revive",
+    "search",
+    "spent_workers",
     "sqlite_queries",
     "stop",
     "submit",

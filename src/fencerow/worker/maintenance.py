@@ -152,7 +152,8 @@ class Maintenance:
         await self._all(store.purge_keys(limit=BATCH_ROWS))
         # A name counts as known for as long as the row of a worker that knew it is there.
         kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
-        await self._engine.arun(store.forget_workers(age_s=kept_s))
+        if spent := await self._engine.arun(store.spent_workers(age_s=kept_s)):
+            await self._engine.arun(store.forget_workers(spent, age_s=kept_s))
 
     async def _all(self, removal: Operation[int]) -> int:
         """Run a bounded removal until it has caught up, half of the time at most."""

@@ -52,7 +52,8 @@ class Reaper:
         if self._lease.may_judge():
             for holder in await self._engine.arun(store.die()):
                 log.warning("worker %s is dead: its lease ran out", holder)
-            await self._engine.arun(store.adopt())
+            if lost := await self._engine.arun(store.lost_holders()):
+                await self._engine.arun(store.adopt(lost))
         await self._reclaim()
         await self._time_out()
         await self._expire()
