@@ -28,6 +28,7 @@ from fencerow.worker.lease import Lease, steady
 log = logging.getLogger("fencerow.worker.keeper")
 
 RETRY_S = 0.5
+PATIENCE_S = 1.0  # at least; with a third of the lease two renewals may stay without an answer
 BLOCKED_S = 0.5  # two looks may follow one another at once; that is no blocked loop
 
 
@@ -59,7 +60,7 @@ class Keeper:
         telemetry: Telemetry,
         ping: Callable[[Callable[[], None]], None],
     ) -> None:
-        self._engine = engine.keeper()
+        self._engine = engine.keeper(patience_s=max(PATIENCE_S, lease.lease_s / 3))
         self._lease = lease
         self._owner = owner
         self._name = name
