@@ -40,6 +40,11 @@ from tests.race.people import (
 def again(operation: Operation[Any]) -> Callable[[], Script]:
     """What a repeatable operation is for. It may be told that there is nothing to do any more."""
     assert operation.repeatable, f"{operation.name} may not be repeated blindly"
+    return insisting(operation)
+
+
+def insisting(operation: Operation[Any]) -> Callable[[], Script]:
+    """Asking again, and taking a refusal for an answer."""
 
     def script() -> Script:
         try:
@@ -68,7 +73,12 @@ def look_first(operation: Operation[Any], attempt: int = 1) -> Callable[[], Scri
 def unknown_jobs() -> Script:
     """A claim: running jobs that the worker does not know are let go."""
     for held in (yield store.holdings(holder=FIRST)):
-        yield requeue(FIRST, held.attempt, "released", held.id)
+        let_go = stop if held.cancel_requested else released
+        yield let_go(FIRST, held.attempt, held.id)
+
+
+def released(holder: str, attempt: int, job_id: str) -> Operation[Any]:
+    return requeue(holder, attempt, "released", job_id)
 
 
 def submit_again() -> Script:
@@ -223,8 +233,8 @@ CASES: list[Case] = [
     swept("fail, the worker gone", with_running(), fail(FIRST), JOB),
     swept("stop, the worker gone", asked, stop(FIRST), JOB),
     # moves
-    repeated("cancel of a queued job", with_jobs(), cancel(), JOB),
-    repeated("cancel of a running job", with_running(), cancel(), JOB),
+    Case("cancel of a queued job", with_jobs(), cancel(), insisting(cancel()), (JOB,)),
+    Case("cancel of a running job", with_running(), cancel(), insisting(cancel()), (JOB,)),
     swept("cancel, nobody repeats it", with_jobs(), cancel(), JOB),
     swept("expire", nobody_waits, store.expire(limit=10, actor=None), JOB, OTHER_JOB),
     swept("revive", finished, revive(), JOB),

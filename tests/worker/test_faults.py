@@ -39,6 +39,26 @@ async def test_a_lost_reply_to_a_claim_lets_the_strangers_go(engine: AnyEngine) 
     assert "released" in await kinds(engine, job.id)
 
 
+async def test_a_stranger_of_which_a_cancel_was_asked_is_stopped(engine: AnyEngine) -> None:
+    """It can never be queued again; without that it would seem to run until its hard deadline."""
+
+    class Asking(Faulty):
+        async def arun(self, operation):  # type: ignore[no-untyped-def]
+            result = await self._engine.arun(operation)
+            if operation.name == "claim" and result:
+                await engine.arun(store.cancel(result[0].id, actor="ada"))
+            return self._after(operation, result)
+
+    faulty = Asking(engine)
+    faulty.lose_reply("claim", times=1000)
+    async with working(faulty, one) as stage:  # type: ignore[arg-type]
+        job_id = await stage.submit("one")
+        await until(lambda: engine.run(store.read([job_id]))[job_id].is_final)
+
+    job = await read(engine, job_id)
+    assert (job.state, job.attempt) == ("cancelled", 1)
+
+
 async def test_two_looks_in_a_row_do_not_let_a_job_go_whose_claim_is_under_way(engine: AnyEngine) -> None:
     """A flood of cancel hints makes the keeper look again at once, while the claim's reply is on its way."""
     held, go = asyncio.Event(), asyncio.Event()
