@@ -14,6 +14,7 @@ from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import LeaseLost
 from fencerow.model.ids import new_id
 from fencerow.store import store
+from fencerow.worker import keeper
 from fencerow.worker.attempt import Interrupt
 from fencerow.worker.context import Job
 from fencerow.worker.reaper import Reaper
@@ -337,6 +338,29 @@ async def test_code_that_keeps_the_interpreter_lock_for_less_than_the_lease_keep
         job = await stage.run("backtracks")
         assert (job.state, job.attempt, stage.worker.holder) == ("succeeded", 1, holder)
         assert 0.02 < job.result < 15, "the pattern should hold the lock for a while"
+
+
+async def test_a_renewal_that_comes_late_says_why(
+    lite: SqliteEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "LATE_S", 0.1)
+
+    def backtracks() -> None:
+        began, length = time.monotonic(), 24
+        while time.monotonic() - began < 0.4:  # the last match is as long as all before it
+            re.fullmatch("(a|aa)+b", "a" * length)
+            length += 1
+
+    async with working(lite, backtracks, config=quick(lease_s=20.0, renew_s=0.1)) as stage:
+        await stage.run("backtracks")
+        await until(lambda: stage.counters.get("keeper_late") > 0)
+
+    assert "keeps the interpreter lock" in caplog.text
+
+
+def test_a_process_that_was_stopped_is_not_said_to_compute() -> None:
+    assert "stopped" in keeper._cause(late_s=10.0, used_s=0.1)
+    assert "interpreter lock" in keeper._cause(late_s=10.0, used_s=9.0)
 
 
 async def test_suspects_are_taken_one_by_one_but_without_waiting_for_sweeps(engine: AnyEngine) -> None:
