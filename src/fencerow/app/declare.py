@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from fencerow.app.handlers import encode_json_data, handler_of
-from fencerow.app.job_options import GivenOptions, JobOptions, job_options
+from fencerow.app.job_options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
 from fencerow.app.options import NAME_LENGTH_MAX, QUEUE_LENGTH_MAX, SubmitOptions, submit_options
 from fencerow.app.submission import Call, Declaration, Layers
 from fencerow.app.submitter import Submitter
@@ -34,7 +34,6 @@ X = TypeVar("X")  # what calling the function returns: R, or a coroutine of it
 
 DEFAULT_QUEUE = "default"
 NO_OPTIONS = SubmitOptions()
-NO_JOB_OPTIONS = JobOptions()
 
 
 class Submittable(Generic[P, R]):
@@ -95,8 +94,11 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
     The call runs it here and now, without a database: for unit tests.
     """
 
-    def __init__(self, submitter: Submitter, declaration: Declaration, function: Callable[C, X]) -> None:
+    def __init__(
+        self, submitter: Submitter, declaration: Declaration, function: Callable[C, X], runs_here: bool = True
+    ) -> None:
         super().__init__(submitter, declaration, NO_OPTIONS)
+        self.runs_here = runs_here
         self._function = function
         self.where = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
         functools.update_wrapper(self, function)
@@ -138,6 +140,7 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         timeout_s: float | None = None,
         expires_s: float | None = None,
         retention_s: float | None = None,
+        ephemeral: bool | None = None,
         tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -148,7 +151,8 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         `key` is for idempotency and nothing else: under one key (in `scope`, by default the job's name) there
         is one job until `key_lifetime_s` after its end; a repeat gets that job's handle, with `replay` set.
         `delay_s` or `run_at` (aware) say when it is due. `id` is for repeating a submit whose outcome was
-        lost. `connection` submits inside the caller's own transaction: committed means accepted.
+        lost. An `ephemeral` job leaves no row when it succeeds, so its result is there for those alone who wait
+        for it. `connection` submits inside the caller's own transaction: committed means accepted.
 
         Raises:
             InvalidInput: an option cannot be used.
@@ -167,6 +171,7 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
             timeout_s=timeout_s,
             expires_s=expires_s,
             retention_s=retention_s,
+            ephemeral=ephemeral,
             tags=tags,
             metadata=metadata,
             headers=headers,
@@ -269,8 +274,12 @@ def declare(
     register: Register,
     layers: Layers,
     payload_bytes_max: int,
+    called: Callable[..., Any] | None = None,
+    runs_here: bool = True,
 ) -> DeclaredJob[..., ..., Any, Any]:
     """Declare the function under these options: what the decorators end in.
+
+    `called` is what calling the job calls instead. A job that does not run here has no handler for workers.
 
     Raises:
         DeclarationError: see `Declare`.
@@ -294,7 +303,9 @@ def declare(
     codec = replace(handler.arguments, version=options.args_version, upgrade=options.upgrade)
     handler = replace(handler, arguments=codec)
     declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
-    declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(submitter, declaration, function)
+    declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
+        submitter, declaration, called or function, runs_here
+    )
     register(declared)
     return declared
 

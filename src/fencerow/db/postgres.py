@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -22,8 +22,9 @@ from psycopg import AsyncConnection, Connection
 from fencerow.db.engine import adrive, drive
 from fencerow.db.faults import CONTENTION, connection_lost, first_line, translated
 from fencerow.db.listener import Listener
+from fencerow.db.patience import apatience, patience
 from fencerow.db.pools import Pools
-from fencerow.db.queries import Queries, identifier, pyformat
+from fencerow.db.queries import Queries, identifier, pyformat, written
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
 from fencerow.db.watchdog import Watched
@@ -58,7 +59,7 @@ class PostgresSession:
         try:
             for text in query.statements:
                 self._watched.busy()
-                cursor = self.connection.execute(cast(Any, pyformat(text)), statement.params)
+                cursor = self.connection.execute(_ready(text, statement), statement.params)
                 rows += cursor.fetchall() if cursor.description else []
         finally:
             self._watched.rest()
@@ -83,7 +84,7 @@ class AsyncPostgresSession:
         try:
             for text in query.statements:
                 self._watched.busy()
-                cursor = await self.connection.execute(cast(Any, pyformat(text)), statement.params)
+                cursor = await self.connection.execute(_ready(text, statement), statement.params)
                 rows += await cursor.fetchall() if cursor.description else []
         finally:
             self._watched.rest()
@@ -131,7 +132,11 @@ class PostgresEngine:
         for number in range(1, TRIES_MAX + 1):
             committing = [False]
             try:
-                with translated(), self._pools.connection() as connection:
+                with (
+                    translated(),
+                    self._pools.connection() as connection,
+                    patience(connection, operation.patience_s),
+                ):
                     return self._run_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -176,7 +181,7 @@ class PostgresEngine:
             committing = [False]
             try:
                 with translated():
-                    async with self._pools.aconnection() as connection:
+                    async with self._pools.aconnection() as connection, apatience(operation.patience_s):
                         return await self._arun_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -338,6 +343,10 @@ async def _atransaction(connection: AsyncConnection[Any], watched: Watched) -> A
             yield
         finally:
             watched.busy()
+
+
+def _ready(text: str, statement: Statement) -> Any:
+    return pyformat(written(text, statement.params))
 
 
 def _pause_s(number: int) -> float:

@@ -19,7 +19,7 @@ SHOWN_MAX = 5
 WORKERS_MAX = 1_000
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", both_files=True)
 def orphans() -> Steps[tuple[int, float]]:
     """How many running jobs have a holder whose lease is over, and for how many seconds the oldest."""
     rows = yield from execute("orphans")

@@ -63,7 +63,7 @@ class Busy(msgspec.Struct, frozen=True):
         return None if self.slots is None else max(0, self.slots - self.running)
 
 
-@operation(repeatable=True, writes="")
+@operation(repeatable=True, writes="", both_files=True)
 def why(job_id: str) -> Steps[Answer]:
     """Look at every condition of the job's claim.
 
