@@ -10,6 +10,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,10 @@ def harass(team: Crew, engine: Engine, faults: Counter[str], until_below: int) -
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_storm_loses_nothing_and_does_nothing_twice(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+    kind: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    fronted: Callable[[PostgresServer, str], str],
 ) -> None:
     faults: Counter[str] = Counter()
     if kind == "sqlite":
@@ -115,7 +119,7 @@ def test_a_storm_loses_nothing_and_does_nothing_twice(
         _storm(target, tmp_path, faults, None)
     else:
         with PostgresServer(fast=True) as server:
-            _storm(server.create_role_and_schema(), tmp_path, faults, server)
+            _storm(fronted(server, server.create_role_and_schema()), tmp_path, faults, server)
             assert faults["crash"] == 1
     assert faults["kill"] >= 3 and faults["stop"] >= 1, faults
 
