@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from fencerow.db.connections import shares
 from fencerow.errors import Unavailable
 
 RECONNECT_S = 1.0  # how long a pool tries by itself before it waits to be asked again
@@ -25,14 +26,13 @@ WAIT_SLICE_S = 0.5
 
 
 class Pools:
-    """Opens connections when they are first needed, at most `pool_max` in all for each kind of use."""
+    """Opens connections when they are first needed: at most `pool_max` for threads, and for each event loop."""
 
     def __init__(
         self, conninfo: str, *, pool_max: int, connect_timeout_s: float, statement_timeout_s: float
     ) -> None:
         self._conninfo = conninfo
-        self._user_max = max(1, pool_max // 2)
-        self._pool_max = max(1, pool_max - self._user_max)
+        self._pool_max, self._user_max = shares(pool_max)
         self._connect_timeout_s = connect_timeout_s
         self._statement_timeout_s = statement_timeout_s
         self._lock = threading.Lock()

@@ -97,6 +97,7 @@ class PostgresEngine:
         self.conninfo = conninfo
         self.queries = queries
         self.schema = identifier(schema, "schema name")
+        self.pool_max = pool_max
         self.channel = self.schema if self.schema.startswith("fencerow") else f"fencerow_{self.schema}"
         self._listen_conninfo = listen_conninfo or conninfo
         self._pools = Pools(

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from fencerow.config import Config
+from fencerow.db.connections import told
 from fencerow.db.engine import Engine
 from fencerow.errors import ConfigError
 from fencerow.model.outcome import Released
@@ -26,7 +27,7 @@ from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.batches import BatchExecutor
-from fencerow.worker.building import deadline_margin_s, described, make_pools, registration
+from fencerow.worker.building import connections, deadline_margin_s, described, make_pools, registration
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.death import Death, WorkerDied
@@ -123,6 +124,8 @@ class Worker:
         log.info(
             "worker %s serves %s with %d jobs known", self.name, described(self._pools), len(self._handlers)
         )
+        if opens := connections(self._engine, self._handlers.values()):
+            log.info("worker %s opens at most %s", self.name, told(opens))
 
     async def stop(self, *, now: bool = False) -> None:
         """Stop claiming, let what runs end, hand back what does not, write all outcomes, sign off.
