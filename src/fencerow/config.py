@@ -106,6 +106,14 @@ class Config:
         30.0, 0.1, 3600.0, "After this the database ends a statement of ours."
     )
     busy_timeout_s: float = _number(10.0, 0.0, 300.0, "How long to wait for another writer on SQLite.")
+    journal_mode: str = _text(
+        "auto",
+        "SQLite's journal. `auto`: `wal` where the library is free of the WAL-reset fault, else `truncate`. Say `wal` "
+        "with an older library only if no connection but ours ever opens the file.",
+        "auto",
+        "truncate",
+        "wal",
+    )
 
     # --- leases and loops ---
     lease_s: float = _number(
@@ -117,6 +125,10 @@ class Config:
     )
     poll_max_s: float = _number(1.0, 0.01, 300.0, "The longest pause between two looks at an empty queue.")
     poll_min_s: float = _number(0.05, 0.001, 60.0, "The shortest pause between two looks.")
+
+    unknown_max_s: float = _number(
+        DAY_S, 1.0, 3650 * DAY_S, "A due job that no worker's code has known for so long fails."
+    )
 
     # --- running jobs ---
     slots: int = _number(10, 1, 10_000, "Jobs one process runs at a time.")
