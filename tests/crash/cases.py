@@ -20,6 +20,7 @@ from tests.race.people import (
     THIRD,
     cancel,
     claim,
+    die,
     fail,
     keyed,
     new_job,
@@ -120,7 +121,7 @@ def first_expired() -> Script:
 
 def first_dead() -> Script:
     yield from first_expired()
-    yield store.die()
+    yield die(SECOND)
 
 
 def suspect_queued() -> Script:
@@ -133,18 +134,20 @@ def crashed_to_the_end() -> Script:
     yield claim(FIRST)
     yield later(LEASE_S + 1)
     yield store.renew(holder=SECOND)
-    yield store.die()
+    yield die(SECOND)
     yield reclaim(FIRST)
     yield store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=10.0)
     yield later(LEASE_S + 1)
-    yield store.die()
+    yield register(THIRD)
+    yield die(THIRD)
 
 
 def cancelled_under_the_dead() -> Script:
     yield from with_running()()
     yield cancel()
     yield later(LEASE_S + 1)
-    yield store.die()
+    yield store.renew(holder=SECOND)
+    yield die(SECOND)
 
 
 def past_deadline(attempts_max: int) -> Callable[[], Script]:
@@ -240,7 +243,7 @@ CASES: list[Case] = [
     swept("register", with_running(), register(THIRD), JOB),
     repeated("renew", with_running(), store.renew(holder=FIRST), JOB),
     repeated("retire", with_running(), store.retire(holder=FIRST), JOB),
-    swept("die", first_expired, store.die(), JOB, OTHER_JOB),
+    swept("die", first_expired, die(SECOND), JOB, OTHER_JOB),
     repeated("adopt", lost_holder, store.adopt(), JOB),
     swept("forget_workers", lost_holder, store.forget_workers(age_s=10.0), JOB),
     swept("reclaim", first_dead, reclaim(FIRST), JOB, OTHER_JOB),

@@ -29,9 +29,13 @@ def register(*, holder: str, name: str, host: str, pid: int, info: str, lease_s:
 
 
 @operation(alone=True, repeatable=True, writes="workers")
-def renew(*, holder: str) -> Steps[bool]:
-    """Extend the lease; false means that the worker was declared dead and holds nothing any more."""
-    return bool((yield from execute("renew", holder=holder)))
+def renew(*, holder: str) -> Steps[int | None]:
+    """Extend the lease; returns the database's instant of it in microseconds.
+
+    None means that the worker was declared dead and holds nothing any more.
+    """
+    rows = yield from execute("renew", holder=holder)
+    return whole(rows[0][0]) if rows else None
 
 
 @operation(alone=True, repeatable=True, writes="workers")

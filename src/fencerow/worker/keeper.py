@@ -160,11 +160,12 @@ class Keeper:
 
     def _renew(self, holder: str) -> bool:
         sent = steady()
-        alive = self._engine.run(store.renew(holder=holder))
-        if alive:
-            self._lease.renewed(sent)
-            self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
-        return alive
+        renewed_us = self._engine.run(store.renew(holder=holder))
+        if renewed_us is None:
+            return False
+        self._lease.renewed(sent, renewed_us)
+        self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
+        return True
 
     def _watch_loop(self) -> None:
         """Say so when the event loop has not answered since the last renewal: some handler blocks it."""

@@ -11,7 +11,7 @@ ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: renew
--- Extend the lease of everything this worker holds.
+-- Extend the lease of everything this worker holds; returns the instant from which it counts.
 -- Guard: alive. No row means that others have declared it dead: it holds nothing any more.
 UPDATE fencerow.workers AS worker
 SET renewed_at = clock.now,
@@ -19,7 +19,7 @@ SET renewed_at = clock.now,
 FROM (SELECT fencerow.now() AS now) AS clock
 WHERE worker.id = CAST(:holder AS uuid)
   AND worker.state = 'alive'
-RETURNING worker.id;
+RETURNING fencerow.us(worker.renewed_at);
 
 -- name: retire
 -- Say goodbye: the worker has handed back what it held. What it could not is found by the next sweep.

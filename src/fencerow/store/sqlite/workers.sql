@@ -26,14 +26,14 @@ ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: renew
--- Extend the lease of everything this worker holds.
+-- Extend the lease of everything this worker holds; returns the instant from which it counts.
 -- Guard: alive. No row means that others have declared it dead: it holds nothing any more.
 UPDATE fencerow.workers
 SET renewed_at = fencerow.now(),
     lease_until = fencerow.now() + CAST(lease_s * 1000000 AS INTEGER)
 WHERE id = :holder
   AND state = 'alive'
-RETURNING id;
+RETURNING renewed_at;
 
 -- name: retire
 -- Say goodbye: the worker has handed back what it held. What it could not is found by the next sweep.
