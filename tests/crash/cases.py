@@ -242,6 +242,9 @@ CASES: list[Case] = [
     # workers and reaping
     swept("register", with_running(), register(THIRD), JOB),
     repeated("renew", with_running(), store.renew(holder=FIRST), JOB),
+    repeated("describe_worker", with_running(), store.describe_worker(holder=FIRST, info='{"n":1}'), JOB),
+    repeated("last_renewal", with_running(), store.last_renewal(holder=FIRST), JOB),
+    repeated("server_identity", with_running(), store.server_identity(), JOB),
     repeated("retire", with_running(), store.retire(holder=FIRST), JOB),
     swept("die", first_expired, die(SECOND), JOB, OTHER_JOB),
     repeated("adopt", lost_holder, store.adopt(), JOB),

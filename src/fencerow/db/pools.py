@@ -15,12 +15,16 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, Connection, ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.db.connections import shares
-from fencerow.errors import Unavailable
+from fencerow.errors import ReadOnly, Unavailable
 
+# After a failover we may still be connected to what is a standby now. The next connection goes where the URL leads.
+REFUSES_WRITES = (ReadOnlySqlTransaction, ReadOnly)
 RECONNECT_S = 1.0  # how long a pool tries by itself before it waits to be asked again
 WAIT_SLICE_S = 0.5
 
@@ -32,6 +36,7 @@ class Pools:
         self, conninfo: str, *, pool_max: int, connect_timeout_s: float, statement_timeout_s: float
     ) -> None:
         self._conninfo = conninfo
+        self._hosts = hosts(conninfo)
         self._pool_max, self._user_max = shares(pool_max)
         self._connect_timeout_s = connect_timeout_s
         self._statement_timeout_s = statement_timeout_s
@@ -67,7 +72,12 @@ class Pools:
                 pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
                 while (connection := _slice_of_wait(stack, pool, until)) is None:
                     pass
-                yield connection
+                try:
+                    yield connection
+                except REFUSES_WRITES:
+                    connection.close()
+                    pool.drain()
+                    raise
         except PoolTimeout as error:
             raise self._unreachable() from error
 
@@ -80,7 +90,12 @@ class Pools:
                 until = time.monotonic() + self._wait_s(for_user)
                 while (connection := await _aslice_of_wait(stack, pool, until)) is None:
                     pass
-                yield connection
+                try:
+                    yield connection
+                except REFUSES_WRITES:
+                    await connection.close()
+                    await pool.drain()
+                    raise
         except PoolTimeout as error:
             raise self._unreachable() from error
 
@@ -128,7 +143,7 @@ class Pools:
     def client_settings(self) -> dict[str, Any]:
         """Time limits that the client keeps by itself; a server setting would not survive a pooler."""
         return {
-            "connect_timeout": max(2, round(self._connect_timeout_s)),
+            "connect_timeout": max(2, round(self._connect_timeout_s / self._hosts)),  # for each host in turn
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
@@ -150,6 +165,15 @@ class Pools:
             "the server is away, refuses us, or all connections of the pool are in use",
             "check the URL with `fencerow doctor`; nothing was stored",
         )
+
+
+def hosts(conninfo: str) -> int:
+    """How many hosts a URL names. One that libpq cannot read has one; connecting will say what is wrong."""
+    try:
+        found = conninfo_to_dict(conninfo)
+    except ProgrammingError:
+        return 1
+    return len(str(found.get("host") or found.get("hostaddr") or "").split(","))
 
 
 def _slice_of_wait(

@@ -25,7 +25,7 @@ from fencerow.db.pools import Pools
 from fencerow.db.queries import Queries, identifier, pyformat
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
-from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
+from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
 
 T = TypeVar("T")
 
@@ -131,6 +131,8 @@ class PostgresEngine:
                 if not self._retriable(error, operation, doubt, number):
                     raise
             except DatabaseError as error:
+                if isinstance(error, ReadOnly) and number == 1:
+                    continue  # on a fresh connection: this one led to what is a standby now
                 if doubt:  # this try stored nothing, but the one before may have
                     raise _doubtful(error, operation.name) from error
                 raise
@@ -175,6 +177,8 @@ class PostgresEngine:
                 if not self._retriable(error, operation, doubt, number):
                     raise
             except DatabaseError as error:
+                if isinstance(error, ReadOnly) and number == 1:
+                    continue  # on a fresh connection: this one led to what is a standby now
                 if doubt:  # this try stored nothing, but the one before may have
                     raise _doubtful(error, operation.name) from error
                 raise

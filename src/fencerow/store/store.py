@@ -43,7 +43,18 @@ from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, reclaim, ti
 from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys
 from fencerow.store.submit import Submitted, resubmit, submit, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
-from fencerow.store.workers import Holding, forget_workers, holdings, list_workers, register, renew, retire
+from fencerow.store.workers import (
+    Holding,
+    describe_worker,
+    forget_workers,
+    holdings,
+    last_renewal,
+    list_workers,
+    register,
+    renew,
+    retire,
+    server_identity,
+)
 
 __all__ = [
     "Cancelled",
@@ -71,6 +82,7 @@ __all__ = [
     "counts",
     "dead_holders",
     "delete",
+    "describe_worker",
     "die",
     "events",
     "existing",
@@ -83,6 +95,7 @@ __all__ = [
     "key_owner",
     "known_migrations",
     "lanes",
+    "last_renewal",
     "ledger",
     "list_jobs",
     "list_workers",
@@ -109,6 +122,7 @@ __all__ = [
     "resume_queue",
     "retire",
     "revive",
+    "server_identity",
     "sqlite_queries",
     "stop",
     "submit",

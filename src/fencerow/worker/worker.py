@@ -77,6 +77,7 @@ class Worker:
         self._slots = slots or config.slots
         self._middleware = tuple(middleware)
         self._attempts: dict[tuple[str, int], Attempt] = {}
+        self._at_work: set[tuple[str, int]] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[Loop] = []
         self._slot_tasks: set[asyncio.Task[None]] = set()
@@ -266,8 +267,16 @@ class Worker:
     # --- jobs ------------------------------------------------------------------------------------------
 
     def _take(self, pool: Pool, attempt: Attempt) -> None:
-        self._attempts[attempt.claimed.id, attempt.claimed.attempt] = attempt
-        if self._stopping:  # the answer to a claim that was on its way
+        key = attempt.claimed.id, attempt.claimed.attempt
+        if twice := key in self._attempts or key in self._at_work:
+            # The database went back behind our first claim. Two runs must not share one fence.
+            self._keeper.claimed_twice(*key)
+        if key in self._attempts:
+            return  # what runs goes on: it is the holder again
+        self._attempts[key] = attempt
+        if (
+            self._stopping or twice
+        ):  # the answer to a claim that was on its way; or a given-up run still writes
             self._leaving.hand_back(attempt)
         else:
             pool.put(attempt)
@@ -290,12 +299,15 @@ class Worker:
         while not self._over:
             attempt = await pool.get()
             slot_lost = partial(self._replace_slot, pool)
+            attempts = [attempt] if attempt.handler.batch_max is None else pool.joined(attempt)
+            keys = {(each.claimed.id, each.claimed.attempt) for each in attempts}
+            self._at_work |= keys  # also after they were given up: the call may go on
             if attempt.handler.batch_max is None:
                 await self._executor.run(attempt, slot_lost)
                 kept, jobs = not attempt.abandoned, 1
             else:
-                attempts = pool.joined(attempt)
                 kept, jobs = await self._executor.run_batch(attempts, slot_lost), len(attempts)
+            self._at_work -= keys
             if not kept:
                 return  # another slot has taken this one's place
             pool.done(jobs)
