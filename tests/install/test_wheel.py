@@ -85,7 +85,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("user")
     venv.create(folder / "env", with_pip=True)
     scripts = folder / "env" / "bin"
-    pip = [scripts / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    pip: list[str | Path] = [scripts / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     done = subprocess.run([*pip, f"{wheel}[demo]"], env=clean(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return scripts
