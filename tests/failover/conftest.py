@@ -10,6 +10,7 @@ import pytest
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy
 from fencerow.testing.standby import StandbyServer, together
+from tests.outages.conftest import report  # noqa: F401 (a fixture)
 
 ROLE = DATABASE = "app"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ import pytest
 
 from fencerow.config import Config
 from fencerow.db import pools
+from fencerow.db.borrow import borrowed
 from fencerow.db.pools import Pools, hosts
 from fencerow.db.postgres import PostgresEngine
 from fencerow.doctor.examine import examine
@@ -26,7 +28,7 @@ BACK_S = 5.0
 
 
 async def test_all_go_on_with_the_standby_within_five_seconds_and_lose_nothing(
-    pair: Pair, caplog: pytest.LogCaptureFixture
+    pair: Pair, caplog: pytest.LogCaptureFixture, report: Callable[[str], None]
 ) -> None:
     counter, first, second = (Shop(pair.url, connect_timeout_s=2.0) for _ in range(3))
     await asyncio.to_thread(counter.prepare)
@@ -42,10 +44,11 @@ async def test_all_go_on_with_the_standby_within_five_seconds_and_lose_nothing(
         await until(lambda: len(callers.accepted) > accepted, "submits are accepted again")
         heard = await _hears(first)
         await callers.stop()
-        await check_books(counter, callers)
+        told = await check_books(counter, callers)
     for shop in (counter, first, second):
         await shop.app.aclose()
 
+    report(f"back {[round(each, 2) for each in back_s]} s after the promotion; {told}")
     assert max(back_s) < BACK_S, back_s
     assert heard, "LISTEN has found the new primary"
     assert "on another server or timeline now" in caplog.text
@@ -124,6 +127,21 @@ def test_a_user_s_transaction_is_refused_once_and_the_next_one_is_where_writes_a
         session.connection.execute(insert)
     with engine.session() as session:
         session.connection.execute(insert)
+    engine.close()
+
+
+def test_a_connection_of_the_user_s_to_a_standby_is_refused_and_reads_on(pair: Pair) -> None:
+    engine = used(pair)
+    pair.standby.catch_up()
+    job = new_job()
+    with psycopg.connect(pair.standby.conninfo("app", "app")) as there:
+        for _ in range(2):
+            with pytest.raises(ReadOnly, match="a standby"):
+                borrowed(there, engine).run(store.submit([job]))
+        assert borrowed(there, engine).run(store.read([job.id])) == {}
+    found = {each.name: each for each in examine(Config(url=pair.standby.conninfo("app", "app")))}
+    assert found["writable"].level == "fail"
+    assert "target_session_attrs" in str(found["writable"].fix)
     engine.close()
 
 
