@@ -157,7 +157,9 @@ def judged_by_the_late(engine: AnyEngine, clock: DatabaseClock) -> None:
 def judged_after_an_outage(engine: AnyEngine, clock: DatabaseClock) -> None:
     """The statement was held up; meanwhile its judge has renewed, and the others have not yet."""
     judge, _ = register(engine), register(engine)
-    until_us = (engine.run(store.renew(holder=judge)) or 0) + 12_500_000
+    renewed = engine.run(store.renew(holder=judge))
+    assert renewed is not None
+    until_us = renewed.at_us + 12_500_000
     clock.advance(31)
     assert engine.run(store.renew(holder=judge))
     assert engine.run(store.die(judge=judge, until_us=until_us)) == []
@@ -332,7 +334,7 @@ GUARDS = [
         always('EXISTS (SELECT 1 FROM "fencerow".finished_jobs AS finished WHERE finished.id = job.id)'),
         always(
             "id IN (SELECT finished.id FROM fencerow_finished_jobs AS finished\n"
-            "             WHERE finished.id IN (SELECT value FROM json_each(:ids)))"
+            "              WHERE finished.id IN (SELECT value FROM json_each(:ids)))"
         ),
         withdrew_what_never_ran,
     ),

@@ -143,9 +143,9 @@ def test_whole_statements_in_any_order_never_show_it(race: Race) -> None:
 
 def everybody_is_late() -> Script:
     yield from with_running()()
-    renewed_us = yield store.renew(holder=SECOND)
+    renewed = yield store.renew(holder=SECOND)
     yield later(LEASE_S + 1)
-    return renewed_us + 12_500_000  # what a judge may rely on: a renewal, and no gap since
+    return renewed.at_us + 12_500_000  # what a judge may rely on: a renewal, and no gap since
 
 
 def verdict_of_the_late(until_us: int) -> Script:
@@ -219,7 +219,7 @@ def slow_claim() -> Script:
 
 def dies_and_is_forgotten() -> Script:
     yield die(SECOND)
-    yield store.forget_workers(age_s=0.0)
+    yield store.forget_workers((yield store.spent_workers(age_s=0.0)), age_s=0.0)
 
 
 def nobody_to_claim() -> Script:
@@ -249,4 +249,6 @@ def test_a_claim_slower_than_its_holders_death_is_found(race: Race) -> None:
 
 @in_modes("held")
 def test_it_is_not_when_nobody_adopts(race: Race) -> None:
-    race.turns_red(forgotten, Cut("adopt", ("WHERE job.state = 'running'", "WHERE job.state = 'nothing'")))
+    race.turns_red(
+        forgotten, Cut("lost_holders", ("WHERE job.state = 'running'", "WHERE job.state = 'nothing'"))
+    )

@@ -33,9 +33,9 @@ def run(engine: PostgresEngine, text: str) -> None:
 
 def renewed(engine: PostgresEngine, past: Past, holder: str) -> None:
     sent = steady()
-    at_us = engine.run(store.renew(holder=holder))
-    assert at_us is not None
-    past.renewed(sent, at_us)
+    found = engine.run(store.renew(holder=holder))
+    assert found is not None
+    past.renewed(sent, found.at_us)
 
 
 def begun(engine: PostgresEngine, telemetry: Telemetry | None = None) -> tuple[Past, str]:

@@ -134,7 +134,7 @@ def sweep(judge: str) -> Script:
     """What a reaper does."""
     now_us = yield store.clock()
     yield store.die(judge=judge, until_us=now_us + 1_000_000)
-    yield store.adopt()
+    yield store.adopt((yield store.lost_holders()))
     dead = yield store.dead_holders()
     if dead:
         yield store.reclaim(dead, limit=100, actor="reaper")
