@@ -369,6 +369,8 @@ CASES: list[Case] = [
             store.ahead(JOB),
             store.clock(),
             store.dead_holders(),
+            store.lost_holders(),
+            store.spent_workers(age_s=10.0),
             store.holdings(holder=FIRST),
             store.held_jobs(FIRST),
             store.held_counts([FIRST]),

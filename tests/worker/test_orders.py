@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 
 from fencerow.db.engine import arun_all
-from fencerow.errors import InvalidInput, OrderRefused
+from fencerow.db.statement import Operation
+from fencerow.errors import InvalidInput, OrderRefused, OutcomeUnknown
 from fencerow.model.job import WorkerRecord
 from fencerow.model.wakeup import Ordered, encode
 from fencerow.model.wanted import Change, Leave
 from fencerow.store import store
 from fencerow.telemetry import Event
 from tests.jobs import AnyEngine
+from tests.worker.faulty import Faulty
 from tests.worker.stage import Stage, kinds, quick, read, until, worker_of, working
 
-SLOW = quick(lease_s=60.0, renew_s=20.0)  # no renewal comes by itself
+SLOW = quick(
+    lease_s=60.0, renew_s=20.0, shutdown_s=60.0
+)  # no renewal comes by itself, no end before its time
 
 
 class Gate:
@@ -136,8 +140,9 @@ async def test_a_queue_is_added_and_removed_and_what_waits_goes_back(engine: Any
         assert (await read(engine, late)).state == "queued"
 
 
-async def test_prefetched_jobs_of_a_removed_queue_are_handed_back_uncounted(
-    engine: AnyEngine, gate: Gate
+@pytest.mark.parametrize("change", [Change(remove=["mail"]), Change(paused=True)], ids=["removed", "paused"])
+async def test_what_waits_for_a_slot_is_handed_back_uncounted(
+    engine: AnyEngine, gate: Gate, change: Change
 ) -> None:
     async def brief() -> None: ...
 
@@ -149,9 +154,10 @@ async def test_prefetched_jobs_of_a_removed_queue_are_handed_back_uncounted(
         ids = [await stage.submit("held") for _ in range(5)]
         await until(lambda: stage.worker.running == 5, what="four that wait for the slot")
 
-        await order(stage, Change(remove=["mail"]))
+        await order(stage, change)
 
-        await stage.heard.wait(Event.RELEASED, 4)
+        word = "paused" if change.paused else "changed"
+        await stage.heard.wait(Event.RELEASED, 4, reason=f"the worker was {word} before it started")
         found = [await read(engine, each) for each in ids]
         assert sorted(each.state for each in found) == ["queued"] * 4 + ["running"]
         assert {each.failures for each in found} == {0}
@@ -167,10 +173,9 @@ async def test_a_paused_worker_claims_nothing_until_it_is_resumed(engine: AnyEng
         assert found.stated.paused
 
         job_id = await stage.submit("held")
-        stage.worker._claims.look_again()
-        await asyncio.sleep(0)
         version = await order(stage, Change(queues={"other": 1}))
         await stated(stage, version)
+        assert [claimer.paused for claimer in stage.worker._claims._loops] == [True, True]
         other = await stage.submit("held", queue="other")
         assert (await read(engine, job_id)).state == "queued"
         assert (await read(engine, other)).state == "queued"
@@ -256,6 +261,24 @@ async def test_a_leaving_worker_is_hurried_by_a_later_order(engine: AnyEngine, g
     assert "released" in await kinds(engine, job_id)
 
 
+async def test_an_order_does_not_wake_one_that_is_stopping(engine: AnyEngine, gate: Gate) -> None:
+    worker = worker_of(engine, held(gate), queues={"mail": 1}, config=SLOW)
+    stage = Stage(engine, worker)
+    running = asyncio.create_task(worker.run())
+    job_id = await stage.submit("held")
+    await gate.reach(1)
+    await stated(stage, await order(stage, Change(paused=True)))
+    worker.request_stop()
+    await until(lambda: worker._control.leaving, what="leaving")
+
+    await stated(stage, await order(stage, Change(paused=False)))
+
+    assert [claimer.paused for claimer in worker._claims._loops] == [True]
+    gate.let(1)
+    await asyncio.wait_for(running, 10)
+    assert (await read(engine, job_id)).state == "succeeded"
+
+
 async def test_a_limit_on_the_leaving_hands_back_what_still_runs(engine: AnyEngine, gate: Gate) -> None:
     worker = worker_of(engine, held(gate), queues={"mail": 1}, config=SLOW)
     stage = Stage(engine, worker)
@@ -292,3 +315,79 @@ async def test_what_was_ordered_outlives_a_registration(engine: AnyEngine, gate:
         await stage.submit("held")
         await gate.reach(1)
         gate.let(100)
+
+
+@pytest.mark.parametrize("change", [Change(remove=["mail"]), Change(paused=True)], ids=["removed", "paused"])
+async def test_the_answer_to_a_claim_that_was_under_way_is_handed_back(
+    engine: AnyEngine, gate: Gate, change: Change
+) -> None:
+    """The order comes while a claim is in flight: what it brings does not start here."""
+    slow = Slow(engine, "claim")
+    async with working(slow, held(gate), queues={"mail": 1, "docs": 1}, config=SLOW) as stage:  # type: ignore[arg-type]
+        job_id = await stage.submit("held")
+        await asyncio.wait_for(slow.sent.wait(), 10)
+        await stated(stage, await order(stage, change))
+        slow.answer.set()
+        await stage.heard.wait(Event.RELEASED, 1, job_id=job_id)
+        assert (await read(engine, job_id)).state == "queued"
+        assert gate.started == 0
+
+
+class Slow:
+    """An engine whose first operation of one name that brought anything is answered late."""
+
+    def __init__(self, engine: AnyEngine, name: str) -> None:
+        self._engine = engine
+        self._name: str | None = name
+        self.sent, self.answer = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def arun(self, operation: Operation[Any]) -> Any:
+        answer = await self._engine.arun(operation)
+        if operation.name == self._name and answer:
+            self._name = None
+            self.sent.set()
+            await self.answer.wait()
+        return answer
+
+
+async def test_a_lost_answer_to_an_order_is_settled_by_reading(engine: AnyEngine) -> None:
+    async def nothing() -> None: ...
+
+    async with working(engine, nothing, queues={"mail": 1}, config=SLOW) as stage:
+        holder = stage.worker.holder or ""
+        faulty = Faulty(engine)
+        faulty.lose_reply("order_worker")
+        given = await arun_all(faulty, store.ordering(holder, Change(slots=2), actor="ada"))
+        assert (given.version, given.given) == (1, True)
+        faulty.refuse("order_worker", OutcomeUnknown("it did not happen, and nobody knows"))
+        with pytest.raises(OrderRefused):
+            await arun_all(faulty, store.ordering(holder, Change(slots=3), actor="ada"))
+        assert (await record(stage)).wanted_version == 1
+
+
+async def test_one_that_does_not_run_takes_no_orders(lite: AnyEngine) -> None:
+    async def nothing() -> None: ...
+
+    worker = worker_of(lite, nothing)
+    with pytest.raises(OrderRefused, match="no registration"):
+        await worker.change(slots=3)
+    async with worker:
+        pass
+    with pytest.raises(OrderRefused, match="no registration"):
+        await worker.change(slots=3)
+
+
+async def test_many_changes_leave_neither_slots_nor_claimers_behind(lite: AnyEngine, gate: Gate) -> None:
+    async with working(lite, held(gate), queues={"mail": 2}, config=SLOW) as stage:
+        for _ in range(5):
+            await stated(stage, await order(stage, Change(queues={"docs": 3, "mail": 4})))
+            await stated(stage, await order(stage, Change(remove=["docs"], queues={"mail": 1})))
+        await until(lambda: len(stage.worker._slots.tasks) == 1, what="one slot")
+        assert len(stage.worker._claims.loops) == 1
+        job_id = await stage.submit("held")
+        await gate.reach(1)
+        gate.let(1)
+        assert (await stage.ended(job_id)).state == "succeeded"

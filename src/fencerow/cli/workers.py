@@ -283,10 +283,6 @@ def _list(context: click.Context, state: str | None, limit: int) -> None:
 
 
 def _row(worker: WorkerRecord, held: int) -> tuple[object, ...]:
-    info = worker.info if isinstance(worker.info, dict) else {}
-    stated = worker.stated
-    slots = info.get("slots") if stated is None else sum(share.slots for share in stated.shares)
-    queues = info.get("queues") if stated is None else [q for share in stated.shares for q in share.queues]
     left_s = (worker.lease_until_us - worker.now_us) / 1e6
     return (
         worker.id,
@@ -295,8 +291,8 @@ def _row(worker: WorkerRecord, held: int) -> tuple[object, ...]:
         worker.host,
         worker.pid,
         held,
-        slots,
-        ",".join(map(str, queues or [])),
+        worker.slots,
+        ",".join(sorted(worker.queues or [])),
         output.span(left_s) if worker.state == WorkerState.ALIVE else None,
         output.when(worker.registered_at_us),
         _note(worker),

@@ -200,6 +200,36 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     wanted_by: str | None = None
     wanted_reason: str | None = None
 
+    @property
+    def queues(self) -> frozenset[str] | None:
+        """The queues that it serves now; None if it did not say."""
+        if self.stated is not None:
+            return frozenset(queue for share in self.stated.shares for queue in share.queues)
+        return _named(self.info, "queues")
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The jobs that it knows; None if it did not say."""
+        return _named(self.info, "names")
+
+    @property
+    def slots(self) -> int | None:
+        """How many jobs it runs at a time; None if it did not say."""
+        if self.stated is not None:
+            return sum(share.slots for share in self.stated.shares)
+        slots = self.info.get("slots") if isinstance(self.info, dict) else None
+        return slots if isinstance(slots, int) else None
+
+    @property
+    def claims(self) -> bool:
+        """Whether it takes jobs at all: it is neither paused nor leaving."""
+        return self.stated is None or not (self.stated.paused or self.stated.leaving)
+
+
+def _named(info: Any, what: str) -> frozenset[str] | None:
+    value = info.get(what) if isinstance(info, dict) else None
+    return frozenset(map(str, value)) if isinstance(value, dict | list) else None
+
 
 class HeldJob(msgspec.Struct, frozen=True):
     """A job that a worker holds now: it runs, or waits there for a slot."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -75,7 +75,7 @@ def list_jobs(
         before_id=before_id,
         limit=limit,
     )
-    return [record_of(str(row[0])) for row in rows]
+    return _newest_first(record_of(str(row[0])) for row in rows)
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -107,10 +107,14 @@ def search(
         before_id=before_id,
         limit=limit,
     )
-    jobs = [record_of(str(row[0])) for row in rows if row[0] is not None]
-    jobs.sort(key=lambda job: job.id, reverse=True)
+    jobs = _newest_first(record_of(str(row[0])) for row in rows if row[0] is not None)
     looked_to = [str(row[1]) for row in rows if row[1] is not None]
     return Found(jobs, looked_to[0] if looked_to and len(jobs) < limit else None)
+
+
+def _newest_first(jobs: Iterable[JobRecord]) -> list[JobRecord]:
+    # The documents are looked up by the ids of the page, in whatever order that is quickest.
+    return sorted(jobs, key=lambda job: job.id, reverse=True)
 
 
 @operation(alone=True, repeatable=True, writes="")

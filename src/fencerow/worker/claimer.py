@@ -87,6 +87,7 @@ class Claimer:
         return min(pauses, default=self._poll_max_s)
 
     async def _serve(self, view: QueueView) -> None:
+        # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers anew.
         if view.wants_sweep(time.monotonic()):
             began = time.monotonic()
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
@@ -95,8 +96,8 @@ class Claimer:
             await self._claim_suspect(view)
         marks = view.marks()
         wanted = self.pool.wanted()
-        if marks and wanted > 0:
-            holder = self._holder()
+        holder = self._lease.holder
+        if marks and wanted > 0 and holder is not None:
             began = time.monotonic()
             jobs = await self._claim(
                 store.claim(
@@ -114,9 +115,9 @@ class Claimer:
 
     async def _claim_suspect(self, view: QueueView) -> None:
         """A suspect runs beside others, but never beside another suspect: a death must count against one job."""
-        if self._suspect_running():
+        holder = self._lease.holder
+        if holder is None or self._suspect_running():
             return
-        holder = self._holder()
         began = time.monotonic()
         jobs = await self._claim(
             store.claim_suspect(view.queue, holder=holder, names=self._names(), margin_s=self._margin_s)
@@ -141,8 +142,3 @@ class Claimer:
     def _names(self) -> list[str]:
         """Only what is registered here: a job nobody knows waits for a worker that does."""
         return list(self._handlers)
-
-    def _holder(self) -> str:
-        holder = self._lease.holder
-        assert holder is not None, "claiming without a registration"
-        return holder

@@ -179,7 +179,7 @@ class Worker:
             InvalidInput: the change cannot be made to what it serves.
         """
         change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
-        holder = self.holder
+        holder = self.holder if self._started else None
         if holder is None:
             raise OrderRefused(
                 f"worker {self.name} has no registration", "it has not started, or stopped", "start it first"

@@ -11,11 +11,8 @@ ALTER TABLE fencerow.workers
     ADD COLUMN wanted_by text,
     ADD COLUMN wanted_reason text;
 
--- Only jobs that carry tags or metadata are in these, so the others pay nothing. They are built under a lock that
--- lets readers pass and makes writers wait: some seconds for each million of finished jobs.
-CREATE INDEX jobs_tags ON fencerow.jobs USING gin ((CAST(tags AS jsonb)) jsonb_path_ops) WHERE tags IS NOT NULL;
-CREATE INDEX jobs_metadata ON fencerow.jobs USING gin ((CAST(metadata AS jsonb)) jsonb_path_ops)
-    WHERE metadata IS NOT NULL;
+-- Only finished jobs that carry tags or metadata are in these: the others pay nothing, and a live job, whose row is
+-- written again by its claim, would pay twice. The live ones that carry any are looked at one by one.
 CREATE INDEX finished_jobs_tags ON fencerow.finished_jobs USING gin ((CAST(tags AS jsonb)) jsonb_path_ops)
     WHERE tags IS NOT NULL;
 CREATE INDEX finished_jobs_metadata ON fencerow.finished_jobs USING gin ((CAST(metadata AS jsonb)) jsonb_path_ops)
