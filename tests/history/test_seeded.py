@@ -244,10 +244,12 @@ SEEDS: dict[str, Seed] = {
         {"I3"},
     ),
     "archive that loses the row": Seed(
-        [("archive", "SELECT * FROM ended", "SELECT * FROM ended WHERE false")], final_failure, {"I1", "I15"}
+        [("archive", "FROM ended\nRETURNING", "FROM ended WHERE false\nRETURNING")],
+        final_failure,
+        {"I1", "I15"},
     ),
     "success that loses the row": Seed(
-        [("succeed", "FROM ended CROSS JOIN clock", "FROM ended CROSS JOIN clock WHERE false")],
+        [("succeed", "WHERE awaited OR NOT ephemeral", "WHERE false")],
         success,
         {"I1", "I15"},
     ),
