@@ -76,9 +76,9 @@ class Play:
         again = store.Requeue(id=job, attempt=attempt, kind="retried", failures=1)
         self.run(store.requeue([again], holder=holder))
 
-    def die(self) -> None:
-        """Let a worker with a long lease say who is dead."""
-        self.run(store.die(judge=self.worker(lease_s=1e6), until_us=LATE_US))
+    def die(self) -> list[str]:
+        """Declare dead whose lease is over, as a worker does whose own is not."""
+        return self.run(store.die(judge=self.worker(lease_s=1e6), until_us=LATE_US))
 
     def bury(self, *holders: str) -> None:
         """Declare dead who may be, and take back what these hold."""
