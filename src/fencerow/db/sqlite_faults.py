@@ -11,6 +11,7 @@ from fencerow.errors import (
     Busy,
     DatabaseError,
     FencerowError,
+    OutcomeUnknown,
     ReadOnly,
     SchemaMissing,
     StorageFull,
@@ -54,10 +55,28 @@ def fault(error: sqlite3.OperationalError, path: Path) -> FencerowError | None:
         return Unavailable(
             f"{path} cannot be opened", str(error), "check that the folder exists and may be written"
         )
-    if code.startswith("SQLITE_IOERR"):
+    if is_disk_failure(error):
         return DatabaseError(
             f"reading or writing {path} failed", str(error), "check the disk; nothing was committed"
         )
     if "no such table" in str(error):
         return SchemaMissing(f"{path} has no Fencerow tables", str(error), "run `fencerow migrate`")
     return None
+
+
+def is_disk_failure(error: sqlite3.OperationalError) -> bool:
+    """Whether the disk failed, other than by being full."""
+    return (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_IOERR")
+
+
+def commit_in_doubt(error: sqlite3.OperationalError, path: Path) -> OutcomeUnknown:
+    """The error for a commit during which the disk failed.
+
+    A rollback journal is emptied first and that is made durable afterwards: when the second step fails,
+    SQLite reports an error, and all that was written stands.
+    """
+    return OutcomeUnknown(
+        f"the disk failed while a commit to {path} was under way",
+        f"it may have happened or not ({error})",
+        "check the disk; ask before repeating",
+    )
