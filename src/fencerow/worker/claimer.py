@@ -42,7 +42,7 @@ class Claimer:
         give_back: Callable[[Attempt], None],
     ) -> None:
         self.pool = pool
-        self.views = {queue: QueueView(queue, poll_max_s) for queue in pool.queues}
+        self.views: dict[str, QueueView] = {}
         self._engine = engine
         self._lease = lease
         self._handlers = handlers
@@ -52,9 +52,18 @@ class Claimer:
         self._suspect_running = suspect_running
         self._take = take
         self._give_back = give_back
-        self._turn = deque(pool.queues)
+        self._turn: deque[str] = deque()
         self.paused = False
         self.claiming_since: float | None = None  # when the claim in flight was sent
+        self.follow()
+
+    def follow(self) -> None:
+        """Serve the queues that the pool serves now; what is known of those that stay is kept."""
+        kept = self.views
+        self.views = {
+            queue: kept.get(queue) or QueueView(queue, self._poll_max_s) for queue in self.pool.queues
+        }
+        self._turn = deque(self.pool.queues)
 
     async def tick(self) -> float:
         """Claim once for each queue that may hold something; returns the pause until the next look."""
@@ -66,7 +75,9 @@ class Claimer:
             return LOST_PAUSE_S
         pauses = []
         for queue in tuple(self._turn):
-            view = self.views[queue]
+            view = self.views.get(queue)
+            if view is None or self.paused:
+                continue  # an order came while an answer was under way
             if self.pool.wanted() > 0:
                 await self._serve(view)
             pauses.append(view.pause_s(time.monotonic()))

@@ -39,7 +39,9 @@ def _files(paths: Iterable[str | Path]) -> list[Path]:
         elif path.is_file():
             found.append(path)
         else:
-            raise InvalidInput(f"there is no history at {path}", "a file or a folder of them is expected", "")
+            raise InvalidInput(
+                f"there is no history at {path}", "a file or a folder of them is expected", "check the path"
+            )
     if not found:
         raise InvalidInput(
             "no history was found",
