@@ -18,6 +18,7 @@ MOVE_OF = {
     "timed_out": Move.TIMEOUT,
     "cancelled": Move.CANCEL,
     "expired": Move.EXPIRE,
+    "disowned": Move.DISOWN,
     "revived": Move.REVIVE,
 }
 

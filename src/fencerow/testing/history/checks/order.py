@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from fencerow.model.state import FINAL, State
 from fencerow.testing.history.acts import NEVER, Act
 from fencerow.testing.history.line import Kind
-from fencerow.testing.history.lives import CLAIMS, FENCED, REMOVALS, Life, Unseen
+from fencerow.testing.history.lives import CLAIMS, ENDED_BY_AGE, FENCED, REMOVALS, Life, Unseen
 from fencerow.testing.history.report import Report
 
 VISITS_MAX = 20_000
 MOVES = frozenset(
-    {"submit", "cancel_idle", "ask_cancel", "expire", "revive", "delete", *CLAIMS, *FENCED, *REMOVALS}
+    {"submit", "cancel_idle", "ask_cancel", "revive", *ENDED_BY_AGE, *CLAIMS, *FENCED, *REMOVALS}
 )
 ENDS = {"succeed": State.SUCCEEDED, "fail": State.FAILED, "stop": State.CANCELLED}
 ROBBED = (State.QUEUED, State.FAILED, State.CANCELLED)
@@ -114,7 +114,7 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
             return [replace(now, state=State.CANCELLED, asked=True)] if idle else []
         case "ask_cancel":
             return [replace(now, asked=True)] if now.state is State.RUNNING else []
-        case "expire":
+        case "expire" | "disown":
             return [replace(now, state=State.FAILED)] if now.state in (State.QUEUED, State.WAITING) else []
         case "revive":
             return [Standing(State.QUEUED, now.attempt)] if now.state in FINAL else []
