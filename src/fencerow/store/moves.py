@@ -24,13 +24,14 @@ class Cancelled:
     holder: str | None = None
 
 
-@operation(repeatable=True)
+@operation()
 def cancel(
     job_id: str, *, actor: str | None, reason: str | None = None, only_queued: bool = False
 ) -> Steps[Cancelled]:
     """Cancel a job: at once when nobody runs it, by request when somebody does (not with `only_queued`).
 
-    A bounded loop, because between the look and the move others move the job too. Repeating it is harmless.
+    A bounded loop, because between the look and the move others move the job too. Repeating it after an unknown
+    outcome is harmless, but not silent: what the first one cancelled is refused to the second, with its state.
 
     Raises:
         IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
