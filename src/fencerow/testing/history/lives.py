@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from fencerow.testing.history.acts import NEVER, Act, History
 
 CLAIMS = frozenset({"claim", "claim_suspect"})
-FINISHES = frozenset({"succeed", "fail", "stop", "requeue"})  # by the holder, under its fence
+FINISHES = frozenset({"succeed", "fail", "stop", "requeue", "crash"})  # by the holder, under its fence
 TAKINGS = frozenset({"reclaim", "time_out"})  # by others
 ENDINGS = FINISHES | TAKINGS
-NOTES = frozenset({"progress", "log"})
+NOTES = frozenset({"progress", "log", "note_alone"})
 FENCED = ENDINGS | NOTES
 REMOVALS = frozenset({"delete", "purge_by_age", "purge_by_own_age", "purge_by_count", "purge_spent"})
 PERIODS = frozenset({"detach_period", "finalize_period", "drop_period"})  # whose jobs go without being named

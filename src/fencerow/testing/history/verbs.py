@@ -108,6 +108,17 @@ def _moved(
     ]
 
 
+def _crashed(params: Params, rows: Rows) -> list[End]:
+    """Each went where its budget allowed; what is not among the rows was refused."""
+    states = {str(row[0]): str(row[1]) for row in rows}
+    return [
+        (Kind.OK, fact | {"state": states[fact["job"]]})
+        if fact["job"] in states
+        else (Kind.FAIL, fact | {"code": REFUSED})
+        for fact in _outcomes(params)
+    ]
+
+
 def _whether(asked: Callable[[Params], list[Fact]], params: Params, rows: Rows) -> list[End]:
     """Any row at all says that it was done."""
     (fact,) = asked(params)
@@ -226,9 +237,11 @@ VERBS: dict[str, Verb] = {
     "fail": _each(_outcomes, State.FAILED),
     "stop": _each(_outcomes, State.CANCELLED),
     "requeue": _each(_outcomes, State.QUEUED),
+    "crash": Verb(_outcomes, _crashed),
     "archive": _each(_ids),
     "progress": _single(_one(*_FENCE)),
     "log": _single(_one(*_FENCE)),
+    "note_alone": _single(_one(*_FENCE)),
     "cancel_idle": _each(_one(), State.CANCELLED),
     "ask_cancel": Verb(_one(), _asked_of),
     "expire": _rows(partial(_as_job, State.FAILED)),

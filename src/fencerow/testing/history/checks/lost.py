@@ -51,7 +51,9 @@ def _ends(report: Report, life: Life) -> list[Act]:
     """What may have ended it and was not undone by a revive."""
     ends = life.possible(*ENDED, *REMOVALS)
     ends += [
-        act for act in life.all("reclaim", "time_out") if act.state is not None and State(act.state) in FINAL
+        act
+        for act in life.all("reclaim", "time_out", "crash")
+        if act.state is not None and State(act.state) in FINAL
     ]
     revived = life.all("revive")
     return [end for end in ends if not any(report.history.before(end, again) for again in revived)]
