@@ -76,9 +76,14 @@ class Play:
         again = store.Requeue(id=job, attempt=attempt, kind="retried", failures=1)
         self.run(store.requeue([again], holder=holder))
 
+    def die(self) -> None:
+        """Declare dead whose lease is over, by the word of a judge who is alive."""
+        judge = self.worker()
+        self.run(store.die(judge=judge, until_us=self.run(store.clock()) + 60_000_000))
+
     def bury(self, *holders: str) -> None:
         """Declare dead who may be, and take back what these hold."""
-        self.run(store.die())
+        self.die()
         self.run(store.reclaim(holders, limit=10, actor="t"))
 
     def finish(self, names: int = 20) -> None:
