@@ -35,7 +35,7 @@ LEFT = """
 SELECT job.id, job.name, job.state, job.attempt, job.suspect, job.holder, job.run_at, job.cancel_requested_at
 FROM fencerow.jobs AS job ORDER BY job.id LIMIT 20
 """
-LOOK_S, LATE_S = 0.05, 0.4
+LOOK_S, LATE_S = 0.05, 0.12
 UNSEEN_FACTOR = 4  # a storm in which most faults miss has lost its way
 
 
