@@ -20,6 +20,7 @@ class Slots:
         self._executor = executor
         self._death = death
         self._over = False
+        self._at_work: set[tuple[str, int]] = set()  # job and attempt
 
     def fill(self, pool: Pool) -> None:
         """Open the slots that the pool lacks; those that it has too many end by themselves."""
@@ -33,6 +34,10 @@ class Slots:
         self.tasks.add(task)
         task.add_done_callback(self._closed)
 
+    def works_on(self, key: tuple[str, int]) -> bool:
+        """Whether a call for this job and attempt is under way, also one that was given up and still goes on."""
+        return key in self._at_work
+
     def end(self) -> None:
         """The worker is over: no slot takes another job, and how its task ends matters no more."""
         self._over = True
@@ -43,12 +48,15 @@ class Slots:
             if attempt is None:
                 return
             slot_lost = partial(self._replace, pool)
+            attempts = [attempt] if attempt.handler.batch_max is None else pool.joined(attempt)
+            keys = {(each.claimed.id, each.claimed.attempt) for each in attempts}
+            self._at_work |= keys
             if attempt.handler.batch_max is None:
                 await self._executor.run(attempt, slot_lost)
                 kept, jobs = not attempt.abandoned, 1
             else:
-                attempts = pool.joined(attempt)
                 kept, jobs = await self._executor.run_batch(attempts, slot_lost), len(attempts)
+            self._at_work -= keys
             if not kept:
                 return  # another slot has taken this one's place
             pool.done(jobs)
