@@ -21,7 +21,14 @@ UNRECORDED = {
     "note_disowned": "goes with disown, in one transaction",
     "forget_notes": "goes with the removal of its jobs, in one transaction",
     **dict.fromkeys(
-        ("open_period", "close_periods", "take_period", "leave_period", "forget_period"),
+        (
+            "open_period",
+            "close_periods",
+            "take_period",
+            "leave_period",
+            "forget_period",
+            "forget_lost_periods",
+        ),
         "where finished jobs lie; that they go is told by detach_period and drop_period",
     ),
     **dict.fromkeys(
