@@ -259,7 +259,7 @@ class Unavailable(DatabaseError):
 
 
 class OutcomeUnknown(DatabaseError):
-    """The connection broke while a commit was under way: it may have happened. Ask by id or key, then repeat.
+    """The connection broke, or the disk failed, while a commit was under way: it may have happened. Ask, then repeat.
 
     `job_ids` are the ids of a submit in doubt: submit again under the same ids, or look them up.
     """
