@@ -20,7 +20,7 @@ from fencerow.model.job import JobRecord
 from fencerow.model.retry import Backoff
 from fencerow.store import store
 from fencerow.worker.attempt import Attempt, Interrupt
-from fencerow.worker.batches import Batch
+from fencerow.worker.batch import Batch
 from fencerow.worker.context import Job
 from fencerow.worker.handler import Handler
 from fencerow.worker.item import BatchItem

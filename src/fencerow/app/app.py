@@ -32,7 +32,7 @@ from fencerow.model.text import check_text
 from fencerow.store import store
 from fencerow.store.connect import open_engine
 from fencerow.telemetry import Telemetry
-from fencerow.worker.executor import RunMiddleware
+from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.handler import Handler
 from fencerow.worker.worker import Worker
 

@@ -27,19 +27,21 @@ from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.batches import BatchExecutor
 from fencerow.worker.building import deadline_margin_s, described, make_pools, registration
+from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.death import Death, WorkerDied
-from fencerow.worker.executor import RunMiddleware
 from fencerow.worker.handler import Handler
 from fencerow.worker.hearing import Hearing
 from fencerow.worker.holdings import Holdings
+from fencerow.worker.judging import Judge
 from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
 from fencerow.worker.pool import Pool
 from fencerow.worker.reaper import Reaper
+from fencerow.worker.reporting import Reports
 
 log = logging.getLogger("fencerow.worker")
 
@@ -197,15 +199,17 @@ class Worker:
             on_ended=self._hearing.announce_ended,
             on_queued=self._hearing.announce_queued,
         )
+        # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
+        held_max_s = config.lease_s / 3 if self._engine.dialect == "sqlite" else None
         self._executor = BatchExecutor(
             self._engine,
             self._lease,
-            self._acker,
+            Reports(self._acker, self.telemetry).report,
             self.telemetry,
             self._middleware,
+            judge=Judge(self._engine, held_max_s),
             kill_s=config.cancel_kill_s,
-            # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
-            held_max_s=config.lease_s / 3 if self._engine.dialect == "sqlite" else None,
+            held_max_s=held_max_s,
         )
         self._leaving = Leaving(self._pools, self._attempts, self._acker, kill_s=config.cancel_kill_s)
         reaper = Reaper(
