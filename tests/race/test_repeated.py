@@ -24,10 +24,11 @@ REPEATED = [
     ("fail", "AND job.state = 'running'", FENCE),
     ("requeue", "AND job.state = 'running'", FENCE),
     ("stop", "AND job.state = 'running'", FENCE),
+    ("crash", "AND job.state = 'running'", FENCE),
     ("die", "AND worker.lease_until < (SELECT fencerow.now())", LOCKED),
     ("die", "AND worker.state = 'alive'", LOCKED),
     ("reclaim", "AND job.state = 'running'\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", LOCKED),
-    ("reclaim", "AND job.attempt = found.attempt", LOCKED),
+    ("reclaim", "AND job.attempt = judged.attempt", LOCKED),
     ("time_out", "AND job.state = 'running'\n      AND job.deadline_at < clock.now", LOCKED),
     ("expire", "AND job.state IN ('waiting', 'queued')\n      AND job.expires_at <= clock.now", LOCKED),
     (

@@ -6,6 +6,7 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 from __future__ import annotations
 
 from fencerow.store.claim import Mark, claim, claim_suspect, fetch_args, lanes
+from fencerow.store.crash import Crash, crash, note_alone
 from fencerow.store.finish import (
     Failure,
     Moved,
@@ -48,6 +49,7 @@ from fencerow.store.workers import Holding, forget_workers, holdings, list_worke
 __all__ = [
     "Cancelled",
     "Count",
+    "Crash",
     "Failure",
     "Holding",
     "KeyOwner",
@@ -69,6 +71,7 @@ __all__ = [
     "claim_suspect",
     "clock",
     "counts",
+    "crash",
     "dead_holders",
     "delete",
     "die",
@@ -90,6 +93,7 @@ __all__ = [
     "logs",
     "mark_awaited",
     "migrate",
+    "note_alone",
     "outcomes",
     "pause_queue",
     "paused_queues",
