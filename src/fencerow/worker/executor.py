@@ -9,18 +9,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
-from fencerow.errors import CancelRequested, LeaseLost
+from fencerow.errors import ArgumentsTooNew, CancelRequested, LeaseLost
 from fencerow.model.outcome import Failed, Outcome, Released, Stopped
 from fencerow.model.retry import describe
+from fencerow.model.stored_options import args_version_of
 from fencerow.store import store
 from fencerow.telemetry import Telemetry
 from fencerow.worker.attempt import Attempt, Interrupt, lease_lost
 from fencerow.worker.calling import Calls, RunMiddleware
 from fencerow.worker.judging import Judge, Verdict
+from fencerow.worker.newer import given_back
 
 log = logging.getLogger("fencerow.worker")
 
@@ -51,6 +53,7 @@ class Executor:
         *,
         judge: Judge,
         kill_s: float,
+        unknown_max_s: float,
         held_max_s: float | None = None,
     ) -> None:
         self._engine = engine
@@ -59,6 +62,7 @@ class Executor:
         self._telemetry = telemetry
         self._judge = judge
         self._kill_s = kill_s
+        self._unknown_max_s = unknown_max_s
         self._calls = Calls(engine, judge, telemetry, middleware, kill_s=kill_s, held_max_s=held_max_s)
         self.hung_count = 0  # handlers that were given up and have not ended since
 
@@ -122,13 +126,19 @@ class Executor:
         if not isinstance(text, bytes):
             return text
         try:
-            args, kwargs = attempt.handler.arguments.decode(text)
+            args, kwargs = self._decoded(attempt, text)
+        except ArgumentsTooNew as error:
+            return await given_back(self._engine, attempt.claimed, error, self._unknown_max_s)
         except Exception as error:
             return self._judge.judged(attempt, error)
         refused = self.refused_start(attempt)  # a good deal may have happened while the arguments came
         if refused is not None:
             return refused
         return await self._calls.call(attempt, args, kwargs, partial(self._give_up, attempt, slot_lost))
+
+    def _decoded(self, attempt: Attempt, text: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        version = args_version_of(bytes(attempt.claimed.options))
+        return attempt.handler.arguments.decode(text, version)
 
     async def _fetched_args(self, attempt: Attempt) -> bytes:
         claimed = attempt.claimed

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
 from fencerow.errors import AttemptTimeout, CancelRequested, ConfigError, LeaseLost, TransactionMisuse
-from fencerow.model.backoff import Backoff
 from fencerow.model.outcome import Outcome, Released, Stopped
 from fencerow.model.retry import RetryRule, after_failure
 from fencerow.model.state import State
+from fencerow.model.stored_options import backoff_of
 from fencerow.store import store
 from fencerow.store.finish import Moved
 from fencerow.worker.attempt import Attempt, Interrupt
@@ -92,11 +92,9 @@ class Judge:
 
 def rule_of(attempt: Attempt) -> RetryRule:
     """How the job meets failures: as its handler says, with the backoff of the submit if there is one."""
-    options = bytes(attempt.claimed.options)
-    if options == b"null":
-        return attempt.handler.rule
     try:
-        return replace(attempt.handler.rule, backoff=Backoff.from_json(options))
+        backoff = backoff_of(bytes(attempt.claimed.options))
+        return attempt.handler.rule if backoff is None else replace(attempt.handler.rule, backoff=backoff)
     except ConfigError as error:
         log.warning(
             "job %s has unreadable options (%s); its handler's backoff is used", attempt.claimed.id, error

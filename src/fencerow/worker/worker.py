@@ -209,6 +209,7 @@ class Worker:
             self._middleware,
             judge=Judge(self._engine, held_max_s),
             kill_s=config.cancel_kill_s,
+            unknown_max_s=config.unknown_max_s,
             held_max_s=held_max_s,
         )
         self._leaving = Leaving(self._pools, self._attempts, self._acker, kill_s=config.cancel_kill_s)
