@@ -324,6 +324,7 @@ class App:
                 f"{job.where} cannot be stored under it too",
                 "give one of them another name: @app.job(name=...)",
             )
+        job.run_middleware = self._run_middleware
         self._jobs[job.name] = job
 
     def _warn_of_unwrapped(self) -> None:

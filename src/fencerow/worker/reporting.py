@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 
-from fencerow.model.outcome import Failed, Retried
+from fencerow.model.outcome import Crashed, Failed, Retried
 from fencerow.telemetry import Event, Telemetry
-from fencerow.worker.acker import Acker, facts
+from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
-from fencerow.worker.failures import log_failure
+from fencerow.worker.failures import log_crash, log_failure
 from fencerow.worker.judging import Committed, Verdict
+from fencerow.worker.pending import facts
 
 log = logging.getLogger("fencerow.worker")
 
@@ -39,4 +40,6 @@ class Reports:
         else:
             if isinstance(verdict, Failed | Retried):
                 log_failure(attempt.claimed, verdict, self._telemetry)
+            if isinstance(verdict, Crashed):
+                log_crash(attempt.claimed, verdict, self._telemetry)
             self._acker.put(attempt, verdict, duration_s)

@@ -24,10 +24,20 @@ from fencerow.model.outcome import Released
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.acker import Acker
+from fencerow.worker.alone import Alone
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.batches import BatchExecutor
-from fencerow.worker.building import deadline_margin_s, described, make_pools, registration
+from fencerow.worker.building import (
+    check_children,
+    deadline_margin_s,
+    described,
+    make_pools,
+    registration,
+    too_many_hung,
+)
 from fencerow.worker.calling import RunMiddleware
+from fencerow.worker.children.children import Children
+from fencerow.worker.children.running import ChildRuns
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.death import Death, WorkerDied
@@ -39,6 +49,7 @@ from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
+from fencerow.worker.placing import Placing
 from fencerow.worker.pool import Pool
 from fencerow.worker.reaper import Reaper
 from fencerow.worker.reporting import Reports
@@ -77,6 +88,7 @@ class Worker:
         self._queues = queues
         self._slots = slots or config.slots
         self._middleware = tuple(middleware)
+        check_children(self._handlers, config)
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[Loop] = []
@@ -184,6 +196,7 @@ class Worker:
         config = self.config
         self._loop = loop
         self._death = Death(self.name, loop)
+        self._alone = Alone()
         self._lease = Lease(config.lease_s, config.renew_s)
         self._pools = make_pools(
             self._queues, self._slots, config.prefetch_s, lambda queue: self._claims.wake(queue)
@@ -201,16 +214,30 @@ class Worker:
         )
         # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
         held_max_s = config.lease_s / 3 if self._engine.dialect == "sqlite" else None
+        judge = Judge(self._engine, held_max_s)
+        report = Reports(self._acker, self.telemetry).report
         self._executor = BatchExecutor(
             self._engine,
             self._lease,
-            Reports(self._acker, self.telemetry).report,
+            report,
             self.telemetry,
             self._middleware,
-            judge=Judge(self._engine, held_max_s),
+            judge=judge,
             kill_s=config.cancel_kill_s,
             unknown_max_s=config.unknown_max_s,
             held_max_s=held_max_s,
+        )
+        self._children = Children(config, held_max_s)
+        self._placing = Placing(
+            self._engine,
+            self._executor,
+            # Without a named database a child would not know where to write what its job says.
+            ChildRuns(self._executor, self._children, judge, report, kill_s=config.cancel_kill_s)
+            if config.url is not None
+            else None,
+            self._alone,
+            judge,
+            report,
         )
         self._leaving = Leaving(self._pools, self._attempts, self._acker, kill_s=config.cancel_kill_s)
         reaper = Reaper(
@@ -260,6 +287,7 @@ class Worker:
             poll_max_s=self.config.poll_max_s,
             margin_s=deadline_margin_s(self.config),
             suspect_running=lambda: any(each.claimed.suspect for each in self._attempts.values()),
+            withheld=lambda: self._alone.is_taken,
             take=lambda attempt: self._take(pool, attempt),
             give_back=lambda attempt: self._acker.put(attempt, Released("waited too long for a slot"), 0.0),
         )
@@ -291,19 +319,16 @@ class Worker:
         while not self._over:
             attempt = await pool.get()
             slot_lost = partial(self._replace_slot, pool)
-            if attempt.handler.batch_max is None:
-                await self._executor.run(attempt, slot_lost)
-                kept, jobs = not attempt.abandoned, 1
-            else:
-                attempts = pool.joined(attempt)
-                kept, jobs = await self._executor.run_batch(attempts, slot_lost), len(attempts)
-            if not kept:
+            attempts = [attempt] if attempt.handler.batch_max is None else pool.joined(attempt)
+            if not await self._placing.run(attempts, slot_lost):
                 return  # another slot has taken this one's place
-            pool.done(jobs)
+            pool.done(len(attempts))
 
     def _replace_slot(self, pool: Pool) -> None:
         pool.done()
         self._open_slot(pool)
+        if self._executor.hung_count > self.config.hung_max:
+            self._death.tell(too_many_hung(self._executor.hung_count), "the patience", sudden=False)
 
     def _slot_closed(self, task: asyncio.Task[None]) -> None:
         self._slot_tasks.discard(task)
@@ -335,7 +360,7 @@ class Worker:
                 return
 
     def _hurried(self) -> bool:
-        return self._told_now.is_set() or self._death.happened()
+        return self._told_now.is_set() or self._death.is_sudden()
 
     async def _wind_up(self) -> None:
         for loop in self._loops:
@@ -346,6 +371,7 @@ class Worker:
         await asyncio.to_thread(self._keeper.stop)
         await asyncio.to_thread(self._engine.flush, 1.0)
         self._executor.close()
+        await self._children.close()
         reason = "died" if self._death.happened() else "asked to stop"
         self._death.rule_out()
         self.telemetry.emit(Event.WORKER_STOPPED, worker=self.name, reason=reason)
