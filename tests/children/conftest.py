@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from fencerow.config import Config
+from fencerow.db.sqlite import SqliteEngine
 from tests.jobs import AnyEngine
 from tests.worker.stage import quick
 
 
 def settings(engine: AnyEngine, **changes: Any) -> Config:
     """Short periods, and the URL of a fixture's engine."""
-    url = f"sqlite:///{engine.path}" if engine.dialect == "sqlite" else engine.conninfo
+    url = f"sqlite:///{engine.path}" if isinstance(engine, SqliteEngine) else engine.conninfo
     return quick(url=url, **{"child_start_s": 60.0, **changes})
 
 

@@ -15,10 +15,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fencerow import App, Job
-from fencerow.app.batch import BatchItem
+from fencerow import App, BatchItem, Job
 
-MEMORY_BYTES_MAX = 1024**3
+MEMORY_BYTES_MAX = 400 * 1024**2
 log = logging.getLogger("shop")
 app = App("sqlite:///unused.db")  # a worker of the tests brings its own database
 tone = contextvars.ContextVar("tone", default="none")
@@ -111,7 +110,9 @@ def poison(kind: str, folder: str) -> None:
             hoard = [b"x" * 2**24 for _ in range(10_000)]
             del hoard
         case "stdout":
-            os.closerange(3, 256)
+            os.closerange(0, 3)
+        case "descriptors":
+            os.closerange(0, 256)
             time.sleep(60)
         case "parent":
             os.kill(os.getppid(), signal.SIGKILL)

@@ -21,9 +21,8 @@ from fencerow.model.retry import Matchers
 BackoffOption = Backoff | Callable[[int], float]
 
 ARGS_VERSION_MAX: Final = 1_000_000
-MEMORY_BYTES_MIN: Final = (
-    512 * 1024 * 1024
-)  # the address space of a child that has not done anything is about half
+# What a child needs before it runs anything: 135 MiB of addresses at rest, 200 MiB while it starts.
+MEMORY_BYTES_MIN: Final = 256 * 1024 * 1024
 LIMIT_NAMES: Final = (
     "priority",
     "attempts_max",

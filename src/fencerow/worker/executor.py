@@ -1,6 +1,6 @@
 """One attempt as a short pipeline: may it start, decode, call, report.
 
-Slots are long-lived tasks. A slot is free as soon as it has handed the outcome to the acker; it never
+A slot is free as soon as it has handed the outcome to the acker; it never
 waits for the database on the happy path.
 """
 

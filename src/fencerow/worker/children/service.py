@@ -120,6 +120,7 @@ class Service:
         match message:
             case Run():
                 self._running = asyncio.create_task(self._run(message))
+                self._running.add_done_callback(_end_if_broken)
             case End(why):
                 if self._attempt is not None:
                     self._attempt.asked(why)
@@ -228,6 +229,15 @@ def resident_bytes() -> int:
 
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
+
+
+def _end_if_broken(running: asyncio.Task[None]) -> None:
+    """A child that cannot answer must not look as if it still worked."""
+    if running.cancelled() or running.exception() is not None:
+        logging.getLogger("fencerow.worker").critical(
+            "a child process is broken", exc_info=running.exception()
+        )
+        os._exit(1)
 
 
 def _no_slot() -> None:
