@@ -170,6 +170,15 @@ def hangs(job: Job, folder: str, how: str) -> str:
                 raise
 
 
+@app.job(process=True)
+def holds(job: Job) -> None:
+    """Keeps a transaction open for longer than SQLite's other writers can wait."""
+    with job.transaction() as connection:
+        connection.execute("INSERT INTO effect VALUES (1)")
+        for _ in range(600):
+            time.sleep(0.05)
+
+
 @app.job
 async def healthy(job: Job) -> int:
     await asyncio.sleep(0.02)

@@ -11,7 +11,7 @@ import pytest
 
 from fencerow.store import store
 from tests.children.conftest import settings
-from tests.children.test_children import crew
+from tests.children.test_children import count, crew
 from tests.children.test_poison import known, nothing_left
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, read, until
@@ -87,3 +87,14 @@ async def test_what_is_lost_is_ended(lite: AnyEngine, tmp_path: Path) -> None:
         assert holder is not None
         assert await lite.arun(store.retire(holder=holder))
         await nothing_left(tmp_path)
+
+
+async def test_a_child_may_hold_the_one_writer_no_longer_than_others_can_wait(lite: AnyEngine) -> None:
+    with lite.session() as session:
+        session.connection.execute("CREATE TABLE effect (n integer)")
+    async with crew(lite, settings(lite)) as stage:  # a third of the lease is 1 s
+        job = await stage.run("holds", attempts_max=1)
+
+    assert (job.state, job.crashes) == ("failed", 0)
+    assert job.error["type"] == "fencerow.errors.TransactionMisuse"
+    assert count(lite, "effect") == 0

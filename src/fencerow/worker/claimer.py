@@ -84,6 +84,8 @@ class Claimer:
             view.swept(lanes, now_us, began)
         if view.suspect_due_at is not None and time.monotonic() >= view.suspect_due_at:
             await self._claim_suspect(view)
+            if self._withheld():
+                return
         marks = view.marks()
         wanted = self.pool.wanted()
         if marks and wanted > 0:

@@ -90,6 +90,7 @@ class Worker:
         self._middleware = tuple(middleware)
         check_children(self._handlers, config)
         self._attempts: dict[tuple[str, int], Attempt] = {}
+        self._suspects: set[Attempt] = set()  # of those attempts
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[Loop] = []
         self._slot_tasks: set[asyncio.Task[None]] = set()
@@ -286,8 +287,8 @@ class Worker:
             self.telemetry,
             poll_max_s=self.config.poll_max_s,
             margin_s=deadline_margin_s(self.config),
-            suspect_running=lambda: any(each.claimed.suspect for each in self._attempts.values()),
-            withheld=lambda: self._alone.is_taken,
+            suspect_running=lambda: bool(self._suspects),
+            withheld=lambda: self._alone.is_taken or any(map(self._placing.must_be_alone, self._suspects)),
             take=lambda attempt: self._take(pool, attempt),
             give_back=lambda attempt: self._acker.put(attempt, Released("waited too long for a slot"), 0.0),
         )
@@ -296,6 +297,8 @@ class Worker:
 
     def _take(self, pool: Pool, attempt: Attempt) -> None:
         self._attempts[attempt.claimed.id, attempt.claimed.attempt] = attempt
+        if attempt.claimed.suspect:
+            self._suspects.add(attempt)
         if self._stopping:  # the answer to a claim that was on its way
             self._leaving.hand_back(attempt)
         else:
@@ -304,6 +307,7 @@ class Worker:
     def _forget(self, attempt: Attempt, _duration_s: float) -> None:
         self._attempts.pop((attempt.claimed.id, attempt.claimed.attempt), None)
         if attempt.claimed.suspect:
+            self._suspects.discard(attempt)
             self._claims.wake(attempt.claimed.queue)
 
     def _open_slot(self, pool: Pool) -> None:
