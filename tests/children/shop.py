@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fencerow import App, BatchItem, Job
+from fencerow import App, BatchItem, Job, contract
 
 MEMORY_BYTES_MAX = 400 * 1024**2
 log = logging.getLogger("shop")
@@ -38,6 +38,16 @@ def where(job: Job) -> dict[str, Any]:
 async def awhere(job: Job, text: str) -> dict[str, Any]:
     await asyncio.sleep(0)
     return {"pid": os.getpid(), "text": text, "metadata": dict(job.metadata), "tone": tone.get()}
+
+
+@contract(name="agreed")
+def agreed(text: str) -> list[Any]:  # type: ignore[empty-body]  # a contract has none
+    ...
+
+
+@app.handles(agreed, process=True)
+def run_agreed(text: str) -> list[Any]:
+    return [text, os.getpid()]
 
 
 @app.job(process=True)

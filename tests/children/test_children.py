@@ -51,6 +51,13 @@ async def test_it_runs_elsewhere_with_its_middleware_and_stays_warm(
     assert second == {**second, "pid": first["pid"], "text": "é", "metadata": {"a": 1}}
 
 
+async def test_a_handler_apart_from_its_contract_runs_there_too(lite: AnyEngine) -> None:
+    async with crew(lite, settings(lite)) as stage:
+        text, pid = (await stage.run("agreed", {"text": "a"})).result
+
+    assert text == "a" and pid != os.getpid()
+
+
 async def test_what_it_says_is_kept_and_its_log_is_the_workers(
     engine: AnyEngine, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:

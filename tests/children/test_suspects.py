@@ -84,7 +84,9 @@ async def test_a_suspect_that_no_child_finds_has_the_worker_for_itself(engine: A
         for claimer in stage.worker._claims._loops:
             claimer._handlers = stage.worker._handlers  # it learns of the suspect only now
         stage.worker._claims.look_again()
-        await stage.heard.until(lambda: stage.worker._alone.is_taken or bool(stage.heard.all("renewed")))
+        await stage.heard.until(
+            lambda: stage.worker._workplace.alone.is_taken or bool(stage.heard.all("renewed"))
+        )
         other = await stage.submit("quick")
         go.set()
         await stage.ended(job_id)

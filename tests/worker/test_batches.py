@@ -642,7 +642,7 @@ async def test_a_job_cancelled_while_values_are_fetched_does_not_start(
 
     handler = batch(send)
     async with working(lite, handler, queues=ONE_SLOT) as stage:
-        executor = stage.worker._executor
+        executor = stage.worker._workplace._executor
         fetched = executor._fetched_args
 
         async def cancelled_meanwhile(attempt: Attempt) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fencerow.store.claim import Mark, claim, claim_suspect, fetch_args, lanes
 from fencerow.store.crash import Crash, crash, note_alone
+from fencerow.store.disown import disown
 from fencerow.store.finish import (
     Failure,
     Moved,
@@ -75,6 +76,7 @@ __all__ = [
     "dead_holders",
     "delete",
     "die",
+    "disown",
     "events",
     "existing",
     "expire",

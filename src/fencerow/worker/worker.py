@@ -24,9 +24,7 @@ from fencerow.model.outcome import Released
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.acker import Acker
-from fencerow.worker.alone import Alone
 from fencerow.worker.attempt import Attempt
-from fencerow.worker.batches import BatchExecutor
 from fencerow.worker.building import (
     check_children,
     deadline_margin_s,
@@ -36,23 +34,20 @@ from fencerow.worker.building import (
     too_many_hung,
 )
 from fencerow.worker.calling import RunMiddleware
-from fencerow.worker.children.children import Children
-from fencerow.worker.children.running import ChildRuns
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.death import Death, WorkerDied
+from fencerow.worker.disowner import Disowner
 from fencerow.worker.handler import Handler
 from fencerow.worker.hearing import Hearing
 from fencerow.worker.holdings import Holdings
-from fencerow.worker.judging import Judge
 from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
-from fencerow.worker.placing import Placing
 from fencerow.worker.pool import Pool
 from fencerow.worker.reaper import Reaper
-from fencerow.worker.reporting import Reports
+from fencerow.worker.workplace import Workplace
 
 log = logging.getLogger("fencerow.worker")
 
@@ -124,7 +119,7 @@ class Worker:
         try:
             await asyncio.to_thread(self._keeper.start)
         except BaseException:
-            self._executor.close()
+            self._workplace.abandon()
             await asyncio.to_thread(self._keeper.close)
             raise
         self._unlisten = self._engine.listen(self._hearing.hear)
@@ -197,7 +192,6 @@ class Worker:
         config = self.config
         self._loop = loop
         self._death = Death(self.name, loop)
-        self._alone = Alone()
         self._lease = Lease(config.lease_s, config.renew_s)
         self._pools = make_pools(
             self._queues, self._slots, config.prefetch_s, lambda queue: self._claims.wake(queue)
@@ -213,32 +207,8 @@ class Worker:
             on_ended=self._hearing.announce_ended,
             on_queued=self._hearing.announce_queued,
         )
-        # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
-        held_max_s = config.lease_s / 3 if self._engine.dialect == "sqlite" else None
-        judge = Judge(self._engine, held_max_s)
-        report = Reports(self._acker, self.telemetry).report
-        self._executor = BatchExecutor(
-            self._engine,
-            self._lease,
-            report,
-            self.telemetry,
-            self._middleware,
-            judge=judge,
-            kill_s=config.cancel_kill_s,
-            unknown_max_s=config.unknown_max_s,
-            held_max_s=held_max_s,
-        )
-        self._children = Children(config, held_max_s)
-        self._placing = Placing(
-            self._engine,
-            self._executor,
-            # Without a named database a child would not know where to write what its job says.
-            ChildRuns(self._executor, self._children, judge, report, kill_s=config.cancel_kill_s)
-            if config.url is not None
-            else None,
-            self._alone,
-            judge,
-            report,
+        self._workplace = Workplace(
+            self._engine, self._lease, self._acker, self.telemetry, self._middleware, config
         )
         self._leaving = Leaving(self._pools, self._attempts, self._acker, kill_s=config.cancel_kill_s)
         reaper = Reaper(
@@ -250,10 +220,19 @@ class Worker:
             on_queued=self._hearing.announce_queued,
             on_ended=self._hearing.announce_ended,
         )
+        disowner = Disowner(
+            self._engine,
+            self.telemetry,
+            age_s=config.unknown_max_s,
+            actor=f"worker {self.name}",
+            queues=lambda: [queue for pool in self._pools for queue in pool.queues],
+            on_ended=self._hearing.announce_ended,
+        )
         self._loops = [
             *self._claims.loops,
             Loop("acker", self._acker.tick, self.telemetry),
             Loop("reaper", reaper.tick, self.telemetry, jitter=0.2),
+            Loop("disowner", disowner.tick, self.telemetry, jitter=0.2),
         ]
         holdings = Holdings(
             self._engine,
@@ -288,7 +267,7 @@ class Worker:
             poll_max_s=self.config.poll_max_s,
             margin_s=deadline_margin_s(self.config),
             suspect_running=lambda: bool(self._suspects),
-            withheld=lambda: self._alone.is_taken or any(map(self._placing.must_be_alone, self._suspects)),
+            withheld=lambda: self._workplace.is_withheld(self._suspects),
             take=lambda attempt: self._take(pool, attempt),
             give_back=lambda attempt: self._acker.put(attempt, Released("waited too long for a slot"), 0.0),
         )
@@ -324,15 +303,15 @@ class Worker:
             attempt = await pool.get()
             slot_lost = partial(self._replace_slot, pool)
             attempts = [attempt] if attempt.handler.batch_max is None else pool.joined(attempt)
-            if not await self._placing.run(attempts, slot_lost):
+            if not await self._workplace.run(attempts, slot_lost):
                 return  # another slot has taken this one's place
             pool.done(len(attempts))
 
     def _replace_slot(self, pool: Pool) -> None:
         pool.done()
         self._open_slot(pool)
-        if self._executor.hung_count > self.config.hung_max:
-            self._death.tell(too_many_hung(self._executor.hung_count), "the patience", sudden=False)
+        if self._workplace.hung_count > self.config.hung_max:
+            self._death.tell(too_many_hung(self._workplace.hung_count), "the patience", sudden=False)
 
     def _slot_closed(self, task: asyncio.Task[None]) -> None:
         self._slot_tasks.discard(task)
@@ -374,8 +353,7 @@ class Worker:
         await asyncio.to_thread(self._unlisten)
         await asyncio.to_thread(self._keeper.stop)
         await asyncio.to_thread(self._engine.flush, 1.0)
-        self._executor.close()
-        await self._children.close()
+        await self._workplace.close()
         reason = "died" if self._death.happened() else "asked to stop"
         self._death.rule_out()
         self.telemetry.emit(Event.WORKER_STOPPED, worker=self.name, reason=reason)
