@@ -38,10 +38,8 @@ def crew(engine: AnyEngine, config: Config, **options: Any) -> Any:
     return working(engine, *HANDLERS, config=config, **options)
 
 
-async def test_it_runs_elsewhere_with_its_middleware_and_stays_warm(
-    engine: AnyEngine, config: Config
-) -> None:
-    async with crew(engine, config) as stage:
+async def test_it_runs_elsewhere_with_its_middleware_and_stays_warm(lite: AnyEngine) -> None:
+    async with crew(lite, settings(lite)) as stage:
         first = (await stage.run("where")).result
         second = (await stage.run("awhere", {"text": "é"}, metadata='{"a":1}')).result
 
@@ -82,10 +80,8 @@ async def test_only_levels_that_are_wanted_travel(lite: AnyEngine, caplog: pytes
 
 
 @pytest.mark.parametrize(("what", "attempts"), [("value", 1), ("os", 2)])
-async def test_its_errors_are_judged_as_anywhere(
-    engine: AnyEngine, config: Config, what: str, attempts: int
-) -> None:
-    async with crew(engine, config) as stage:
+async def test_its_errors_are_judged_as_anywhere(lite: AnyEngine, what: str, attempts: int) -> None:
+    async with crew(lite, settings(lite)) as stage:
         job = await stage.run("raises", {"what": what}, attempts_max=2)
 
     assert (job.state, job.attempt, job.crashes, job.suspect) == ("failed", attempts, 0, False)
@@ -122,9 +118,9 @@ def count(engine: AnyEngine, table: str) -> int:
         return int(row[0])
 
 
-async def test_a_large_argument_travels_whole(engine: AnyEngine, config: Config) -> None:
+async def test_a_large_argument_travels_whole(lite: AnyEngine) -> None:
     text = "x" * 300_000
-    async with crew(engine, config) as stage:
+    async with crew(lite, settings(lite)) as stage:
         job = await stage.run("awhere", {"text": text})
 
     assert job.result["text"] == text

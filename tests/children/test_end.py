@@ -58,8 +58,8 @@ async def test_the_kill_comes_when_it_was_promised(lite: AnyEngine, tmp_path: Pa
 
 
 @pytest.mark.parametrize("how", ["obeys", "ignores"])
-async def test_a_time_limit_is_hard(engine: AnyEngine, tmp_path: Path, how: str) -> None:
-    async with crew(engine, settings(engine)) as stage:
+async def test_a_time_limit_is_hard(lite: AnyEngine, tmp_path: Path, how: str) -> None:
+    async with crew(lite, settings(lite)) as stage:
         job_id = await hanging(stage, tmp_path, how, timeout_s=1.5, attempts_max=1)
         job = await stage.ended(job_id, within_s=ENDED_S)
         if how == "ignores":
@@ -69,10 +69,10 @@ async def test_a_time_limit_is_hard(engine: AnyEngine, tmp_path: Path, how: str)
     assert job.error["type"] == "fencerow.errors.AttemptTimeout"
 
 
-async def test_a_shutdown_hands_back_what_hangs_in_a_child(engine: AnyEngine, tmp_path: Path) -> None:
-    async with crew(engine, settings(engine, shutdown_s=0.0)) as stage:
+async def test_a_shutdown_hands_back_what_hangs_in_a_child(lite: AnyEngine, tmp_path: Path) -> None:
+    async with crew(lite, settings(lite, shutdown_s=0.0)) as stage:
         job_id = await hanging(stage, tmp_path, "ignores")
-    job = await read(engine, job_id)
+    job = await read(lite, job_id)
 
     assert (job.state, job.attempt, job.failures, job.crashes) == ("queued", 1, 0, 0)
     assert known(tmp_path)[0] != os.getpid()

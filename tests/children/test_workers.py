@@ -42,8 +42,7 @@ def keep_manned(team: Crew, size: int) -> int:
     return missing
 
 
-@pytest.mark.parametrize("name", ["ordinary", "aordinary"])
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize(("kind", "name"), [("sqlite", "ordinary"), ("postgres", "aordinary")])
 def test_a_job_that_ends_its_worker_is_found_out_in_a_child(
     kind: str, name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

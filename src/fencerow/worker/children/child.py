@@ -54,6 +54,7 @@ class Child:
         loop = asyncio.get_running_loop()
         self.started: asyncio.Future[bool] = loop.create_future()  # false: it died before
         self.gone: asyncio.Future[int] = loop.create_future()  # its exit code, when nothing is left of it
+        self._dead: asyncio.Future[None] = loop.create_future()
         self._process = process
         self._warden = warden
         self._lock = threading.Lock()
@@ -132,7 +133,8 @@ class Child:
             pass
         except msgspec.MsgspecError:
             logging.getLogger("fencerow.worker").error("child %d does not speak our language", self.pid)
-        # Without its connection it can do nothing for us, whether it has died or closed what it should not.
+        # Without its connection it can do nothing for us. If it dies just now, its own exit code tells more.
+        await asyncio.wait({self._dead}, timeout=LAST_WORDS_S)
         self.kill()
 
     def _heard(self, message: ToWorker) -> None:
@@ -168,12 +170,13 @@ class Child:
             pass  # the loop is closed: the worker has gone
 
     def _died(self, code: int) -> None:
+        self._dead.set_result(None)
         self._burial = asyncio.create_task(self._bury(code), name="fencerow-child")
 
     async def _bury(self, code: int) -> None:
         """What it said last may still be on its way."""
         if self._listening is not None:
-            await asyncio.wait({self._listening}, timeout=LAST_WORDS_S)
+            await asyncio.wait({self._listening}, timeout=2 * LAST_WORDS_S)
             self._listening.cancel()
         if self._writer is not None:
             self._writer.close()

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 from fencerow.config import Config
 from fencerow.errors import Busy
@@ -18,6 +19,7 @@ from fencerow.worker.children.wire import Start
 log = logging.getLogger("fencerow.worker")
 
 LEAVE_S = 2.0
+CLOSE_S = 10.0
 LOOK_S = 0.05
 
 
@@ -69,7 +71,9 @@ class Children:
         for child in self._all:
             if child not in self._idle:
                 child.kill()
-        await asyncio.gather(*self._leaving, *(asyncio.shield(child.gone) for child in list(self._all)))
+        gone: set[asyncio.Future[Any]] = {*self._leaving, *(child.gone for child in self._all)}
+        if gone and (await asyncio.wait(gone, timeout=CLOSE_S))[1]:
+            log.error("child processes %s do not die; the system holds them", self.pids)
         await asyncio.to_thread(self._starter.close)
 
     async def _fresh(self, memory_bytes_max: int | None, unwanted: Callable[[], bool]) -> Child | None:
@@ -100,8 +104,8 @@ class Children:
         levels = {name: each.level for name, each in loggers.items() if isinstance(each, logging.Logger)}
         return Start(
             parent=os.getpid(),
-            path=list(sys.path),
-            argv=list(sys.argv),
+            path=[str(each) for each in sys.path],
+            argv=[str(each) for each in sys.argv],
             memory_bytes_max=memory_bytes_max,
             config=asdict(self._config),
             levels={"": logging.root.level, **{name: level for name, level in levels.items() if level}},
