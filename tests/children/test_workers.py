@@ -108,6 +108,7 @@ def test_children_and_grandchildren_die_with_their_worker(tmp_path: Path, sqlite
         wait_until(lambda: len(known(tmp_path)) == 2, 60, team.tail)
         assert not any(gone(pid) for pid in known(tmp_path))
         (worker,) = team.alive()
-        team.kill(worker)
+        worker.kill()
+        worker.wait(10)
         nothing_left(tmp_path, team)
     engine.close()

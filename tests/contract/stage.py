@@ -11,7 +11,7 @@ from fencerow.store import store
 from fencerow.store.crash import Crash
 from fencerow.store.finish import Failure, Requeue, Stop, Success
 from fencerow.testing.clock import DatabaseClock
-from tests.jobs import AnyEngine, claim, read, register, running, submit
+from tests.jobs import AnyEngine, bury, claim, read, register, running, submit
 
 TIMEOUT_S = 10.0
 EXPIRES_S = 1000.0
@@ -157,7 +157,7 @@ def revive(engine: AnyEngine, job: Placed) -> bool:
 def reclaim(engine: AnyEngine, job: Placed, clock: DatabaseClock) -> bool:
     """The holder dies, and what it held is taken back from it by name."""
     clock.advance(40)
-    engine.run(store.die())
+    bury(engine)
     found, _ = engine.run(store.reclaim([job.holder], limit=10, actor="reaper"))
     return [one.id for one in found] == [job.id]
 
@@ -181,7 +181,7 @@ def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bo
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
     verbs: dict[Move, Callable[[], bool]] = {
         Move.CLAIM: lambda: bool(claim(engine, register(engine))),
-        Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)),
+        Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
         Move.SUCCEED: lambda: succeed(engine, job),
         Move.RETRY: lambda: retry(engine, job),
         Move.RELEASE: lambda: release(engine, job),

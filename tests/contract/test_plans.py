@@ -189,7 +189,7 @@ SQLITE: dict[str, dict[str, Param]] = {
     "read_fences": IDS,
     "existing": IDS,
     "archive": IDS,
-    "succeed": {"outcomes": "[]", "holder": "h"},
+    "succeed": {"outcomes": "[]", "holder": "h", "awaited_s": 1.0},
     "requeue": {"outcomes": "[]", "holder": "h"},
     "fail": {"outcomes": "[]", "holder": "h"},
 }

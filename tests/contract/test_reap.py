@@ -7,13 +7,13 @@ from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, rows
-from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
+from tests.jobs import AnyEngine, bury, claim, new_job, read, register, running, submit
 
 
 def test_reclaiming_keeps_the_place_and_tells_the_story(engine: AnyEngine, clock: DatabaseClock) -> None:
     job = running(engine, holder := register(engine), priority=0)
     clock.advance(31)
-    engine.run(store.die())
+    bury(engine)
     ((taken,), moved) = engine.run(store.reclaim([holder], limit=10, actor="reaper"))
 
     assert (taken.id, taken.state, taken.queue, taken.attempt) == (job.id, State.QUEUED, "mail", 1)
@@ -27,7 +27,7 @@ def test_reclaim_is_bounded_and_a_second_call_takes_the_rest(engine: AnyEngine, 
     holder = register(engine)
     jobs = {running(engine, holder).id for _ in range(5)}
     clock.advance(31)
-    engine.run(store.die())
+    bury(engine)
     first, _ = engine.run(store.reclaim([holder], limit=3, actor=None))
     assert engine.run(store.dead_holders()) == [holder]
     rest, _ = engine.run(store.reclaim([holder], limit=3, actor=None))
@@ -51,8 +51,9 @@ def test_a_holder_without_a_row_is_adopted(engine: AnyEngine) -> None:
     rows(engine, f"DELETE FROM {workers}")
 
     assert engine.run(store.dead_holders()) == []
-    assert engine.run(store.adopt()) == [job.holder]
-    assert engine.run(store.adopt()) == []
+    assert engine.run(store.lost_holders()) == [job.holder]
+    assert engine.run(store.adopt([job.holder])) == [job.holder]
+    assert engine.run(store.lost_holders()) == engine.run(store.adopt([job.holder])) == []
     assert engine.run(store.dead_holders()) == [job.holder]
     found, _ = engine.run(store.reclaim([job.holder], limit=10, actor=None))
     assert [one.id for one in found] == [job.id]
@@ -126,8 +127,8 @@ def test_pages_of_the_list_and_its_filters(engine: AnyEngine) -> None:
     page = engine.run(store.list_jobs(limit=3))
     rest = engine.run(store.list_jobs(limit=10, before_id=page[-1].id))
     assert [job.id for job in [*page, *rest]] == newest
-    assert len(engine.run(store.list_jobs(tag="even"))) == 4
-    assert [job.id for job in engine.run(store.list_jobs(queue="q1", tag="odd"))] == [jobs[1].id]
+    assert len(engine.run(store.search(tags='["even"]')).jobs) == 4
+    assert [job.id for job in engine.run(store.search(queue="q1", tags='["x","odd"]')).jobs] == [jobs[1].id]
     assert engine.run(store.list_jobs(states=[State.FAILED])) == []
     assert len(engine.run(store.list_jobs(states=[State.FAILED, State.QUEUED], name="send"))) == 7
 

@@ -8,6 +8,7 @@ from typing import Any
 from fencerow.db.statement import Operation
 from fencerow.errors import FencerowError
 from fencerow.model.state import State
+from fencerow.model.wanted import Change, Share, Wanted
 from fencerow.store import store
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case
@@ -21,6 +22,7 @@ from tests.race.people import (
     cancel,
     claim,
     crash,
+    die,
     fail,
     keyed,
     new_job,
@@ -36,11 +38,19 @@ from tests.race.people import (
     with_running,
     with_zombie,
 )  # fmt: skip
+from tests.race.test_orders import registered
+
+FIVE_SLOTS = Wanted((Share(("mail",), 5),))
 
 
 def again(operation: Operation[Any]) -> Callable[[], Script]:
     """What a repeatable operation is for. It may be told that there is nothing to do any more."""
     assert operation.repeatable, f"{operation.name} may not be repeated blindly"
+    return insisting(operation)
+
+
+def insisting(operation: Operation[Any]) -> Callable[[], Script]:
+    """Asking again, and taking a refusal for an answer."""
 
     def script() -> Script:
         try:
@@ -69,7 +79,12 @@ def look_first(operation: Operation[Any], attempt: int = 1) -> Callable[[], Scri
 def unknown_jobs() -> Script:
     """A claim: running jobs that the worker does not know are let go."""
     for held in (yield store.holdings(holder=FIRST)):
-        yield requeue(FIRST, held.attempt, "released", held.id)
+        let_go = stop if held.cancel_requested else released
+        yield let_go(FIRST, held.attempt, held.id)
+
+
+def released(holder: str, attempt: int, job_id: str) -> Operation[Any]:
+    return requeue(holder, attempt, "released", job_id)
 
 
 def submit_again() -> Script:
@@ -90,6 +105,11 @@ def asked() -> Script:
 
 def finished() -> Script:
     yield from with_running()()
+    yield succeed(FIRST)
+
+
+def spent() -> Script:
+    yield from with_running(new_job(ephemeral=True))()
     yield succeed(FIRST)
 
 
@@ -122,7 +142,7 @@ def first_expired() -> Script:
 
 def first_dead() -> Script:
     yield from first_expired()
-    yield store.die()
+    yield die(SECOND)
 
 
 def suspect_queued() -> Script:
@@ -135,19 +155,21 @@ def crashed_to_the_end() -> Script:
     yield claim(FIRST)
     yield later(LEASE_S + 1)
     yield store.renew(holder=SECOND)
-    yield store.die()
+    yield die(SECOND)
     yield reclaim(FIRST)
     yield store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=10.0)
     yield note_alone(SECOND, 2)
     yield later(LEASE_S + 1)
-    yield store.die()
+    yield register(THIRD)
+    yield die(THIRD)
 
 
 def cancelled_under_the_dead() -> Script:
     yield from with_running()()
     yield cancel()
     yield later(LEASE_S + 1)
-    yield store.die()
+    yield store.renew(holder=SECOND)
+    yield die(SECOND)
 
 
 def past_deadline(attempts_max: int) -> Callable[[], Script]:
@@ -176,6 +198,31 @@ def lost_holder() -> Script:
     yield later(100.0)
 
 
+def taking_orders() -> Script:
+    yield registered(FIRST)
+    yield register(SECOND)
+    yield store.submit([new_job()])
+    yield claim(FIRST)
+
+
+def order_again() -> Script:
+    """An operator whose answer was lost asks again: there is one order, whether the first was written or not."""
+    order = yield from store.ordering(FIRST, Change(slots=5), actor="someone")
+    assert (order.version, order.wanted) == (1, FIVE_SLOTS)
+
+
+def ordered() -> Script:
+    yield from taking_orders()
+    yield ORDER
+
+
+def dead_and_ordered() -> Script:
+    yield from ordered()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield die(SECOND)
+
+
 def claim_two() -> Operation[Any]:
     return claim(FIRST, 2)
 
@@ -199,6 +246,7 @@ def swept(
 
 
 TWO = (new_job(), new_job(OTHER_JOB))
+ORDER = store.order_worker(FIRST, FIVE_SLOTS, version=0, actor="someone")
 
 CASES: list[Case] = [
     # submit
@@ -229,11 +277,20 @@ CASES: list[Case] = [
     ending("crash, a cancel asked", crash(FIRST), asked),
     swept("crash, the worker gone", with_running(), crash(FIRST), JOB),
     swept("succeed, the worker gone", with_running(), succeed(FIRST), JOB),
+    Case(
+        "succeed of an ephemeral job",
+        with_running(new_job(ephemeral=True)),
+        succeed(FIRST),
+        look_first(succeed(FIRST)),
+        (JOB,),
+        (JOB,),
+    ),
+    repeated("resubmit of a spent job", spent, store.resubmit([new_job(ephemeral=True)])),
     swept("fail, the worker gone", with_running(), fail(FIRST), JOB),
     swept("stop, the worker gone", asked, stop(FIRST), JOB),
     # moves
-    repeated("cancel of a queued job", with_jobs(), cancel(), JOB),
-    repeated("cancel of a running job", with_running(), cancel(), JOB),
+    Case("cancel of a queued job", with_jobs(), cancel(), insisting(cancel()), (JOB,)),
+    Case("cancel of a running job", with_running(), cancel(), insisting(cancel()), (JOB,)),
     swept("cancel, nobody repeats it", with_jobs(), cancel(), JOB),
     swept("disown", nobody_knows, store.disown("mail", 0, age_s=500.0, look=9, actor=None), JOB, OTHER_JOB),
     swept("expire", nobody_waits, store.expire(limit=10, actor=None), JOB, OTHER_JOB),
@@ -251,13 +308,17 @@ CASES: list[Case] = [
     # queues
     repeated("pause_queue", with_jobs(), store.pause_queue("mail", actor=None), JOB),
     repeated("resume_queue", with_jobs(), store.resume_queue("mail"), JOB),
-    # workers and reaping
+    # workers, their orders, and reaping
+    Case("order_worker", taking_orders, ORDER, order_again, (JOB,)),
+    swept("order_worker, the operator gone", taking_orders, ORDER, JOB),
+    swept("order_worker of a dead one", dead_and_ordered, ORDER, JOB),
+    swept("register, an order taken along", dead_and_ordered, registered(THIRD, FIRST), JOB),
     swept("register", with_running(), register(THIRD), JOB),
     repeated("renew", with_running(), store.renew(holder=FIRST), JOB),
     repeated("retire", with_running(), store.retire(holder=FIRST), JOB),
-    swept("die", first_expired, store.die(), JOB, OTHER_JOB),
-    repeated("adopt", lost_holder, store.adopt(), JOB),
-    swept("forget_workers", lost_holder, store.forget_workers(age_s=10.0), JOB),
+    swept("die", first_expired, die(SECOND), JOB, OTHER_JOB),
+    repeated("adopt", lost_holder, store.adopt([FIRST]), JOB),
+    swept("forget_workers", lost_holder, store.forget_workers([FIRST], age_s=10.0), JOB),
     swept("reclaim", first_dead, reclaim(FIRST), JOB, OTHER_JOB),
     swept("reclaim, the crash budget spent", crashed_to_the_end, reclaim(FIRST, SECOND), JOB),
     swept("reclaim, a cancel asked", cancelled_under_the_dead, reclaim(FIRST), JOB),
@@ -287,6 +348,13 @@ CASES: list[Case] = [
         JOB,
         gone=True,
     ),
+    swept(
+        "purge_spent",
+        finished_long_ago(ephemeral=True),
+        store.purge_spent(age_s=9.0, limit=9),
+        JOB,
+        gone=True,
+    ),
     swept("purge_keys", expired_keyed, store.purge_keys(limit=9), JOB),
     # reads
     *(
@@ -300,6 +368,7 @@ CASES: list[Case] = [
             store.read([JOB]),
             store.key_owner("s", "k"),
             store.list_jobs(),
+            store.search(tags='["a"]', metadata='{"a":1}'),
             store.outcomes([JOB]),
             store.existing([JOB]),
             store.events(JOB),
@@ -309,7 +378,11 @@ CASES: list[Case] = [
             store.ahead(JOB),
             store.clock(),
             store.dead_holders(),
+            store.lost_holders(),
+            store.spent_workers(age_s=10.0),
             store.holdings(holder=FIRST),
+            store.held_jobs(FIRST),
+            store.held_counts([FIRST]),
             store.list_workers(),
         )
     ),

@@ -25,7 +25,7 @@ REPEATED = [
     ("requeue", "AND job.state = 'running'", FENCE),
     ("stop", "AND job.state = 'running'", FENCE),
     ("crash", "AND job.state = 'running'", FENCE),
-    ("die", "AND worker.lease_until < (SELECT fencerow.now())", LOCKED),
+    ("die", "AND worker.lease_until < (SELECT clock.now FROM clock)", LOCKED),
     ("die", "AND worker.state = 'alive'", LOCKED),
     ("reclaim", "AND job.state = 'running'\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", LOCKED),
     ("reclaim", "AND job.attempt = judged.attempt", LOCKED),

@@ -14,6 +14,7 @@ from tests.race.people import (
     acting,
     cancel,
     crash,
+    die,
     fence,
     note_alone,
     reclaim,
@@ -77,7 +78,7 @@ def test_a_reclaim_does_too_without_its_own(race: Race) -> None:
 
 def dead_but_unaware() -> Script:
     yield from its_worker_is_late()
-    yield store.die()
+    yield die(SECOND)
 
 
 def counted_if_noted(story: Story) -> None:

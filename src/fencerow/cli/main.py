@@ -19,6 +19,7 @@ from fencerow import __version__
 from fencerow.cli import exits, output
 from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
+from fencerow.cli.history import history
 from fencerow.cli.jobs import jobs
 from fencerow.cli.options import (
     Asked,
@@ -69,7 +70,7 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-for command in (demo, dev, worker, submit, jobs, queues, workers, migrate, sql, doctor, why):
+for command in (demo, dev, worker, submit, jobs, queues, workers, migrate, sql, doctor, why, history):
     root.add_command(command)
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -37,6 +37,23 @@ async def adrive(steps: Steps[T], execute: Callable[[Statement], Awaitable[Rows]
         return done.value  # type: ignore[no-any-return]
     finally:
         steps.close()
+
+
+async def arun_all(engine: Engine, operations: Generator[Operation[Any], Any, T]) -> T:
+    """Run several operations, each a transaction of its own, as a generator asks for them; errors reach it."""
+    try:
+        operation = next(operations)
+        while True:
+            try:
+                answer = await engine.arun(operation)
+            except Exception as error:
+                operation = operations.throw(error)
+            else:
+                operation = operations.send(answer)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        operations.close()
 
 
 class Session(Protocol):
@@ -98,8 +115,11 @@ class Engine(Protocol):
     def flush(self, timeout_s: float) -> None:
         """Send the wake-ups that are still waiting."""
 
-    def keeper(self) -> Engine:
-        """An engine with a connection of its own for lease renewals: nothing else may make them wait."""
+    def keeper(self, *, patience_s: float = ...) -> Engine:
+        """An engine with a connection of its own for lease renewals: nothing else may make them wait.
+
+        It waits for no answer longer than `patience_s`: a renewal that comes too late is none.
+        """
         ...
 
     def close(self) -> None:

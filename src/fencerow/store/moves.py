@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.db.statement import Row, Steps, execute, first_column, operation, text_or_none
-from fencerow.errors import IllegalMove, JobNotFound, KeyConflict
+from fencerow.errors import IllegalMove, JobGone, JobNotFound, KeyConflict
 from fencerow.model.state import FINAL, State
 from fencerow.store.finish import Moved, Requeued, archive, read_fences, requeued_rows
+from fencerow.store.retention import forget_notes
 
 ROUNDS_MAX = 10  # of move, ask and look; each loses only to somebody who moved the job
 
@@ -23,13 +24,14 @@ class Cancelled:
     holder: str | None = None
 
 
-@operation(repeatable=True)
+@operation()
 def cancel(
     job_id: str, *, actor: str | None, reason: str | None = None, only_queued: bool = False
 ) -> Steps[Cancelled]:
     """Cancel a job: at once when nobody runs it, by request when somebody does (not with `only_queued`).
 
-    A bounded loop, because between the look and the move others move the job too. Repeating it is harmless.
+    A bounded loop, because between the look and the move others move the job too. Repeating it after an unknown
+    outcome is harmless, but not silent: what the first one cancelled is refused to the second, with its state.
 
     Raises:
         IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
@@ -74,6 +76,7 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
     Raises:
         IllegalMove: it has not ended. Wait or cancel.
         KeyConflict: another job owns its key meanwhile.
+        JobGone: it is ephemeral and succeeded. Only its failures can be revived.
         JobNotFound: there is no such job.
     """
     locked = yield from _lock_finished(job_id)
@@ -81,14 +84,16 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
     if scope is not None and key is not None:
         yield from _take_key_back(job_id, scope, key)
     rows = yield from execute("revive", id=job_id, actor=actor, reason=reason)
-    (requeued,) = requeued_rows(rows)
-    return requeued
+    if not rows:
+        # Its row is locked, but its whole period is being detached: a later statement does not see it any more.
+        raise _not_found(job_id)
+    return requeued_rows(rows)[0]
 
 
 @operation()
 def delete(ids: Sequence[str]) -> Steps[list[str]]:
     """Remove finished jobs with their timeline and logs; returns those that were removed. Live ones stay."""
-    return first_column((yield from execute("delete", ids=list(ids))))
+    return (yield from forget_notes(first_column((yield from execute("delete", ids=list(ids))))))
 
 
 def _lock_finished(job_id: str) -> Steps[Row]:
@@ -100,6 +105,12 @@ def _lock_finished(job_id: str) -> Steps[Row]:
         fence = (yield from read_fences([job_id]).steps()).get(job_id)
         if fence is None:
             raise _not_found(job_id)
+        if fence.spent:
+            raise JobGone(
+                f"job {job_id} succeeded and left nothing to revive",
+                "it is ephemeral",
+                "submit the work anew",
+            )
         if fence.state not in FINAL:
             raise IllegalMove(
                 f"job {job_id} is {fence.state}",
@@ -116,7 +127,7 @@ def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:
     if kept:
         return
     wanted = msgspec.json.encode([{"scope": scope, "key": key}]).decode()
-    for _, _, owner, _, expired in (yield from execute("read_keys", keys=wanted)):
+    for _, _, owner, _, expired, _ in (yield from execute("read_keys", keys=wanted)):
         if not expired:
             raise KeyConflict(
                 f"key {key!r} in scope {scope!r} belongs to job {owner} now",

@@ -3,6 +3,7 @@
 A blocked event loop or a handler that computes in Python does not stop it. Code that keeps the
 interpreter lock for longer than the lease does (one giant regular expression, one giant json.loads):
 the lease is then lost, the fence refuses the late result, and such code belongs in a child process.
+A renewal that came late for that reason is reported, long before one comes too late.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import msgspec
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
 from fencerow.model.ids import new_id
+from fencerow.model.wanted import Wanted
 from fencerow.store import store
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
@@ -28,6 +30,8 @@ from fencerow.worker.lease import Lease, steady
 log = logging.getLogger("fencerow.worker.keeper")
 
 RETRY_S = 0.5
+PATIENCE_S = 1.0  # at least; with a third of the lease two renewals may stay without an answer
+LATE_S = 1.0  # beyond what a busy machine does to a thread
 BLOCKED_S = 0.5  # two looks may follow one another at once; that is no blocked loop
 
 
@@ -44,6 +48,17 @@ class KeeperOwner(Protocol):
         """The keeper cannot go on."""
 
 
+class Orders(Protocol):
+    """What the keeper carries between the worker's row and the worker; called in the keeper's thread."""
+
+    def on_renewed(self, holder: str, version: int, wanted: Wanted | None) -> None:
+        """What operators want of this worker, with each renewal."""
+
+    def stated(self) -> str:
+        """What this worker does now, as JSON."""
+        ...
+
+
 class Keeper:
     """Registers the worker, renews its lease, registers anew after a death."""
 
@@ -52,6 +67,7 @@ class Keeper:
         engine: Engine,
         lease: Lease,
         owner: KeeperOwner,
+        orders: Orders,
         *,
         name: str,
         info: dict[str, object],
@@ -59,9 +75,11 @@ class Keeper:
         telemetry: Telemetry,
         ping: Callable[[Callable[[], None]], None],
     ) -> None:
-        self._engine = engine.keeper()
+        self._engine = engine.keeper(patience_s=max(PATIENCE_S, lease.lease_s / 3))
         self._lease = lease
         self._owner = owner
+        self._orders = orders
+        self._former: str | None = None  # the last registration of this process
         self._name = name
         self._info = info
         self._renew_s = renew_s
@@ -82,7 +100,7 @@ class Keeper:
         self._thread.start()
 
     def look_now(self) -> None:
-        """Renew and compare at once: somebody hinted at a cancel."""
+        """Renew and compare at once: somebody hinted at a cancel or an order, or an order was carried out."""
         self._soon.set()
 
     def stop(self) -> None:
@@ -110,12 +128,23 @@ class Keeper:
     def _run(self) -> None:
         try:
             while not self._stopped.is_set():
-                self._soon.wait(self._pause_s())
-                self._soon.clear()
+                self._wait(self._pause_s())
                 if not self._stopped.is_set():
                     self._tick()
         except BaseException as error:
             self._owner.on_keeper_failed(error)
+
+    def _wait(self, pause_s: float) -> None:
+        """Sleep until the next renewal, and say so when this thread came back late."""
+        began, used_s = time.monotonic(), time.process_time()
+        self._soon.wait(pause_s)
+        self._soon.clear()
+        late_s = time.monotonic() - began - pause_s
+        if late_s > LATE_S:
+            self._telemetry.counters.add("keeper_late")
+            log.warning(
+                "the lease is renewed %.1f s late: %s", late_s, _cause(late_s, time.process_time() - used_s)
+            )
 
     def _pause_s(self) -> float:
         return self._renew_s if self._lease.holds() else min(RETRY_S, self._renew_s)
@@ -152,19 +181,24 @@ class Keeper:
                 pid=os.getpid(),
                 info=msgspec.json.encode(self._info).decode(),
                 lease_s=self._lease.lease_s,
+                stated=self._orders.stated(),
+                former=self._former,
             )
         )
         # A lost reply makes the runner say so with an error; an id that is taken is a fault of the id maker.
         assert registered, "a fresh worker id was already in use"
         self._lease.begin(holder, sent)
+        self._former = holder
 
     def _renew(self, holder: str) -> bool:
         sent = steady()
-        alive = self._engine.run(store.renew(holder=holder))
-        if alive:
-            self._lease.renewed(sent)
-            self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
-        return alive
+        renewed = self._engine.run(store.renew(holder=holder, stated=self._orders.stated()))
+        if renewed is None:
+            return False
+        self._lease.renewed(sent, renewed.at_us)
+        self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
+        self._orders.on_renewed(holder, renewed.version, renewed.wanted)
+        return True
 
     def _watch_loop(self) -> None:
         """Say so when the event loop has not answered since the last renewal: some handler blocks it."""
@@ -182,3 +216,13 @@ class Keeper:
 
     def _ponged(self) -> None:
         self._pinged_at = None
+
+
+def _cause(late_s: float, used_s: float) -> str:
+    """Why the keeper's thread did not run: this process computed meanwhile, as far as it was let, or it did not."""
+    if used_s > late_s / 10:
+        return (
+            "code here keeps the interpreter lock (one long regular expression, one huge json.loads), or the machine "
+            "is overloaded; run such a job in a child process, or all jobs here will lose their lease"
+        )
+    return "this process was stopped for a while"

@@ -5,21 +5,33 @@
 -- name: die
 -- Declare workers dead whose lease has run out. A dead worker can never renew; it must register anew.
 -- Guard: alive, and past its lease.
+-- Guard of the judge: alive and within its own lease, and not later than what it knew when it judged.
 UPDATE fencerow.workers
 SET state = 'dead',
     ended_at = fencerow.now()
 WHERE state = 'alive'
   AND lease_until < fencerow.now()
+  AND EXISTS (SELECT 1 FROM fencerow.workers AS judge
+              WHERE judge.id = :judge AND judge.state = 'alive' AND judge.lease_until > fencerow.now())
+  AND fencerow.now() < :until_us
 RETURNING id;
 
--- name: adopt
--- Give a dead row to holders that have none (the workers' file was lost), so that reclaim can name them.
-INSERT INTO fencerow.workers (id, state, name, host, pid, lease_s, registered_at, renewed_at, lease_until, ended_at)
-SELECT DISTINCT job.holder, 'dead', 'unknown', 'unknown', 0, 0,
-       fencerow.now(), fencerow.now(), fencerow.now(), fencerow.now()
+-- name: lost_holders
+-- Holders of running jobs that have no row (the workers' file was lost).
+-- A holder registers before it claims, so a snapshot that shows its job shows its row.
+SELECT DISTINCT job.holder
 FROM fencerow.jobs AS job
 WHERE job.state = 'running'
-  AND NOT EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = job.holder)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = job.holder);
+
+-- name: adopt
+-- Give holders that were found without a row a dead one, so that reclaim can name them. They come by value: a statement
+-- that writes worker rows must not hold the jobs.
+-- Guard: there is no row.
+INSERT INTO fencerow.workers (id, state, name, host, pid, lease_s, registered_at, renewed_at, lease_until, ended_at)
+SELECT lost.value, 'dead', 'unknown', 'unknown', 0, 0, fencerow.now(), fencerow.now(), fencerow.now(), fencerow.now()
+FROM json_each(:holders) AS lost
+WHERE true
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
