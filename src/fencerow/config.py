@@ -96,7 +96,10 @@ class Config:
     schema: str = _text("fencerow", "The PostgreSQL schema of the tables.")
     table_prefix: str = _text("fencerow_", "What the tables' names begin with on SQLite.")
     pool_max: int = _number(
-        10, 2, 1_000, "The most connections a process opens; a server takes about a hundred."
+        10,
+        2,
+        1_000,
+        "The most connections for threads, and for an event loop; docs/postgresql.md has the sums.",
     )
     connect_timeout_s: float = _number(5.0, 0.1, 300.0, "How long to wait for a new connection.")
     statement_timeout_s: float = _number(

@@ -56,6 +56,12 @@ class MissingExtra(FencerowError):
     code = "FR-103"
 
 
+class UnsupportedPlatform(FencerowError):
+    """This operating system is not supported. Use Linux or macOS."""
+
+    code = "FR-107"
+
+
 class DeclarationError(FencerowError):
     """A job was declared in a way that cannot work (name taken, unsupported parameter kind, bad option)."""
 

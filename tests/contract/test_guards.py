@@ -174,6 +174,16 @@ def renewed_after_death(engine: AnyEngine, clock: DatabaseClock) -> None:
     assert not engine.run(store.renew(holder=holder))
 
 
+def described_after_death(engine: AnyEngine, clock: DatabaseClock) -> None:
+    holder = register(engine)
+    assert engine.run(store.describe_worker(holder=holder, info='{"now":1}'))
+    clock.advance(31)
+    bury(engine)
+    assert not engine.run(store.describe_worker(holder=holder, info='{"now":2}'))
+    (row,) = [each for each in engine.run(store.list_workers()) if each.id == holder]
+    assert row.info == {"now": 1}
+
+
 def reclaimed_from_the_living(engine: AnyEngine, clock: DatabaseClock) -> None:
     running(engine)
     before = dump(engine)
@@ -305,6 +315,12 @@ GUARDS = [
         judged_after_an_outage,
     ),
     Guard("renew", always("worker.state = 'alive'"), always("state = 'alive'"), renewed_after_death),
+    Guard(
+        "describe_worker",
+        always("worker.state = 'alive'"),
+        always("state = 'alive'"),
+        described_after_death,
+    ),
     Guard(
         "reclaim",
         always("job.holder = ANY(CAST(:dead AS uuid[]))"),

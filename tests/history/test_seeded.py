@@ -69,7 +69,7 @@ def double_claim(play: Play) -> None:
 def claim_by_the_dead(play: Play) -> None:
     gone = play.worker(lease_s=0.0)
     play.submit()
-    play.run(store.die())
+    play.die()
     for job in play.claim(gone):
         play.succeed(job.id, job.attempt, gone)
     play.finish()
@@ -77,13 +77,13 @@ def claim_by_the_dead(play: Play) -> None:
 
 def renewal_of_the_dead(play: Play) -> None:
     gone = play.worker(lease_s=0.0)
-    play.run(store.die())
+    play.die()
     play.run(store.renew(holder=gone))
 
 
 def early_death(play: Play) -> None:
     play.worker(lease_s=30.0)
-    play.run(store.die())
+    play.die()
 
 
 def robbery(play: Play) -> None:

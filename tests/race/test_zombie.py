@@ -21,6 +21,7 @@ from tests.race.people import (
     cancel,
     claim,
     crash,
+    die,
     fail,
     fence,
     finishing,
@@ -238,6 +239,43 @@ def renewed_or_dead(story: Story) -> None:
 renew_die = Scenario(
     "die × renew × reclaim", expired, [acting("first", renewing), acting("reaper", sweep)], renewed_or_dead
 )
+
+
+def burying() -> Script:
+    return (yield die(SECOND))
+
+
+def describing() -> Script:
+    return (yield store.describe_worker(holder=FIRST, info='{"n":1}'))
+
+
+def described_or_dead(story: Story) -> None:
+    # Whoever comes second finds the other's end; a dead row keeps what it said.
+    dead = story.results["reaper"]
+    first = next(each for each in story.run(store.list_workers()) if each.id == FIRST)
+    assert FIRST in dead
+    assert (first.info == {"n": 1}) is bool(story.results["first"])
+    if "reaper" not in story.order[story.order.index("first") :]:  # it was dead before it spoke
+        assert not story.results["first"], "the dead spoke"
+
+
+describe_die = Scenario(
+    "die × describe_worker",
+    expired,
+    [acting("first", describing), acting("reaper", sweep)],
+    described_or_dead,
+)
+
+
+def test_a_dead_worker_says_no_more(race: Race) -> None:
+    race(describe_die)
+
+
+def test_a_dead_worker_speaks_without_the_guard(race: Race) -> None:
+    race.turns_red(
+        describe_die,
+        Cut("describe_worker", ("\n  AND worker.state = 'alive'", ""), ("\n  AND state = 'alive'", "")),
+    )
 
 
 def test_a_worker_renews_or_dies(race: Race) -> None:

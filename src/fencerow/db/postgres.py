@@ -28,7 +28,7 @@ from fencerow.db.queries import Queries, identifier, pyformat, written
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
 from fencerow.db.watchdog import Watched
-from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
+from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
 
 T = TypeVar("T")
 
@@ -110,6 +110,7 @@ class PostgresEngine:
         self.conninfo = conninfo
         self.queries = queries
         self.schema = identifier(schema, "schema name")
+        self.pool_max = pool_max
         self.channel = self.schema if self.schema.startswith("fencerow") else f"fencerow_{self.schema}"
         self._listen_conninfo = listen_conninfo or conninfo
         self._pools = Pools(
@@ -147,6 +148,8 @@ class PostgresEngine:
                 if not self._retriable(error, operation, doubt, number):
                     raise
             except DatabaseError as error:
+                if isinstance(error, ReadOnly) and number == 1:
+                    continue  # on a fresh connection: this one led to what is a standby now
                 if doubt:  # this try stored nothing, but the one before may have
                     raise _doubtful(error, operation.name) from error
                 raise
@@ -192,6 +195,8 @@ class PostgresEngine:
                 if not self._retriable(error, operation, doubt, number):
                     raise
             except DatabaseError as error:
+                if isinstance(error, ReadOnly) and number == 1:
+                    continue  # on a fresh connection: this one led to what is a standby now
                 if doubt:  # this try stored nothing, but the one before may have
                     raise _doubtful(error, operation.name) from error
                 raise

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fencerow.config import Config
+from fencerow.db.connections import of_worker
+from fencerow.db.engine import Engine
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import ConfigError, TooManyHung
 from fencerow.version import __version__
 from fencerow.worker.children.origin import origin_of
@@ -74,6 +77,13 @@ def registration(pools: Sequence[Pool], handlers: Iterable[str]) -> dict[str, ob
         "slots": sum(pool.slots for pool in pools),
         "version": __version__,
     }
+
+
+def connections(engine: Engine, handlers: Iterable[Handler]) -> Mapping[str, int]:
+    """How many connections the worker's process opens at most, by what they are for; none on SQLite."""
+    if not isinstance(engine, PostgresEngine):
+        return {}
+    return of_worker(engine.pool_max, plain=any(not handler.is_async for handler in handlers))
 
 
 def described(pools: Iterable[Pool]) -> str:

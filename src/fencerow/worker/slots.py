@@ -22,6 +22,7 @@ class Slots:
         self._hung_max = hung_max
         self._death = death
         self._over = False
+        self._at_work: set[tuple[str, int]] = set()  # job and attempt
 
     def fill(self, pool: Pool) -> None:
         """Open the slots that the pool lacks; those that it has too many end by themselves."""
@@ -35,6 +36,10 @@ class Slots:
         self.tasks.add(task)
         task.add_done_callback(self._closed)
 
+    def works_on(self, key: tuple[str, int]) -> bool:
+        """Whether a call for this job and attempt is under way, also one that was given up and still goes on."""
+        return key in self._at_work
+
     def end(self) -> None:
         """The worker is over: no slot takes another job, and how its task ends matters no more."""
         self._over = True
@@ -46,7 +51,11 @@ class Slots:
                 return
             slot_lost = partial(self._replace, pool)
             attempts = [attempt] if attempt.handler.batch_max is None else pool.joined(attempt)
-            if not await self._workplace.run(attempts, slot_lost):
+            keys = {(each.claimed.id, each.claimed.attempt) for each in attempts}
+            self._at_work |= keys
+            kept = await self._workplace.run(attempts, slot_lost)
+            self._at_work -= keys
+            if not kept:
                 return  # another slot has taken this one's place
             pool.done(len(attempts))
 

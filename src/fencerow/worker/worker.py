@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from fencerow.config import Config
+from fencerow.db.connections import told
 from fencerow.db.engine import Engine, arun_all
 from fencerow.errors import ConfigError, OrderRefused
 from fencerow.model.outcome import Released
@@ -28,6 +29,7 @@ from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.building import (
     check_children,
+    connections,
     deadline_margin_s,
     described,
     make_pools,
@@ -138,6 +140,8 @@ class Worker:
         log.info(
             "worker %s serves %s with %d jobs known", self.name, described(self._pools), len(self._handlers)
         )
+        if opens := connections(self._engine, self._handlers.values()):
+            log.info("worker %s opens at most %s", self.name, told(opens))
 
     async def stop(self, *, now: bool = False) -> None:
         """Stop claiming, let what runs end, hand back what does not, write all outcomes, sign off.
@@ -332,11 +336,18 @@ class Worker:
     # --- jobs ------------------------------------------------------------------------------------------
 
     def _take(self, pool: Pool, attempt: Attempt) -> None:
-        self._attempts[attempt.claimed.id, attempt.claimed.attempt] = attempt
+        key = attempt.claimed.id, attempt.claimed.attempt
+        if twice := key in self._attempts or self._slots.works_on(key):
+            # The database went back behind our first claim. Two runs must not share one fence.
+            self._keeper.claimed_twice(*key)
+        if key in self._attempts:
+            return  # what runs goes on: it is the holder again
+        self._attempts[key] = attempt
         if attempt.claimed.suspect:
             self._suspects.add(attempt)
         unwanted = self._control.refuses(attempt, pool)
-        if self._stopping:  # the answer to a claim that was on its way
+        # The answer to a claim that was on its way, or a run that was given up and still writes.
+        if self._stopping or twice:
             self._leaving.hand_back(attempt)
         elif unwanted is not None:
             self._leaving.hand_back(attempt, unwanted)
