@@ -74,6 +74,13 @@ class NoDatabase(ConfigError):
     code = "FR-105"
 
 
+class NotImportable(DeclarationError):
+    """A job that runs in child processes cannot be found by importing the module that declares it."""
+
+    code = "FR-106"
+    retryable = True  # as an attempt's failure: another worker may find it
+
+
 # --- input refused at the door (2xx) -----------------------------------------------------------
 
 
@@ -242,6 +249,12 @@ class DecidedTwice(FencerowError):
     code = "FR-405"
 
 
+class TooManyHung(FencerowError):
+    """So many handlers of a worker ignore their end that it has drained and ended. Start it again."""
+
+    code = "FR-406"
+
+
 # --- the database (5xx) ---------------------------------------------------------------------------
 
 
@@ -259,7 +272,7 @@ class Unavailable(DatabaseError):
 
 
 class OutcomeUnknown(DatabaseError):
-    """The connection broke while a commit was under way: it may have happened. Ask by id or key, then repeat.
+    """The connection broke, or the disk failed, while a commit was under way: it may have happened. Ask, then repeat.
 
     `job_ids` are the ids of a submit in doubt: submit again under the same ids, or look them up.
     """

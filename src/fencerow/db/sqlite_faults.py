@@ -42,7 +42,11 @@ def translated(path: Path, *, around_user_code: bool = False) -> Iterator[None]:
 
 @contextmanager
 def committing(path: Path) -> Iterator[None]:
-    """Around COMMIT: after a failed write or sync there, what lies on the disk is for recovery to decide."""
+    """Around COMMIT: after a failed write or sync there, what lies on the disk is for recovery to decide.
+
+    A rollback journal is emptied first and that is made durable afterwards: when the second step fails,
+    SQLite reports an error, and all that was written stands.
+    """
     try:
         yield
     except sqlite3.OperationalError as error:
