@@ -151,13 +151,17 @@ class ArgumentsCodec:
             stored = STORED.decode(raw)
         except (ValueError, RecursionError) as error:
             raise self._malformed(f"they are not a JSON object ({type(error).__name__})") from None
+        if stored.keys() != self.parameters.keys():
+            self._refuse_misfits(stored)
+        return stored
+
+    def _refuse_misfits(self, stored: Mapping[str, msgspec.Raw]) -> None:
         for name in stored:
             if name not in self.parameters:
                 raise self._malformed(f"there is no parameter {ascii(name)[:60]}")
         for name, parameter in self.parameters.items():
             if parameter.required and name not in stored:
                 raise self._malformed(f"the parameter {name!r} is missing")
-        return stored
 
     def _unpacked(self, name: str, raw: msgspec.Raw) -> Any:
         try:

@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -44,7 +43,10 @@ EVENTS: dict[type[object], Event] = {
 }
 
 
-@dataclass(eq=False)
+KINDS: dict[type[object], str] = {Succeeded: "succeed", Failed: "fail", Stopped: "stop"}
+
+
+@dataclass(eq=False, slots=True)
 class Pending:
     """One outcome that the database has not confirmed."""
 
@@ -59,20 +61,13 @@ class Pending:
     @property
     def key(self) -> tuple[str, int]:
         """Two attempts of one job may be here at once, when a lost registration left the first behind."""
-        return self.attempt.claimed.id, self.attempt.claimed.attempt
+        claimed = self.attempt.claimed
+        return claimed.id, claimed.attempt
 
     @property
     def kind(self) -> str:
         """Which statement writes it."""
-        match self.outcome:
-            case Succeeded():
-                return "succeed"
-            case Failed():
-                return "fail"
-            case Stopped():
-                return "stop"
-            case _:
-                return "requeue"
+        return KINDS.get(type(self.outcome), "requeue")
 
 
 class Acker:
@@ -162,8 +157,10 @@ class Acker:
             pass
 
     async def _write_all(self) -> None:
-        key = _group_key
-        for (kind, holder), group in groupby(sorted(self._writing.values(), key=key), key=key):
+        groups: dict[tuple[str, str], list[Pending]] = {}
+        for each in self._writing.values():
+            groups.setdefault((each.kind, each.attempt.holder), []).append(each)
+        for (kind, holder), group in groups.items():
             for batch in _bounded(group):
                 await self._write_group(kind, holder, batch)
 
@@ -266,20 +263,16 @@ class Acker:
         return rest
 
     def _confirm(self, each: Pending) -> None:
-        extra = _event_facts(each.outcome)
-        self._telemetry.counters.add(EVENTS[type(each.outcome)].value)
-        self._telemetry.emit(
-            EVENTS[type(each.outcome)], **facts(each.attempt), duration_s=each.duration_s, **extra
-        )
+        event = EVENTS[type(each.outcome)]
+        self._telemetry.counters.add(event)
+        if self._telemetry.is_heard:
+            extra = _event_facts(each.outcome)
+            self._telemetry.emit(event, **facts(each.attempt), duration_s=each.duration_s, **extra)
         self._drop(each)
 
     def _drop(self, each: Pending) -> None:
         self._writing.pop(each.key, None)
         self._on_done(each.attempt, each.duration_s)
-
-
-def _group_key(each: Pending) -> tuple[str, str]:
-    return each.kind, each.attempt.holder
 
 
 def _bounded(group: Iterable[Pending]) -> Iterable[list[Pending]]:

@@ -60,6 +60,12 @@ class Batch:
             attempt.finish()
         self.tell_all()
 
+    def limit_time(self) -> None:
+        """The call waits for something: watch the time limits."""
+        self.call.limit_time()
+        for attempt in self.open.values():
+            attempt.limit_time()
+
     def tell_all(self) -> None:
         """What the call was asked reaches the items that were not asked themselves."""
         why = self.call.interrupt
@@ -153,7 +159,7 @@ class BatchExecutor(Executor):
             attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._kill_s)
         error: BaseException | None = None
         try:
-            await InContext(copy_context(), _awaited(run))
+            await InContext(copy_context(), _awaited(run), batch.limit_time)
         except asyncio.CancelledError as raised:
             if call.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended

@@ -103,13 +103,13 @@ class Executor:
         text = attempt.claimed.inline_args
         if text is None:
             text = await self._fetched_args(attempt)
+            refused = self._refused_start(attempt)  # a good deal may have happened while they came
+            if refused is not None:
+                return refused
         try:
             args, kwargs = attempt.handler.arguments.decode(text)
         except Exception as error:
             return self._judged(attempt, error)
-        refused = self._refused_start(attempt)  # a good deal may have happened while the arguments came
-        if refused is not None:
-            return refused
         return await self._called(attempt, args, kwargs, slot_lost)
 
     def _unrun(self, attempt: Attempt, error: Exception) -> Outcome:
@@ -127,15 +127,16 @@ class Executor:
         Raises:
             LeaseLost: the registration under which it was claimed is over.
         """
-        if attempt.interrupt is Interrupt.LOST or self._lease.holder != attempt.holder:
+        ours = self._lease.holder == attempt.holder
+        if ours and attempt.interrupt is None and self._lease.holds():
+            return None
+        if attempt.interrupt is Interrupt.LOST or not ours:
             raise lease_lost(attempt.claimed.id, attempt.claimed.attempt)
         if attempt.interrupt is Interrupt.CANCEL:
             return Stopped("cancelled before it started")
         if attempt.interrupt is not None:
             return Released(f"asked to end before it started ({attempt.interrupt})")
-        if not self._lease.holds():
-            return Released("the lease was not renewed in time")
-        return None
+        return Released("the lease was not renewed in time")
 
     async def _fetched_args(self, attempt: Attempt) -> bytes:
         claimed = attempt.claimed
@@ -154,9 +155,11 @@ class Executor:
         given = kwargs if parameter is None else {**kwargs, parameter: job}
         context = copy_context()
         give_up = partial(self._give_up, attempt, slot_lost)
+        task = asyncio.current_task()
+        assert task is not None
         call: Callable[[], Awaitable[Any]]
         if attempt.handler.is_async:
-            attempt.begin(_task_raiser(), give_up, kill_s=self._kill_s)
+            attempt.begin(partial(_cancel, task), give_up, kill_s=self._kill_s)
             call = partial(attempt.handler.function, *args, **given)
         else:
             striker = Striker()
@@ -164,19 +167,23 @@ class Executor:
             call = partial(self._thread_call, attempt, job, args, given, striker)
         for middleware in reversed(self._middleware):
             call = partial(middleware, job, call)
-        return await self._settled(attempt, job, context, call)
+        return await self._settled(attempt, job, context, call, task)
 
     async def _settled(
-        self, attempt: Attempt, job: Job, context: Context, call: Callable[[], Awaitable[Any]]
+        self,
+        attempt: Attempt,
+        job: Job,
+        context: Context,
+        call: Callable[[], Awaitable[Any]],
+        task: asyncio.Task[Any],
     ) -> Outcome | Committed | None:
         """Run the handler inside its middleware and turn whatever comes out into an outcome."""
-        task = asyncio.current_task()
         error: BaseException | None = None
         value: Any = None
         try:
-            value = await InContext(context, _as_coroutine(call))
+            value = await InContext(context, _as_coroutine(call), attempt.limit_time)
         except asyncio.CancelledError as raised:
-            if attempt.interrupt is None and task is not None and task.cancelling():
+            if attempt.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended
             error = raised
         except KeyboardInterrupt:
@@ -328,7 +335,7 @@ class Executor:
         elif isinstance(outcome, Committed):
             self._acker.committed(attempt, outcome.moved, duration_s)
         else:
-            if isinstance(outcome, Failed | Retried):
+            if not isinstance(outcome, Succeeded) and isinstance(outcome, Failed | Retried):
                 log_failure(attempt.claimed, outcome, self._telemetry)
             self._acker.put(attempt, outcome, duration_s)
 
@@ -351,22 +358,16 @@ def held_error(limit_s: float | None) -> TransactionMisuse:
     )
 
 
-def _task_raiser() -> Callable[[Interrupt], None]:
-    """Cancel the slot's task, which runs the handler."""
-    task = asyncio.current_task()
-    assert task is not None
-
-    def raise_in(_why: Interrupt) -> None:
-        task.cancel()
-
-    return raise_in
-
-
 async def _as_coroutine(call: Callable[[], Awaitable[Any]]) -> Any:
     return await call()
 
 
-def _forgive(task: asyncio.Task[Any] | None) -> None:
+def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
+    """Raise in the slot's task, which runs the handler."""
+    task.cancel()
+
+
+def _forgive(task: asyncio.Task[Any]) -> None:
     """The cancel was meant for the handler, not for the slot that ran it."""
-    while task is not None and task.cancelling():
+    while task.cancelling():
         task.uncancel()

@@ -8,7 +8,7 @@ we put behind it ourselves lowers it through a wake-up.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fencerow.model.job import Claimed, Lane
 from fencerow.store.claim import NIL, Mark
@@ -94,16 +94,15 @@ class QueueView:
             return []
         return [self._marks[priority] for priority in sorted(self._marks, reverse=True)]
 
-    def claimed(self, jobs: Iterable[Claimed], asked: int, took_s: float = 0.0) -> None:
+    def claimed(self, jobs: Sequence[Claimed], asked: int, took_s: float = 0.0) -> None:
         """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them.
 
         A claim that walked far to find little (jobs of names nobody knows here) is not repeated at once.
         """
-        count = 0
-        for job in jobs:
-            count += 1
-            self._marks[job.priority] = Mark(job.priority, job.run_at_us, job.id)
-        self._dry = count < asked
+        last = {job.priority: job for job in jobs}  # they come in the order of their lanes
+        for priority, job in last.items():
+            self._marks[priority] = Mark(priority, job.run_at_us, job.id)
+        self._dry = len(jobs) < asked
         if self._dry and self._looks_left:
             look_at = time.monotonic() + self._looks_left[0]
             self._looks_left = self._looks_left[1:]

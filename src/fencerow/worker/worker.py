@@ -262,16 +262,18 @@ class Worker:
     # --- jobs ------------------------------------------------------------------------------------------
 
     def _take(self, pool: Pool, attempt: Attempt) -> None:
-        self._attempts[attempt.claimed.id, attempt.claimed.attempt] = attempt
+        claimed = attempt.claimed
+        self._attempts[claimed.id, claimed.attempt] = attempt
         if self._stopping:  # the answer to a claim that was on its way
             self._leaving.hand_back(attempt)
         else:
             pool.put(attempt)
 
     def _forget(self, attempt: Attempt, _duration_s: float) -> None:
-        self._attempts.pop((attempt.claimed.id, attempt.claimed.attempt), None)
-        if attempt.claimed.suspect:
-            self._claims.wake(attempt.claimed.queue)
+        claimed = attempt.claimed
+        self._attempts.pop((claimed.id, claimed.attempt), None)
+        if claimed.suspect:
+            self._claims.wake(claimed.queue)
 
     def _open_slot(self, pool: Pool) -> None:
         self._spawn(self._slot(pool), "fencerow-slot")
