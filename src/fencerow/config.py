@@ -103,6 +103,14 @@ class Config:
         30.0, 0.1, 3600.0, "After this the database ends a statement of ours."
     )
     busy_timeout_s: float = _number(10.0, 0.0, 300.0, "How long to wait for another writer on SQLite.")
+    journal_mode: str = _text(
+        "auto",
+        "SQLite's journal. `auto`: `wal` where the library is free of the WAL-reset fault, else `truncate`. Say `wal` "
+        "with an older library only if no connection but ours ever opens the file.",
+        "auto",
+        "truncate",
+        "wal",
+    )
 
     # --- leases and loops ---
     lease_s: float = _number(

@@ -287,3 +287,15 @@ def test_json_data_that_does_not_fit_is_refused(lite_app: App, arguments: dict[s
 
     assert isinstance(raised.value, FencerowError)
     assert "stored" not in raised.value.what
+
+
+@pytest.mark.parametrize("called", ["coroutine", "value"])
+def test_a_job_that_was_run_instead_of_called_is_refused(lite_app: App, called: str) -> None:
+    async def ran() -> int:
+        return 1
+
+    what: Any = ran() if called == "coroutine" else 1
+    with pytest.raises(InvalidInput, match=r"job\.call"):
+        lite_app.submit(what)
+    assert lite_app.client.list_jobs() == []
+    lite_app.close()

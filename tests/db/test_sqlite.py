@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.db.sqlite import SqliteEngine, translated, wal_is_safe
+from fencerow.db.sqlite import SqliteEngine, wal_is_safe
+from fencerow.db.sqlite_faults import translated
 from fencerow.db.statement import Steps, execute, operation
 from fencerow.errors import Busy, DatabaseError, ReadOnly, SchemaMissing, StorageFull, Unavailable
 from fencerow.model.ids import new_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
@@ -64,6 +64,8 @@ class Submitter:
     def _drafted(self, client: Client, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
         with ExitStack() as around:
+            for call in calls:
+                _check(call)
             drafts = [call.draft() for call in calls]
             for draft in drafts:
                 for middleware in self.middleware:
@@ -76,6 +78,19 @@ class Submitter:
         except InvalidInput as error:
             client.telemetry.emit(Event.REFUSED, code=error.code)
             raise
+
+
+def _check(call: object) -> None:
+    """A declared job that is called runs at once and returns its result; that is not what can be submitted."""
+    if isinstance(call, Call):
+        return
+    if isinstance(call, Coroutine):
+        call.close()
+    raise InvalidInput(
+        f"a {type(call).__name__} was given to be submitted",
+        "`job(...)` runs the handler here; what is submitted is made by `job.call(...)`",
+        "write job.call(...) here, or job.submit(...)",
+    )
 
 
 def _handle(client: Client, call: Call[R], answer: Submitted) -> Handle[R]:

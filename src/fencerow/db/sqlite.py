@@ -23,17 +23,10 @@ from typing import Any, TypeVar
 from fencerow.db.engine import drive
 from fencerow.db.filesystem import refuse_network
 from fencerow.db.queries import Queries, identifier
+from fencerow.db.sockets import FileWakes
+from fencerow.db.sqlite_faults import translated
 from fencerow.db.statement import Operation, Param, Rows, Statement
-from fencerow.db.wakes import LocalWakes
-from fencerow.errors import (
-    Busy,
-    DatabaseError,
-    FencerowError,
-    ReadOnly,
-    SchemaMissing,
-    StorageFull,
-    Unavailable,
-)
+from fencerow.errors import Busy
 
 T = TypeVar("T")
 
@@ -151,7 +144,7 @@ class SqliteEngine:
         self._inherited: list[sqlite3.Connection] = []  # from a parent process; never used
         self._executor: ThreadPoolExecutor | None = None
         self._workers_executor: ThreadPoolExecutor | None = None
-        self._wakes = LocalWakes()
+        self._wakes = FileWakes(self.path)
         self._pid = os.getpid()
 
     # --- running ---------------------------------------------------------------------------------
@@ -208,13 +201,16 @@ class SqliteEngine:
     # --- wake-ups --------------------------------------------------------------------------------
 
     def wake(self, messages: list[str]) -> None:
+        self._check_process()
         self._wakes.wake(messages)
 
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
+        self._check_process()
         return self._wakes.listen(callback)
 
     def flush(self, timeout_s: float) -> None:
-        """Nothing waits here: listeners in this process were told at once."""
+        """Almost nothing waits here: listeners were told at once."""
+        self._wakes.flush(timeout_s)
 
     def keeper(self) -> SqliteEngine:
         return SqliteEngine(
@@ -230,6 +226,7 @@ class SqliteEngine:
     # --- connections -----------------------------------------------------------------------------
 
     def close(self) -> None:
+        self._wakes.close()
         for executor in (self._executor, self._workers_executor):
             if executor is not None:
                 executor.shutdown(wait=True)
@@ -262,6 +259,9 @@ class SqliteEngine:
             self._connection = self._workers_connection = None
             self._executor = self._workers_executor = None
             self._write_lock, self._workers_lock = threading.RLock(), threading.Lock()
+            self._wakes = FileWakes(
+                self.path
+            )  # the parent's thread did not come along, and its socket is its own
 
     def _main(self) -> sqlite3.Connection:
         self._check_process()
@@ -355,48 +355,3 @@ def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseEx
 
 def _begin_reading(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN")
-
-
-@contextmanager
-def translated(path: Path, *, around_user_code: bool = False) -> Iterator[None]:
-    """Turn SQLite's errors that an operator can do something about into ours; leave all others as they are."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        known = fault(error, path)
-        # A missing table speaks of ours only when a statement of ours met it.
-        if known is None or (around_user_code and isinstance(known, SchemaMissing)):
-            raise
-        raise known from error
-    except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorname", "") in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-            raise DatabaseError(
-                f"{path} is not a usable SQLite database ({error})",
-                "the file is damaged or something else",
-                "check the path; restore a damaged file from a backup",
-            ) from error
-        raise
-
-
-def fault(error: sqlite3.OperationalError, path: Path) -> FencerowError | None:
-    """Which of our errors a SQLite error is, if any."""
-    code = getattr(error, "sqlite_errorname", "") or ""
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return Busy(
-            f"{path} stayed locked by another writer", str(error), "repeat, or look for a long transaction"
-        )
-    if code.startswith("SQLITE_READONLY"):
-        return ReadOnly(f"{path} is read-only", str(error), "check the file's and its folder's permissions")
-    if code == "SQLITE_FULL":
-        return StorageFull(f"no space is left for {path}", str(error), "make room on the disk and repeat")
-    if code.startswith("SQLITE_CANTOPEN"):
-        return Unavailable(
-            f"{path} cannot be opened", str(error), "check that the folder exists and may be written"
-        )
-    if code.startswith("SQLITE_IOERR"):
-        return DatabaseError(
-            f"reading or writing {path} failed", str(error), "check the disk; nothing was committed"
-        )
-    if "no such table" in str(error):
-        return SchemaMissing(f"{path} has no Fencerow tables", str(error), "run `fencerow migrate`")
-    return None

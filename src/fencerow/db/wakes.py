@@ -26,6 +26,11 @@ class LocalWakes:
             for message in messages:
                 _tell(callback, message)
 
+    def missed(self) -> None:
+        """Say that some may have been missed: everybody looks for himself."""
+        for callback in tuple(self._listeners):
+            _tell(callback, None)
+
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
         with self._lock:
             self._listeners = [*self._listeners, callback]

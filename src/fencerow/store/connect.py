@@ -42,6 +42,7 @@ def open_engine(config: Config) -> PostgresEngine | SqliteEngine:
         sqlite_queries(config.table_prefix),
         prefix=config.table_prefix,
         busy_timeout_s=config.busy_timeout_s,
+        journal_mode=None if config.journal_mode == "auto" else config.journal_mode,
     )
 
 

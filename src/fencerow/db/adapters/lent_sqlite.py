@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fencerow.db import sqlite
 from fencerow.db.adapters.frame import INSIDE, Frame, Lent, Plan, Sent, Standing, closed
 from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_faults import fault
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.errors import Busy, FencerowError, RetryTransaction, UnusableConnection
 
@@ -69,7 +70,7 @@ class LentSqlite(Lent):
         cause = getattr(error, "orig", error)
         if not isinstance(cause, sqlite3.OperationalError):
             return None
-        known = sqlite.fault(cause, self._engine.path)
+        known = fault(cause, self._engine.path)
         if isinstance(known, Busy) and standing is Standing.OPEN:
             return RetryTransaction(
                 "your transaction cannot write: another connection wrote, or writes, since it began to read",
