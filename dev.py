@@ -34,7 +34,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   test   run the tests; ARGUMENTS go to pytest
   race   play every order of the races, as many as there are; ARGUMENTS go to pytest
   crash  break every operation off at every point; ARGUMENTS go to pytest
-  bench  how fast one worker drains, beside the bare statements; ARGUMENTS: [sqlite|postgres] [jobs]
+  bench  how fast it is here, beside the bare statements; ARGUMENTS go to `fencerow bench` (--quick)
   check  lint, format, types and floors
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
   env    make .venv from the lock, if it is missing or out of date
@@ -84,7 +84,7 @@ def crash(arguments: list[str], fresh: bool) -> int:
 
 def bench(arguments: list[str], fresh: bool) -> int:
     ensure_env(fresh)
-    become(str(BIN / "python"), str(ROOT / "bench" / "drain.py"), *arguments)
+    become(str(BIN / "fencerow"), "bench", *arguments)
 
 
 def check(_arguments: list[str], fresh: bool) -> int:
