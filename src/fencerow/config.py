@@ -123,6 +123,10 @@ class Config:
     poll_max_s: float = _number(1.0, 0.01, 300.0, "The longest pause between two looks at an empty queue.")
     poll_min_s: float = _number(0.05, 0.001, 60.0, "The shortest pause between two looks.")
 
+    unknown_max_s: float = _number(
+        DAY_S, 1.0, 3650 * DAY_S, "A due job that no worker's code has known for so long fails."
+    )
+
     # --- running jobs ---
     slots: int = _number(10, 1, 10_000, "Jobs one process runs at a time.")
     prefetch_s: float = _number(1.0, 0.0, 60.0, "How much work, in seconds, may wait inside the worker.")

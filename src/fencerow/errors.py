@@ -197,6 +197,12 @@ class MalformedPayload(FencerowError):
     code = "FR-308"
 
 
+class ArgumentsTooNew(FencerowError):
+    """A job's arguments were stored by newer code than this worker runs. It is given back uncounted."""
+
+    code = "FR-309"
+
+
 # --- attempts (4xx) -------------------------------------------------------------------------------
 
 

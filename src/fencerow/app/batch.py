@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from types import NoneType
-from typing import Any, Final, TypeVar, get_args, get_origin, overload
+from typing import Any, Final, TypeVar, Unpack, get_args, get_origin, overload
 
-from fencerow.app.declare import DeclaredJob, JobOptions, Register, declare
+from fencerow.app.declare import NO_JOB_OPTIONS, DeclaredJob, Register, declare
 from fencerow.app.handlers import is_async, refuse_generators
-from fencerow.app.options import BackoffOption, checked_key_lifetime, job_limits
+from fencerow.app.job_options import GivenOptions, JobOptions, job_options
 from fencerow.app.submission import Layers
 from fencerow.app.submitter import Submitter
 from fencerow.errors import DeclarationError
@@ -27,7 +27,6 @@ R = TypeVar("R")
 
 BATCH_MAX: Final = 100
 BATCH_MAX_MAX: Final = 1000  # the most that a worker holds for its slots
-NO_DECLARED_OPTIONS: Final = JobOptions()
 SHAPE = "write one parameter annotated Sequence[BatchItem[Value, Result]]"
 
 
@@ -40,7 +39,7 @@ class DeclareBatch:
         register: Register,
         layers: Layers,
         payload_bytes_max: int,
-        options: JobOptions = NO_DECLARED_OPTIONS,
+        options: JobOptions = NO_JOB_OPTIONS,
         batch_max: int = BATCH_MAX,
     ) -> None:
         self._submitter = submitter
@@ -61,26 +60,7 @@ class DeclareBatch:
     ) -> DeclaredJob[[Sequence[BatchItem[V, R]]], [V], R, None]: ...
 
     @overload
-    def __call__(
-        self,
-        /,
-        *,
-        batch_max: int = BATCH_MAX,
-        name: str | None = None,
-        queue: str | None = None,
-        priority: int | None = None,
-        attempts_max: int | None = None,
-        backoff: BackoffOption | None = None,
-        timeout_s: float | None = None,
-        retry_on: Matchers = (),
-        fail_on: Matchers = (),
-        retention_s: float | None = None,
-        expires_s: float | None = None,
-        crashes_max: int | None = None,
-        snoozes_max: int | None = None,
-        key_lifetime_s: float | None = None,
-        payload_bytes_max: int | None = None,
-    ) -> DeclareBatch: ...
+    def __call__(self, /, *, batch_max: int = BATCH_MAX, **given: Unpack[GivenOptions]) -> DeclareBatch: ...
 
     def __call__(
         self,
@@ -88,20 +68,7 @@ class DeclareBatch:
         /,
         *,
         batch_max: int = BATCH_MAX,
-        name: str | None = None,
-        queue: str | None = None,
-        priority: int | None = None,
-        attempts_max: int | None = None,
-        backoff: BackoffOption | None = None,
-        timeout_s: float | None = None,
-        retry_on: Matchers = (),
-        fail_on: Matchers = (),
-        retention_s: float | None = None,
-        expires_s: float | None = None,
-        crashes_max: int | None = None,
-        snoozes_max: int | None = None,
-        key_lifetime_s: float | None = None,
-        payload_bytes_max: int | None = None,
+        **given: Unpack[GivenOptions],
     ) -> Any:
         """Declare a job whose handler takes up to `batch_max` of its jobs, those that wait, in one call.
 
@@ -118,24 +85,7 @@ class DeclareBatch:
         """
         if function is not None:
             return self._declared(function)
-        options = JobOptions(
-            name=name,
-            queue=queue,
-            limits=job_limits(
-                priority=priority,
-                attempts_max=attempts_max,
-                backoff=backoff,
-                timeout_s=timeout_s,
-                retention_s=retention_s,
-                expires_s=expires_s,
-                crashes_max=crashes_max,
-                snoozes_max=snoozes_max,
-            ),
-            retry_on=retry_on,
-            fail_on=fail_on,
-            key_lifetime_s=checked_key_lifetime(key_lifetime_s, DeclarationError),
-            payload_bytes_max=payload_bytes_max,
-        )
+        options = job_options(given, GivenOptions, "@app.batch_job")
         return DeclareBatch(
             self._submitter,
             self._register,

@@ -9,20 +9,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from fencerow.app.handlers import encode_json_data, handler_of
-from fencerow.app.options import (
-    NAME_LENGTH_MAX,
-    QUEUE_LENGTH_MAX,
-    BackoffOption,
-    SubmitOptions,
-    checked_key_lifetime,
-    job_limits,
-    submit_options,
-)
+from fencerow.app.job_options import GivenOptions, JobOptions, job_options
+from fencerow.app.options import NAME_LENGTH_MAX, QUEUE_LENGTH_MAX, SubmitOptions, submit_options
 from fencerow.app.submission import Call, Declaration, Layers
 from fencerow.app.submitter import Submitter
 from fencerow.client.handle import Handle
@@ -41,6 +34,7 @@ X = TypeVar("X")  # what calling the function returns: R, or a coroutine of it
 
 DEFAULT_QUEUE = "default"
 NO_OPTIONS = SubmitOptions()
+NO_JOB_OPTIONS = JobOptions()
 
 
 class Submittable(Generic[P, R]):
@@ -184,19 +178,6 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
 Register = Callable[[DeclaredJob[..., ..., Any, Any]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    """What `@app.job(...)` was given."""
-
-    name: str | None = None
-    queue: str | None = None
-    limits: Defaults = Defaults()  # noqa: RUF009 - it is frozen
-    retry_on: Matchers = ()
-    fail_on: Matchers = ()
-    key_lifetime_s: float | None = None
-    payload_bytes_max: int | None = None
-
-
 class Declare:
     """The decorator behind `@app.job` and `@app.job(...)`."""
 
@@ -206,7 +187,7 @@ class Declare:
         register: Register,
         layers: Layers,
         payload_bytes_max: int,
-        options: JobOptions = JobOptions(),
+        options: JobOptions = NO_JOB_OPTIONS,
     ) -> None:
         self._submitter = submitter
         self._register = register
@@ -233,74 +214,20 @@ class Declare:
     def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
 
     @overload
-    def __call__(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        queue: str | None = None,
-        priority: int | None = None,
-        attempts_max: int | None = None,
-        backoff: BackoffOption | None = None,
-        timeout_s: float | None = None,
-        retry_on: Matchers = (),
-        fail_on: Matchers = (),
-        retention_s: float | None = None,
-        expires_s: float | None = None,
-        crashes_max: int | None = None,
-        snoozes_max: int | None = None,
-        key_lifetime_s: float | None = None,
-        payload_bytes_max: int | None = None,
-    ) -> Declare: ...
+    def __call__(self, /, **given: Unpack[GivenOptions]) -> Declare: ...
 
-    def __call__(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        queue: str | None = None,
-        priority: int | None = None,
-        attempts_max: int | None = None,
-        backoff: BackoffOption | None = None,
-        timeout_s: float | None = None,
-        retry_on: Matchers = (),
-        fail_on: Matchers = (),
-        retention_s: float | None = None,
-        expires_s: float | None = None,
-        crashes_max: int | None = None,
-        snoozes_max: int | None = None,
-        key_lifetime_s: float | None = None,
-        payload_bytes_max: int | None = None,
-    ) -> Any:
+    def __call__(self, function: Callable[..., Any] | None = None, /, **given: Unpack[GivenOptions]) -> Any:
         """Declare a job. Its name is the function's, unless `name` gives another; it is stored with every job.
 
-        A function whose first parameter is annotated `Job` gets the running job there. Options that are left
-        out come from the queue, the app and the settings, in this order.
+        A function whose first parameter is annotated `Job` gets the running job there. Options (`GivenOptions`)
+        that are left out come from the queue, the app and the settings, in this order.
 
         Raises:
             DeclarationError: the name is taken, a parameter cannot be stored, or an option is wrong.
         """
         if function is not None:
             return self._declared(function)
-        options = JobOptions(
-            name=name,
-            queue=queue,
-            limits=job_limits(
-                priority=priority,
-                attempts_max=attempts_max,
-                backoff=backoff,
-                timeout_s=timeout_s,
-                retention_s=retention_s,
-                expires_s=expires_s,
-                crashes_max=crashes_max,
-                snoozes_max=snoozes_max,
-            ),
-            retry_on=retry_on,
-            fail_on=fail_on,
-            key_lifetime_s=checked_key_lifetime(key_lifetime_s, DeclarationError),
-            payload_bytes_max=payload_bytes_max,
-        )
+        options = job_options(given, GivenOptions, "@app.job")
         return Declare(self._submitter, self._register, self._layers, self._payload_bytes_max, options)
 
     def _declared(self, function: Callable[..., Any]) -> DeclaredJob[..., ..., Any, Any]:
@@ -364,6 +291,8 @@ def declare(
         fail_on=options.fail_on,
         payload_bytes_max=options.payload_bytes_max or payload_bytes_max,
     )
+    codec = replace(handler.arguments, version=options.args_version, upgrade=options.upgrade)
+    handler = replace(handler, arguments=codec)
     declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
     declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(submitter, declaration, function)
     register(declared)

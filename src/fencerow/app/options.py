@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -20,8 +20,6 @@ NAME_LENGTH_MAX: Final = 200
 QUEUE_LENGTH_MAX: Final = 100
 KEY_LENGTH_MAX: Final = 256
 KEY_LIFETIME_S_MAX: Final = 3650 * DAY_S
-
-BackoffOption = Backoff | Callable[[int], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,6 @@ def submit_options(
             "pass Backoff(base_s=...), or give the function to @app.job",
         )
     limits = _limits(
-        InvalidInput,
         priority=priority,
         attempts_max=attempts_max,
         backoff=backoff,
@@ -110,15 +107,6 @@ def submit_options(
         headers=dict(headers or {}),
         connection=connection,
     )
-
-
-def job_limits(**given: Any) -> Defaults:
-    """The limits that a declaration gives.
-
-    Raises:
-        DeclarationError: one of them is of the wrong type or out of range.
-    """
-    return _limits(DeclarationError, **given)
 
 
 def checked_key_lifetime(
@@ -157,8 +145,8 @@ def instant_us(moment: object, what: str) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
-def _limits(kind: type[InvalidInput] | type[DeclarationError], **given: Any) -> Defaults:
+def _limits(**given: Any) -> Defaults:
     try:
         return Defaults(**given)
     except ConfigError as error:
-        raise kind(error.what, error.why, error.fix) from None
+        raise InvalidInput(error.what, error.why, error.fix) from None

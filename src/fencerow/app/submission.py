@@ -17,6 +17,7 @@ from fencerow.model.defaults import Defaults
 from fencerow.model.ids import new_id
 from fencerow.model.job import KeyClaim, NewJob
 from fencerow.model.labels import encode_headers, encode_metadata, encode_tags
+from fencerow.model.stored_options import encode_options
 from fencerow.worker.handler import Handler
 
 R_co = TypeVar("R_co", covariant=True)
@@ -141,11 +142,11 @@ def _key_claim(call: Call[Any], job_id: str, layers: Layers) -> KeyClaim | None:
 
 
 def _stored_options(limits: Defaults, declaration: Declaration) -> str | None:
-    """A backoff that the worker would not find in the job's declaration travels with the job."""
-    backoff = limits.backoff
-    if not isinstance(backoff, Backoff) or backoff == declaration.handler.rule.backoff:
-        return None
-    return backoff.to_json()
+    """A backoff that the worker would not find in the job's declaration travels with the job, as does a version."""
+    own = limits.backoff
+    known = not isinstance(own, Backoff) or own == declaration.handler.rule.backoff
+    backoff = own if isinstance(own, Backoff) and not known else None
+    return encode_options(backoff, declaration.handler.arguments.version)
 
 
 def _counts(limits: Defaults) -> dict[str, int]:

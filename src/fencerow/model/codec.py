@@ -14,7 +14,13 @@ from typing import Any
 
 import msgspec
 
-from fencerow.errors import InvalidArguments, InvalidPayload, MalformedPayload, PayloadTooLarge
+from fencerow.errors import (
+    ArgumentsTooNew,
+    InvalidArguments,
+    InvalidPayload,
+    MalformedPayload,
+    PayloadTooLarge,
+)
 from fencerow.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.model.signature import Parameter, check_type, name_of, parameters_of, return_annotation
 from fencerow.model.text import check_text
@@ -32,6 +38,9 @@ __all__ = [
 ]
 
 PAYLOAD_BYTES_MAX = 1024 * 1024
+# From the stored version and arguments of it, as JSON data by name, to arguments of the declared version.
+Upgrade = Callable[[int, dict[str, Any]], dict[str, Any]]
+UPGRADED: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 STORED: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -42,13 +51,19 @@ def fingerprint(name: str, args: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsCodec:
-    """Binds a call to a handler's parameters and keeps it as a JSON object {parameter: value}."""
+    """Binds a call to a handler's parameters and keeps it as a JSON object {parameter: value}.
+
+    `version` is that of the parameters' form. Arguments that were stored in an older one pass through `upgrade`
+    before they are read; without it they are read as they are.
+    """
 
     name: str
     parameters: Mapping[str, Parameter]
     types: Mapping[str, ValueType]
     signature: inspect.Signature
     payload_bytes_max: int = PAYLOAD_BYTES_MAX
+    version: int = 1
+    upgrade: Upgrade | None = None
 
     @staticmethod
     def of(
@@ -102,13 +117,16 @@ class ArgumentsCodec:
         check_size(raw, f"the arguments of {self.name}", self.payload_bytes_max)
         return raw
 
-    def decode(self, raw: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def decode(self, raw: bytes, version: int | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The positional and named arguments to call the handler with; positional-only ones come first.
 
+        `version` is the one under which the bytes were stored; None: this code's own.
+
         Raises:
+            ArgumentsTooNew: they were stored by newer code than this.
             MalformedPayload: the stored bytes do not fit this code's parameters. The payload is not shown.
         """
-        stored = self._stored(raw)
+        stored = self._stored(self._upgraded(raw, self.version if version is None else version))
         positional: list[Any] = []
         named: dict[str, Any] = {}
         for name, parameter in self.parameters.items():
@@ -123,6 +141,21 @@ class ArgumentsCodec:
             else:
                 named[name] = value
         return tuple(positional), named
+
+    def _upgraded(self, raw: bytes, version: int) -> bytes:
+        if version > self.version:
+            raise ArgumentsTooNew(
+                f"the stored arguments of {self.name} are of version {version}",
+                f"this code knows them up to version {self.version}",
+                "deploy the code that declares it",
+            )
+        if version == self.version or self.upgrade is None:
+            return raw
+        try:
+            return msgspec.json.encode(self.upgrade(version, UPGRADED.decode(raw)))
+        except Exception as error:
+            malformed = self._malformed(f"upgrade from version {version} failed ({type(error).__name__})")
+            raise malformed from error
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:

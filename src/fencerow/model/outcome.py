@@ -39,9 +39,10 @@ class Snoozed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The worker gives the job back unfinished; no failure is spent."""
+    """The worker gives the job back unfinished; no failure is spent. Without a delay it keeps its place."""
 
     reason: str
+    delay_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,9 +328,9 @@ def _requeue(each: Pending) -> Requeue:
             return Requeue(
                 id=job_id, attempt=attempt, kind="snoozed", delay_s=delay_s, snoozes=1, detail=detail
             )
-        case Released(reason):
+        case Released(reason, wait_s):
             detail = msgspec.json.encode({"reason": reason}).decode()
-            return Requeue(id=job_id, attempt=attempt, kind="released", detail=detail)
+            return Requeue(id=job_id, attempt=attempt, kind="released", delay_s=wait_s, detail=detail)
         case _:
             raise AssertionError(f"{each.outcome!r} is no requeue")
 
@@ -359,7 +359,7 @@ def _event_facts(outcome: Outcome) -> dict[str, Any]:
             return {"code": error.code}
         case Retried(delay_s, _) | Snoozed(delay_s, _):
             return {"delay_s": delay_s}
-        case Released(reason):
+        case Released(reason, _):
             return {"reason": reason}
         case _:
             return {}

@@ -13,13 +13,14 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-from fencerow.errors import InvalidPayload, LeaseLost
+from fencerow.errors import ArgumentsTooNew, InvalidPayload, LeaseLost
 from fencerow.model.outcome import Outcome, Released, Stopped, Succeeded
 from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
 from fencerow.worker.context import Job
 from fencerow.worker.executor import Committed, Executor, timeout_error
 from fencerow.worker.handler import VALUE
 from fencerow.worker.item import BatchItem, Said
+from fencerow.worker.newer import given_back
 from fencerow.worker.stepping import InContext
 from fencerow.worker.threads import Striker
 
@@ -116,7 +117,9 @@ class BatchExecutor(Executor):
                 if text is None:
                     text = await self._fetched_args(attempt)
                 try:
-                    return (attempt.handler.arguments.decode(text)[1][VALUE],)
+                    return (self._decoded(attempt, text)[1][VALUE],)
+                except ArgumentsTooNew as error:
+                    outcome = await given_back(self._engine, attempt.claimed, error, self._unknown_max_s)
                 except Exception as error:
                     outcome = self._judged(attempt, error)
         except LeaseLost:

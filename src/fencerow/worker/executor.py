@@ -20,6 +20,7 @@ from typing import Any
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
 from fencerow.errors import (
+    ArgumentsTooNew,
     AttemptTimeout,
     CancelRequested,
     ConfigError,
@@ -27,10 +28,10 @@ from fencerow.errors import (
     OutcomeUnknown,
     TransactionMisuse,
 )
-from fencerow.model.backoff import Backoff
 from fencerow.model.outcome import Failed, Outcome, Released, Retried, Stopped, Succeeded
 from fencerow.model.retry import RetryRule, after_failure, describe
 from fencerow.model.state import State
+from fencerow.model.stored_options import args_version_of, backoff_of
 from fencerow.store import store
 from fencerow.store.finish import Moved
 from fencerow.telemetry import Event, Telemetry
@@ -39,6 +40,7 @@ from fencerow.worker.attempt import Attempt, Interrupt, lease_lost, thread_raise
 from fencerow.worker.context import Job
 from fencerow.worker.failures import log_failure
 from fencerow.worker.lease import Lease
+from fencerow.worker.newer import given_back
 from fencerow.worker.stepping import InContext
 from fencerow.worker.threads import Striker, Threads
 
@@ -66,6 +68,7 @@ class Executor:
         middleware: Sequence[RunMiddleware],
         *,
         kill_s: float,
+        unknown_max_s: float,
         held_max_s: float | None = None,
     ) -> None:
         self._engine = engine
@@ -75,6 +78,7 @@ class Executor:
         self._middleware = tuple(middleware)
         self._kill_s = kill_s
         self._held_max_s = held_max_s
+        self._unknown_max_s = unknown_max_s
         self._threads = Threads("fencerow-handler")
         self._loop = asyncio.get_running_loop()
         self.abandoned_count = 0
@@ -107,7 +111,9 @@ class Executor:
             if refused is not None:
                 return refused
         try:
-            args, kwargs = attempt.handler.arguments.decode(text)
+            args, kwargs = self._decoded(attempt, text)
+        except ArgumentsTooNew as error:
+            return await given_back(self._engine, attempt.claimed, error, self._unknown_max_s)
         except Exception as error:
             return self._judged(attempt, error)
         return await self._called(attempt, args, kwargs, slot_lost)
@@ -137,6 +143,10 @@ class Executor:
         if attempt.interrupt is not None:
             return Released(f"asked to end before it started ({attempt.interrupt})")
         return Released("the lease was not renewed in time")
+
+    def _decoded(self, attempt: Attempt, text: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        version = args_version_of(bytes(attempt.claimed.options))
+        return attempt.handler.arguments.decode(text, version)
 
     async def _fetched_args(self, attempt: Attempt) -> bytes:
         claimed = attempt.claimed
@@ -294,11 +304,9 @@ class Executor:
         )
 
     def _rule(self, attempt: Attempt) -> RetryRule:
-        options = bytes(attempt.claimed.options)
-        if options == b"null":
-            return attempt.handler.rule
         try:
-            return replace(attempt.handler.rule, backoff=Backoff.from_json(options))
+            backoff = backoff_of(bytes(attempt.claimed.options))
+            return attempt.handler.rule if backoff is None else replace(attempt.handler.rule, backoff=backoff)
         except ConfigError as error:
             log.warning(
                 "job %s has unreadable options (%s); its handler's backoff is used", attempt.claimed.id, error

@@ -205,6 +205,7 @@ class Worker:
             self._middleware,
             kill_s=config.cancel_kill_s,
             # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
+            unknown_max_s=config.unknown_max_s,
             held_max_s=config.lease_s / 3 if self._engine.dialect == "sqlite" else None,
         )
         self._leaving = Leaving(self._pools, self._attempts, self._acker, kill_s=config.cancel_kill_s)
