@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from fencerow.bench import table
-from fencerow.bench.figure import Figure, median
+from fencerow.bench.figure import Figure, percentile
 from fencerow.bench.member import member
 from fencerow.bench.place import AnyEngine, Place
 from fencerow.bench.sizes import SLOTS, Sizes
@@ -19,6 +19,8 @@ LIMIT = 100
 SMALL = 1_000
 TOMORROW_S = 86_400.0
 QUARTER = 4
+# What else runs on the machine can only add to a claim: the cost itself is seen in those that it spared.
+UNDISTURBED = 0.1
 
 
 def measure(place: Place, sizes: Sizes) -> Iterator[Figure]:
@@ -51,7 +53,7 @@ def measure(place: Place, sizes: Sizes) -> Iterator[Figure]:
 def _claim_ms(
     engine: AnyEngine, holder: str, sizes: Sizes, backlog: int, *, finished: int = 0, tomorrow: int = 0
 ) -> float:
-    """The median time of a claim, taken back each time so that the next one meets the same tables."""
+    """The time of an undisturbed claim, taken back each time so that the next one meets the same tables."""
     engine.run(table.clear())
     table.fill(engine, backlog)
     table.fill(engine, tomorrow, delay_s=TOMORROW_S)
@@ -69,7 +71,7 @@ def _claim_ms(
                 raise TakenBack
         except TakenBack:
             pass
-    return median(took_ms)
+    return percentile(took_ms, UNDISTURBED)
 
 
 class TakenBack(Exception):
@@ -88,7 +90,7 @@ def _raw_claim_ms(place: Place, engine: AnyEngine, sizes: Sizes) -> float:
             took_ms.append((time.perf_counter() - began) * 1e3)
             assert len(rows) == LIMIT
             raw.connection.execute("ROLLBACK")
-    return median(took_ms)
+    return percentile(took_ms, UNDISTURBED)
 
 
 def _under_snapshot(place: Place, engine: PostgresEngine, sizes: Sizes) -> Iterator[Figure]:
@@ -103,7 +105,7 @@ def _under_snapshot(place: Place, engine: PostgresEngine, sizes: Sizes) -> Itera
 
 
 def _churned(place: Place, engine: PostgresEngine, sizes: Sizes, *, held: bool) -> tuple[float, float]:
-    """Microseconds of claim per job over the last quarter of a drain, and its jobs a second."""
+    """Microseconds a job of an undisturbed claim in the last quarter of a drain, and the drain's jobs a second."""
     engine.run(table.clear())
     table.fill(engine, sizes.snapshot_jobs)
     engine.run(table.vacuum())
@@ -116,5 +118,5 @@ def _churned(place: Place, engine: PostgresEngine, sizes: Sizes, *, held: bool) 
         told = worker.ask(ask="drain", claims=True)
     took_s = (told["last_ns"] - told["first_ns"]) / 1e9
     last = told["claims"][-max(1, len(told["claims"]) // QUARTER) :]
-    jobs = sum(count for count, _ in last)
-    return sum(duration_s for _, duration_s in last) / max(1, jobs) * 1e6, told["count"] / took_s
+    costs_us = [duration_s / count * 1e6 for count, duration_s in last]
+    return percentile(costs_us, UNDISTURBED), told["count"] / took_s
