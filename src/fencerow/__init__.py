@@ -11,7 +11,7 @@ handle = await extract.asubmit("invoice.pdf")
 pages = await handle.aresult()
 """
 
-from fencerow.app import App, Call, DeclaredJob, Draft, LocalDatabaseWarning
+from fencerow.app import App, Call, Contract, DeclaredJob, Draft, LocalDatabaseWarning, contract
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
 from fencerow.client.refs import CancelAnswer, Key
@@ -45,6 +45,8 @@ __all__ = [
     "BatchItem",
     "Handle",
     "DeclaredJob",
+    "Contract",
+    "contract",
     "Call",
     "Draft",
     "Client",

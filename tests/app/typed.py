@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_type
 
-from fencerow import App, BatchItem, Handle, Job
+from fencerow import App, BatchItem, Handle, Job, contract
 
 app = App("sqlite:///never-opened.db")
 
@@ -57,6 +57,8 @@ def send_plain(items: Sequence[BatchItem[int, None]]) -> None:
 
 
 async def right(job: Job) -> None:
+    assert_type(app.declare(reading).submit("a", pages=2), Handle[list[str]])
+    assert_type(await app.declare(reading_async).asubmit("a"), Handle[int])
     assert_type(bare.submit(1, note="a"), Handle[list[int]])
     assert_type(await bare.asubmit(1), Handle[list[int]])
     assert_type(bare(1), list[int])
@@ -96,3 +98,28 @@ def wrong(job: Job) -> None:
 def wrong_results(items: Sequence[BatchItem[Mail, str]]) -> None:
     items[0].succeed(3)  # type: ignore[arg-type]  # a str is expected
     items[0].fail(3)  # type: ignore[arg-type]  # a text or an error is expected
+
+
+@contract(queue="documents")
+def reading(path: str, pages: int = 1) -> list[str]:
+    raise NotImplementedError
+
+
+@contract
+async def reading_async(path: str) -> int:
+    raise NotImplementedError
+
+
+@app.handles(reading)
+async def read(job: Job, path: str, pages: int = 1) -> list[str]:
+    return [path]
+
+
+@app.handles(reading_async)
+def read_plain(path: str) -> int:
+    return 1
+
+
+@app.handles(reading_async)  # type: ignore[arg-type]  # the contract says str
+def read_wrong(path: int) -> int:
+    return 1

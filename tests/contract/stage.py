@@ -14,6 +14,7 @@ from tests.jobs import AnyEngine, claim, read, register, running, submit
 
 TIMEOUT_S = 10.0
 EXPIRES_S = 1000.0
+DISOWN_S = 500.0
 ERROR = '{"type":"Boom"}'
 
 Dump = dict[tuple[str, str], dict[str, object]]
@@ -160,6 +161,11 @@ def expire(engine: AnyEngine, clock: DatabaseClock) -> bool:
     return bool(engine.run(store.expire(limit=10, actor="reaper")))
 
 
+def disown(engine: AnyEngine, clock: DatabaseClock) -> bool:
+    clock.advance(DISOWN_S + 1)
+    return bool(engine.run(store.disown("mail", 0, age_s=DISOWN_S, look=10, actor="reaper")))
+
+
 def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
     verbs: dict[Move, Callable[[], bool]] = {
@@ -174,6 +180,7 @@ def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bo
         Move.TIMEOUT: lambda: time_out(engine, clock),
         Move.CANCEL: lambda: cancel(engine, job),
         Move.EXPIRE: lambda: expire(engine, clock),
+        Move.DISOWN: lambda: disown(engine, clock),
         Move.REVIVE: lambda: revive(engine, job),
         Move.DELETE: lambda: bool(engine.run(store.delete([job.id]))),
     }

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from fencerow.model.ids import new_id
 from fencerow.model.state import State
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
@@ -93,6 +94,25 @@ def claimed_when_expired(engine: AnyEngine, clock: DatabaseClock) -> None:
     submit(engine, new_job(expires_s=5))
     clock.advance(6)
     assert claim(engine, register(engine)) == []
+
+
+def disowned(engine: AnyEngine) -> bool:
+    return bool(engine.run(store.disown("mail", 0, age_s=stage.DISOWN_S, look=10, actor=None)))
+
+
+def disowned_too_soon(engine: AnyEngine, clock: DatabaseClock) -> None:
+    submit(engine)
+    assert not disowned(engine)
+
+
+def disowned_though_known(info: str) -> Scenario:
+    def scenario(engine: AnyEngine, clock: DatabaseClock) -> None:
+        submit(engine)
+        clock.advance(stage.DISOWN_S + 1)
+        engine.run(store.register(holder=new_id(), name="w", host="h", pid=1, info=info, lease_s=30.0))
+        assert not disowned(engine)
+
+    return scenario
 
 
 def two_suspects_at_once(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -261,6 +281,27 @@ GUARDS = [
             "             WHERE finished.id IN (SELECT value FROM json_each(:ids)))"
         ),
         withdrew_what_never_ran,
+    ),
+    Guard(
+        "disown",
+        (
+            *always("queued.run_at <= (SELECT clock.since FROM clock)"),
+            *always("job.run_at <= clock.since"),
+        ),
+        always("queued.run_at <= fencerow_now() - CAST(:age_s * 1000000 AS INTEGER)"),
+        disowned_too_soon,
+    ),
+    Guard(
+        "disown",
+        (("late.name <> ALL(", "late.name || '?' <> ALL("),),
+        (("name NOT IN (SELECT known", "name || '?' NOT IN (SELECT known"),),
+        disowned_though_known('{"names": ["send"]}'),
+    ),
+    Guard(
+        "disown",
+        never("recent.names IS NULL"),
+        never("json_type(worker.info, '$.names') IS NULL"),
+        disowned_though_known("{}"),
     ),
     Guard(
         "progress",

@@ -27,6 +27,7 @@ UNFENCED = {
     "cancel_idle": "nobody runs it",
     "ask_cancel": "it asks and moves nothing; the holder's own writes stay fenced",
     "expire": "nobody runs it",
+    "disown": "nobody runs it",
     "archive": "an earlier statement of the same transaction ended it under its own guard",
     "withdraw": "inserted by this very transaction and never claimed",
     "mark_awaited": "it moves nothing: who waits is no part of an attempt",

@@ -161,6 +161,11 @@ def nobody_waits() -> Script:
     yield later(10.0)
 
 
+def nobody_knows() -> Script:
+    yield from with_jobs(new_job(), new_job(OTHER_JOB))()
+    yield later(1_000.0)
+
+
 def lost_holder() -> Script:
     """A restore: the job runs under a holder that has no row."""
     yield from with_running()()
@@ -223,6 +228,7 @@ CASES: list[Case] = [
     repeated("cancel of a queued job", with_jobs(), cancel(), JOB),
     repeated("cancel of a running job", with_running(), cancel(), JOB),
     swept("cancel, nobody repeats it", with_jobs(), cancel(), JOB),
+    swept("disown", nobody_knows, store.disown("mail", 0, age_s=500.0, look=9, actor=None), JOB, OTHER_JOB),
     swept("expire", nobody_waits, store.expire(limit=10, actor=None), JOB, OTHER_JOB),
     swept("revive", finished, revive(), JOB),
     swept("revive of a keyed job", expired_keyed, revive(), JOB),

@@ -238,3 +238,47 @@ def test_a_purge_waits_for_nobody(race: Race) -> None:
     )
     race(waiting)
     race.turns_red(waiting, Cut("purge_by_age", ("            FOR UPDATE SKIP LOCKED\n", "")))
+
+
+# A job that no code knows is about to be given up when a worker comes that knows it.
+
+
+def unknown_for_long() -> Script:
+    yield from with_jobs(workers=())()
+    yield later(1_000.0)
+
+
+def comes_and_claims() -> Script:
+    yield store.register(holder=FIRST, name="w", host="h", pid=1, info='{"names": ["send"]}', lease_s=30.0)
+    return [job.id for job in (yield claim(FIRST))]
+
+
+def one_of_them_has_it(story: Story) -> None:
+    given_up = [job.id for job in story.results["disowner"]]
+    claimed = story.results["newcomer"]
+    assert sorted(given_up + claimed) == [JOB], "it was lost, or had two fates"
+    assert state(story) == (State.FAILED if given_up else State.RUNNING)
+
+
+disowning = Scenario(
+    "disown × register × claim",
+    unknown_for_long,
+    [
+        doing("disowner", store.disown("mail", 0, age_s=500.0, look=10, actor=None)),
+        acting("newcomer", comes_and_claims),
+    ],
+    one_of_them_has_it,
+)
+
+
+def test_a_job_that_is_claimed_is_not_given_up(race: Race) -> None:
+    race(disowning)
+
+
+@in_modes("held")
+def test_a_claimed_job_is_given_up_without_the_look_at_its_state(race: Race) -> None:
+    race.turns_red(
+        disowning,
+        Cut("disown", ("          AND late.state = 'queued'\n", "")),
+        Cut("disown", ("  AND job.state = 'queued'\n  AND job.run_at", "  AND job.run_at")),
+    )

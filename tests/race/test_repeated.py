@@ -29,6 +29,7 @@ REPEATED = [
     ("reclaim", "AND job.state = 'running'\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", LOCKED),
     ("reclaim", "AND job.attempt = found.attempt", LOCKED),
     ("time_out", "AND job.state = 'running'\n      AND job.deadline_at < clock.now", LOCKED),
+    ("disown", "AND job.state = 'queued'\n  AND job.run_at <= clock.since", LOCKED),
     ("expire", "AND job.state IN ('waiting', 'queued')\n      AND job.expires_at <= clock.now", LOCKED),
     (
         "purge_by_age",

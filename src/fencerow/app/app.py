@@ -15,10 +15,12 @@ from collections.abc import (
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, ParamSpec, Self, TypeVar, Unpack
 
 from fencerow.app.batch import DeclareBatch
+from fencerow.app.contract import Contract, Contracts, Handles
 from fencerow.app.declare import NO_OPTIONS, Declare, DeclaredJob
+from fencerow.app.job_options import HandlingOptions
 from fencerow.app.opening import default_actor, make_ready, placed, settings_of, warn_of_local_file
 from fencerow.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
 from fencerow.app.submission import Call, Layers, SubmitGenerator
@@ -38,6 +40,7 @@ from fencerow.worker.worker import Worker
 
 log = logging.getLogger("fencerow.app")
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -80,6 +83,7 @@ class App:
         self._submitter = Submitter(lambda: self.client, layers)
         self.job = Declare(self._submitter, self._register, layers, self.config.payload_bytes_max)
         self.batch_job = DeclareBatch(self._submitter, self._register, layers, self.config.payload_bytes_max)
+        self._contracts = Contracts(self._submitter, self._register, layers, self.config.payload_bytes_max)
         self.is_named = named.url is not None  # else the database is the local file that nobody chose
         self._actor = self.config.actor or default_actor()
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
@@ -98,7 +102,7 @@ class App:
     @property
     def handlers(self) -> dict[str, Handler]:
         """What workers run, by job name."""
-        return {name: job.handler for name, job in self._jobs.items()}
+        return {name: job.handler for name, job in self._jobs.items() if job.runs_here}
 
     @property
     def actor(self) -> str:
@@ -126,6 +130,22 @@ class App:
             return self._client
 
     # --- submitting --------------------------------------------------------------------------------
+
+    def declare(self, contract: Contract[P, R]) -> DeclaredJob[..., P, R, NoReturn]:
+        """Make a job that is handled elsewhere known here, so that it can be submitted.
+
+        Raises:
+            DeclarationError: its name is taken, or its types cannot be stored.
+        """
+        return self._contracts.declare(contract)
+
+    def handles(self, contract: Contract[P, R], **given: Unpack[HandlingOptions]) -> Handles[P, R]:
+        """Decorate the function that runs a job declared apart from it; its types must be those of the contract.
+
+        Raises:
+            DeclarationError: they differ, the name is taken, or an option is wrong.
+        """
+        return self._contracts.handles(contract, given)
 
     def submit(self, call: Call[R]) -> Handle[R]:
         """Submit one call, made by `job.call(...)`. `job.submit(...)` is the short form."""
@@ -253,9 +273,9 @@ class App:
             DeclarationError: no job is declared, so there is nothing it could run.
             InvalidInput: a queue's name cannot be used.
         """
-        if not self._jobs:
+        if not self.handlers:
             raise DeclarationError(
-                "this app has no jobs",
+                "this app has no jobs that it could run",
                 "a worker without handlers can run nothing",
                 "declare some with @app.job, and import the module that does",
             )
@@ -274,7 +294,7 @@ class App:
 
     def _served(self, queues: Mapping[str, int] | Sequence[str] | None) -> Mapping[str, int] | Sequence[str]:
         if queues is None:
-            return sorted({job.queue for job in self._jobs.values()})
+            return sorted({job.queue for job in self._jobs.values() if job.runs_here})
         named = [queues] if isinstance(queues, str) else queues
         for queue in named:
             check_text(queue, "queue", QUEUE_LENGTH_MAX)
@@ -318,7 +338,7 @@ class App:
 
     def _register(self, job: DeclaredJob[..., ..., Any, Any]) -> None:
         known = self._jobs.get(job.name)
-        if known is not None:
+        if known is not None and (known.runs_here or not job.runs_here):
             raise DeclarationError(
                 f"the job name {job.name!r} is taken by {known.where}",
                 f"{job.where} cannot be stored under it too",

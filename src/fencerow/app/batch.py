@@ -8,9 +8,9 @@ from functools import partial
 from types import NoneType
 from typing import Any, Final, TypeVar, Unpack, get_args, get_origin, overload
 
-from fencerow.app.declare import NO_JOB_OPTIONS, DeclaredJob, Register, declare
+from fencerow.app.declare import DeclaredJob, Register, declare
 from fencerow.app.handlers import is_async, refuse_generators
-from fencerow.app.job_options import GivenOptions, JobOptions, job_options
+from fencerow.app.job_options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
 from fencerow.app.submission import Layers
 from fencerow.app.submitter import Submitter
 from fencerow.errors import DeclarationError

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from fencerow.app.handlers import encode_json_data, handler_of
-from fencerow.app.job_options import GivenOptions, JobOptions, job_options
+from fencerow.app.job_options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
 from fencerow.app.options import NAME_LENGTH_MAX, QUEUE_LENGTH_MAX, SubmitOptions, submit_options
 from fencerow.app.submission import Call, Declaration, Layers
 from fencerow.app.submitter import Submitter
@@ -34,7 +34,6 @@ X = TypeVar("X")  # what calling the function returns: R, or a coroutine of it
 
 DEFAULT_QUEUE = "default"
 NO_OPTIONS = SubmitOptions()
-NO_JOB_OPTIONS = JobOptions()
 
 
 class Submittable(Generic[P, R]):
@@ -95,8 +94,11 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
     The call runs it here and now, without a database: for unit tests.
     """
 
-    def __init__(self, submitter: Submitter, declaration: Declaration, function: Callable[C, X]) -> None:
+    def __init__(
+        self, submitter: Submitter, declaration: Declaration, function: Callable[C, X], runs_here: bool = True
+    ) -> None:
         super().__init__(submitter, declaration, NO_OPTIONS)
+        self.runs_here = runs_here
         self._function = function
         self.where = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
         functools.update_wrapper(self, function)
@@ -269,8 +271,12 @@ def declare(
     register: Register,
     layers: Layers,
     payload_bytes_max: int,
+    called: Callable[..., Any] | None = None,
+    runs_here: bool = True,
 ) -> DeclaredJob[..., ..., Any, Any]:
     """Declare the function under these options: what the decorators end in.
+
+    `called` is what calling the job calls instead. A job that does not run here has no handler for workers.
 
     Raises:
         DeclarationError: see `Declare`.
@@ -294,7 +300,9 @@ def declare(
     codec = replace(handler.arguments, version=options.args_version, upgrade=options.upgrade)
     handler = replace(handler, arguments=codec)
     declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
-    declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(submitter, declaration, function)
+    declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
+        submitter, declaration, called or function, runs_here
+    )
     register(declared)
     return declared
 

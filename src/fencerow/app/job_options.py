@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypedDict
 
 from fencerow.app.options import checked_key_lifetime
@@ -76,6 +76,29 @@ class JobOptions:
     payload_bytes_max: int | None = None
     args_version: int = 1
     upgrade: Upgrade | None = None
+
+    def named(self, name: str) -> JobOptions:
+        """The same under this name."""
+        return replace(self, name=name)
+
+
+NO_JOB_OPTIONS: Final = JobOptions()
+
+
+def with_handling(declared: JobOptions, given: Mapping[str, Any], decorator: str) -> JobOptions:
+    """A contract's options with those of the handler beside them.
+
+    Raises:
+        DeclarationError: see `job_options`.
+    """
+    own = job_options(given, HandlingOptions, decorator)
+    return replace(
+        declared,
+        limits=Defaults.merged(declared.limits, own.limits),
+        retry_on=own.retry_on,
+        fail_on=own.fail_on,
+        upgrade=own.upgrade,
+    )
 
 
 def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> JobOptions:

@@ -42,6 +42,7 @@ class Move(StrEnum):
     TIMEOUT = "timeout"
     CANCEL = "cancel"
     EXPIRE = "expire"
+    DISOWN = "disown"
     REVIVE = "revive"
     DELETE = "delete"
 
@@ -116,6 +117,11 @@ RULES: dict[Move, Rule] = {
     ),
     Move.CANCEL: rule("waiting queued", State.CANCELLED, "nothing runs; a running job is asked, not moved"),
     Move.EXPIRE: rule("waiting queued", State.FAILED, "expires_at <= now"),
+    Move.DISOWN: rule(
+        "queued",
+        State.FAILED,
+        "due for unknown_max_s, and no worker that was alive since then knows its name",
+    ),
     Move.REVIVE: rule(
         "succeeded failed cancelled",
         State.QUEUED,

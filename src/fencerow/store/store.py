@@ -6,6 +6,7 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 from __future__ import annotations
 
 from fencerow.store.claim import Mark, claim, claim_suspect, fetch_args, lanes
+from fencerow.store.disown import disown
 from fencerow.store.finish import (
     Failure,
     Moved,
@@ -72,6 +73,7 @@ __all__ = [
     "dead_holders",
     "delete",
     "die",
+    "disown",
     "events",
     "existing",
     "expire",

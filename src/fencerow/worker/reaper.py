@@ -122,7 +122,9 @@ class Reaper:
                 self._telemetry.emit(Event.PRUNED, state=rule.state, count=count)
         await self._all(store.purge_by_own_age(limit=BATCH_ROWS))
         await self._all(store.purge_keys(limit=BATCH_ROWS))
-        await self._engine.arun(store.forget_workers(age_s=WORKERS_KEPT_S))
+        # A name counts as known for as long as the row of a worker that knew it is there.
+        kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
+        await self._engine.arun(store.forget_workers(age_s=kept_s))
 
     async def _all(self, removal: Operation[int]) -> int:
         """Run a bounded removal until it has caught up."""

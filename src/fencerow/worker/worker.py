@@ -30,6 +30,7 @@ from fencerow.worker.building import deadline_margin_s, described, make_pools, r
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.death import Death, WorkerDied
+from fencerow.worker.disowner import Disowner
 from fencerow.worker.executor import RunMiddleware
 from fencerow.worker.handler import Handler
 from fencerow.worker.hearing import Hearing
@@ -218,10 +219,19 @@ class Worker:
             on_queued=self._hearing.announce_queued,
             on_ended=self._hearing.announce_ended,
         )
+        disowner = Disowner(
+            self._engine,
+            self.telemetry,
+            age_s=config.unknown_max_s,
+            actor=f"worker {self.name}",
+            queues=lambda: [queue for pool in self._pools for queue in pool.queues],
+            on_ended=self._hearing.announce_ended,
+        )
         self._loops = [
             *self._claims.loops,
             Loop("acker", self._acker.tick, self.telemetry),
             Loop("reaper", reaper.tick, self.telemetry, jitter=0.2),
+            Loop("disowner", disowner.tick, self.telemetry, jitter=0.2),
         ]
         holdings = Holdings(
             self._engine,

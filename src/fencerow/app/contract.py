@@ -1,0 +1,229 @@
+"""A job declared apart from its handler: one code base submits it, another runs it, both import the contract.
+
+@contract(queue="documents")
+def extract(path: str, pages: int = 1) -> Summary: ...      # shared: a name and types, no code
+
+app.declare(extract).submit("a.pdf")                        # where it is submitted
+
+@app.handles(extract)                                       # where it is run
+async def run(job: Job, path: str, pages: int = 1) -> Summary: ...
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from fencerow.app.declare import DeclaredJob, declare
+from fencerow.app.handlers import handler_of, job_parameter_of, refuse_generators
+from fencerow.app.job_options import (
+    NO_JOB_OPTIONS,
+    ContractOptions,
+    HandlingOptions,
+    JobOptions,
+    job_options,
+    with_handling,
+)
+from fencerow.app.submission import Layers
+from fencerow.app.submitter import Submitter
+from fencerow.errors import DeclarationError
+from fencerow.model.codec import ArgumentsCodec, return_annotation
+from fencerow.model.signature import Parameter, name_of
+from fencerow.worker.context import Job
+
+P = ParamSpec("P")
+R = TypeVar("R")
+X = TypeVar("X")
+
+
+class Contract(Generic[P, R]):
+    """The name of a job, the types of its arguments and its result, and what a submit stores with it."""
+
+    def __init__(self, function: Callable[..., Any], options: JobOptions) -> None:
+        refuse_generators(function)
+        if job_parameter_of(function) is not None:
+            raise DeclarationError(
+                f"the contract {name_of(function)} takes a Job",
+                "a contract says what a caller passes; the running job is the handler's own matter",
+                "take it as the handler's first parameter instead",
+            )
+        self.function = function
+        self.options = options
+
+    def __repr__(self) -> str:
+        return f"<Contract {self.options.name or self.function.__name__}>"
+
+
+@overload
+def contract(function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
+@overload
+def contract(function: Callable[P, R], /) -> Contract[P, R]: ...
+@overload
+def contract(**given: Unpack[ContractOptions]) -> ContractMaker: ...
+def contract(function: Callable[..., Any] | None = None, /, **given: Unpack[ContractOptions]) -> Any:
+    """Declare a job by a function that is never called, apart from the code that will run it.
+
+    It needs no app and opens nothing, so a package that both code bases install can hold it.
+
+    Raises:
+        DeclarationError: it takes a Job, is a generator, or an option is wrong.
+    """
+    if function is not None:
+        return Contract(function, NO_JOB_OPTIONS)
+    options = job_options(given, ContractOptions, "@contract")
+    return ContractMaker(options)
+
+
+class ContractMaker:
+    """The decorator behind `@contract(...)`."""
+
+    def __init__(self, options: JobOptions) -> None:
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Contract[P, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Contract[..., Any]:
+        return Contract(function, self._options)
+
+
+class Handles(Generic[P, R]):
+    """The decorator behind `@app.handles(contract)`."""
+
+    def __init__(self, declare_handler: DeclareHandler, contract: Contract[P, R]) -> None:
+        self._declare = declare_handler
+        self._contract = contract
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], R], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Any:
+        refuse_other_types(self._contract.function, function)
+        return self._declare(function)
+
+
+class DeclareHandler(Protocol):
+    """Declares the function under the contract's name and options."""
+
+    def __call__(self, function: Callable[..., Any], /) -> DeclaredJob[..., ..., Any, Any]: ...
+
+
+class Contracts:
+    """What an app does with contracts."""
+
+    def __init__(
+        self,
+        submitter: Submitter,
+        register: Callable[[DeclaredJob[..., ..., Any, Any]], None],
+        layers: Layers,
+        payload_bytes_max: int,
+    ) -> None:
+        self._submitter = submitter
+        self._register = register
+        self._layers = layers
+        self._payload_bytes_max = payload_bytes_max
+
+    def declare(self, contract: Contract[P, R]) -> DeclaredJob[..., P, R, NoReturn]:
+        """A job that this process can submit and not run."""
+        options = _named(contract)
+        declared: Any = self._declared(contract.function, options, _nothing_here, runs_here=False)
+        return declared  # type: ignore[no-any-return]  # its types are those of the contract's function
+
+    def handles(self, contract: Contract[P, R], options: HandlingOptions) -> Handles[P, R]:
+        """The decorator for the function that runs it."""
+        merged = with_handling(_named(contract), options, "@app.handles")
+        return Handles(lambda function: self._declared(function, merged, function, runs_here=True), contract)
+
+    def _declared(
+        self,
+        function: Callable[..., Any],
+        options: JobOptions,
+        called: Callable[..., Any],
+        *,
+        runs_here: bool,
+    ) -> DeclaredJob[..., ..., Any, Any]:
+        return declare(
+            function,
+            options,
+            handler_of,
+            "@contract",
+            submitter=self._submitter,
+            register=self._register,
+            layers=self._layers,
+            payload_bytes_max=self._payload_bytes_max,
+            called=called,
+            runs_here=runs_here,
+        )
+
+
+def _named(contract: Contract[..., Any]) -> JobOptions:
+    """The contract's options with its name, which the handler's own must not replace."""
+    if not isinstance(contract, Contract):
+        raise DeclarationError(
+            f"a {type(contract).__name__} was given where a contract is expected",
+            "a contract is made by @contract",
+            "decorate the declaring function with @contract",
+        )
+    return contract.options.named(contract.options.name or contract.function.__name__)
+
+
+def _nothing_here(*_args: Any, **_kwargs: Any) -> NoReturn:
+    raise DeclarationError(
+        "a job that is declared apart from its handler was called",
+        "its code is somewhere else",
+        "submit it, or call the handler",
+    )
+
+
+def refuse_other_types(declared: Callable[..., Any], handler: Callable[..., Any]) -> None:
+    """Make sure that a handler takes and returns what its contract says. Defaults are the handler's own.
+
+    Raises:
+        DeclarationError: a parameter or the result differs.
+    """
+    refuse_generators(handler)
+    wanted = ArgumentsCodec.of(declared, None).parameters
+    found = ArgumentsCodec.of(handler, job_parameter_of(handler)).parameters
+    if list(wanted) != list(found):
+        raise _differs(handler, f"its parameters are ({', '.join(found)})", f"({', '.join(wanted)})")
+    for name, parameter in wanted.items():
+        if _essence(parameter) != _essence(found[name]):
+            raise _differs(handler, f"{name} is {_shown(found[name])}", f"{name} as {_shown(parameter)}")
+    if return_annotation(declared) != return_annotation(handler):
+        raise _differs(handler, f"it returns {return_annotation(handler)}", str(return_annotation(declared)))
+
+
+def _essence(parameter: Parameter) -> tuple[Any, Any, bool]:
+    return parameter.annotation, parameter.kind, parameter.required
+
+
+def _shown(parameter: Parameter) -> str:
+    kind = (
+        ""
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        else f" ({parameter.kind.description})"
+    )
+    annotation = parameter.annotation
+    name = annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+    return f"{name}{'' if parameter.required else ' = ...'}{kind}"
+
+
+def _differs(handler: Callable[..., Any], found: str, wanted: str) -> DeclarationError:
+    return DeclarationError(
+        f"{name_of(handler)} does not fit its contract: {found}",
+        f"the contract says {wanted}",
+        "change the handler, or the contract with a new args_version",
+    )

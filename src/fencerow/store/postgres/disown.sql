@@ -1,0 +1,63 @@
+-- Jobs that no code knows: a name that was removed or misspelled would otherwise wait for ever.
+
+-- name: disown
+-- End the queued jobs of one lane, and the suspects of its queue, that have been due for :age_s although no worker that
+-- was alive since then knows their name. Only the first :look jobs of the lane are looked at: the order is that of age.
+-- Guard: still queued, due for that long, and the name unknown to every registration renewed since; a worker that does
+-- not say what it knows is taken to know all. Locked rows are left for the next time.
+-- Finals are moved by archive in the same transaction.
+WITH clock AS MATERIALIZED (
+    SELECT fencerow.now() AS now, fencerow.now() - fencerow.seconds(CAST(:age_s AS double precision)) AS since
+),
+recent AS MATERIALIZED (
+    SELECT worker.info -> 'names' AS names
+    FROM fencerow.workers AS worker, clock
+    WHERE worker.renewed_at >= clock.since
+)
+UPDATE fencerow.jobs AS job
+SET state = 'failed',
+    error = json_build_object('type', 'UnknownJob', 'code', 'unknown_name', 'message',
+                              'no worker knows a job of this name, and none did since it was due'),
+    ended_at = clock.now
+FROM clock
+WHERE job.id = ANY(ARRAY(
+        SELECT late.id
+        FROM fencerow.jobs AS late
+        WHERE late.id IN (
+                (SELECT queued.id
+                 FROM fencerow.jobs AS queued
+                 WHERE queued.queue = :queue
+                   AND queued.priority = CAST(:priority AS smallint)
+                   AND queued.state = 'queued'
+                   AND NOT queued.suspect
+                   AND queued.run_at <= (SELECT clock.since FROM clock)
+                 ORDER BY queued.run_at, queued.id
+                 LIMIT CAST(:look AS integer))
+                UNION ALL
+                (SELECT queued.id
+                 FROM fencerow.jobs AS queued
+                 WHERE queued.queue = :queue
+                   AND queued.state = 'queued'
+                   AND queued.suspect
+                   AND queued.run_at <= (SELECT clock.since FROM clock)
+                 ORDER BY queued.run_at, queued.id
+                 LIMIT CAST(:look AS integer))
+            )
+          AND late.state = 'queued'
+          AND late.name <> ALL(ARRAY(SELECT known.name
+                                     FROM recent CROSS JOIN LATERAL json_array_elements_text(recent.names) AS known (name)))
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND job.state = 'queued'
+  AND job.run_at <= clock.since
+  AND NOT EXISTS (SELECT 1 FROM recent WHERE recent.names IS NULL)
+RETURNING job.id;
+
+-- name: note_disowned
+-- Tell the timeline of jobs that this transaction has ended.
+-- Guard: failed, and still among the live jobs, which only this transaction can see.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)
+SELECT job.id, job.attempt, job.ended_at, 'disowned', CAST(:actor AS text)
+FROM fencerow.jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+  AND job.state = 'failed';
