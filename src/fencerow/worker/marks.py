@@ -41,7 +41,7 @@ class QueueView:
         return now >= self._sweep_at or (self._due_at is not None and now >= self._due_at)
 
     def swept(self, lanes: Iterable[Lane], now_us: int, began: float) -> None:
-        """Start every lane from its beginning, and note what is due later."""
+        """Start every lane from its first queued job, and note what is due later."""
         now = time.monotonic()
         if now_us:
             self._ahead_us = now_us - int(now * 1e6)
@@ -53,7 +53,8 @@ class QueueView:
             if lane.priority is None:
                 self.suspect_due_at = due_at
             elif lane.first_us <= now_us:
-                marks[lane.priority] = Mark(lane.priority)
+                # Not from the lane's beginning: the look has just walked over the dead entries before this job.
+                marks[lane.priority] = Mark(lane.priority, lane.first_us - 1, NIL)
             if due_at > now:
                 later.append(due_at)
         self._marks = marks
@@ -103,6 +104,9 @@ class QueueView:
         for priority, job in last.items():
             self._marks[priority] = Mark(priority, job.run_at_us, job.id)
         self._dry = len(jobs) < asked
+        if jobs:
+            # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
+            self._looks_left = self._looks_left[-1:]
         if self._dry and self._looks_left:
             look_at = time.monotonic() + self._looks_left[0]
             self._looks_left = self._looks_left[1:]
