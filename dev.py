@@ -34,6 +34,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   test   run the tests; ARGUMENTS go to pytest
   race   play every order of the races, as many as there are; ARGUMENTS go to pytest
   crash  break every operation off at every point; ARGUMENTS go to pytest
+  storm  strike a working system with faults of every kind; ARGUMENTS: --jobs 50000 --faults 2000 --evidence FILE
   bench  how fast it is here, beside the bare statements; ARGUMENTS go to `fencerow bench` (--quick)
   check  lint, format, types and floors
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
@@ -82,6 +83,12 @@ def crash(arguments: list[str], fresh: bool) -> int:
     return test(["tests/crash", *arguments], fresh)
 
 
+def storm(arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    os.chdir(ROOT)
+    become(str(BIN / "python"), "-m", "tests.storm", *arguments)
+
+
 def bench(arguments: list[str], fresh: bool) -> int:
     ensure_env(fresh)
     become(str(BIN / "fencerow"), "bench", *arguments)
@@ -127,6 +134,7 @@ VERBS = {
     "test": test,
     "race": race,
     "crash": crash,
+    "storm": storm,
     "bench": bench,
     "check": check,
     "lock": lock,

@@ -153,6 +153,18 @@ class Config:
     retention_succeeded_s: float = _number(7 * DAY_S, 0.0, 3650 * DAY_S, "How long succeeded jobs are kept.")
     retention_failed_s: float = _number(90 * DAY_S, 0.0, 3650 * DAY_S, "How long failed jobs are kept.")
     retention_cancelled_s: float = _number(30 * DAY_S, 0.0, 3650 * DAY_S, "How long cancelled jobs are kept.")
+    retention_period_s: float = _number(
+        DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "Finished jobs on PostgreSQL go by tables of at least so long a time, not by rows.",
+    )
+    retention_ephemeral_s: float = _number(
+        DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long a submit that is repeated finds an ephemeral job that succeeded.",
+    )
     retention_count_max: int | None = _number(
         None, 0, 10**12, "How many finished jobs are kept per state; no bound."
     )

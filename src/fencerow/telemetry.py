@@ -43,7 +43,10 @@ class Event(StrEnum):
     REFUSED = "refused"
     SCHEDULED = "scheduled"
     PRUNED = "pruned"
+    PERIOD_ENDED = "period_ended"
+    PERIODS_SHORT = "periods_short"
     WORKER_STARTED = "worker_started"
+    WORKER_CHANGED = "worker_changed"
     WORKER_STOPPED = "worker_stopped"
     LOOP_ERROR = "loop_error"
 
@@ -71,7 +74,10 @@ FACTS: Mapping[Event, tuple[str, ...]] = {
     Event.REFUSED: ("code",),
     Event.SCHEDULED: ("schedule", "count"),
     Event.PRUNED: ("state", "count"),
+    Event.PERIOD_ENDED: ("state", "partition"),
+    Event.PERIODS_SHORT: ("state", "ahead"),
     Event.WORKER_STARTED: ("worker",),
+    Event.WORKER_CHANGED: ("worker", "version"),
     Event.WORKER_STOPPED: ("worker", "reason"),
     Event.LOOP_ERROR: ("loop", "error"),
 }

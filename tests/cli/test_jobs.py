@@ -51,15 +51,42 @@ def test_a_list_is_one_json_document(cli: Cli, url: str, engine: AnyEngine) -> N
 def test_each_filter_narrows(cli: Cli, url: str, engine: AnyEngine) -> None:
     jobs.submit(engine, jobs.new_job())
     (wanted,) = jobs.submit(
-        engine, jobs.new_job(queue="q", name="other", tags='["a","b"]', scope="s", key="k")
+        engine,
+        jobs.new_job(
+            queue="q", name="other", tags='["a","b"]', metadata='{"n":17,"of":"ada"}', scope="s", key="k"
+        ),
     )
 
-    for words in (["--queue", "q"], ["--name", "other"], ["--tag", "b"], ["--key", "k"], ["--scope", "s"]):
+    for words in (
+        ["--queue", "q"],
+        ["--name", "other"],
+        ["--tag", "b"],
+        ["--meta", "n=17"],
+        ["--key", "k"],
+        ["--scope", "s"],
+    ):
         assert [job["id"] for job in cli("jobs", "list", *words, "--json").json] == [wanted]
+    both = cli("jobs", "list", "--tag", "a", "--tag", "b", "--meta", "of=ada", "--meta", "n=17", "--json")
+    assert [job["id"] for job in both.json] == [wanted]
+    assert cli("jobs", "list", "--tag", "a", "--tag", "c", "--json").json == []
+    assert cli("jobs", "list", "--meta", 'n="17"', "--json").json == []
+    assert cli("jobs", "list", "--meta", "n").error == "FR-201"
+    assert cli("jobs", "list", "--meta", "n=[1]").error == "FR-201"
     assert len(cli("jobs", "list", "--state", "queued", "--json").json) == 2
     assert cli("jobs", "list", "--state", "failed", "--json").json == []
     assert len(cli("jobs", "list", "--limit", "1", "--json").json) == 1
     assert len(cli("jobs", "list", "--before", wanted, "--json").json) == 1
+
+
+def test_a_bulk_move_takes_labels(cli: Cli, url: str, engine: AnyEngine) -> None:
+    (other,) = jobs.submit(engine, jobs.new_job(metadata='{"customer":18}'))
+    (wanted,) = jobs.submit(engine, jobs.new_job(tags='["x"]', metadata='{"customer":17}'))
+
+    counted = cli("jobs", "cancel", "--meta", "customer=17", "--dry-run", "--json")
+    assert counted.json["jobs"] == 1
+    assert cli("jobs", "cancel", "--meta", "customer=17", "--tag", "x", "--yes").code == 0
+    states = {each["id"]: each["state"] for each in cli("jobs", "list", "--json").json}
+    assert states == {wanted: "cancelled", other: "queued"}
 
 
 def test_a_table_shows_no_control_character(cli: Cli, url: str, engine: AnyEngine) -> None:

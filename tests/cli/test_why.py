@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import JobNotFound
 from fencerow.model.ids import new_id
+from fencerow.model.wanted import ShareNow, Stated
 from fencerow.store import store
 from fencerow.store.why import Answer, why
 from fencerow.testing.clock import DatabaseClock
@@ -17,10 +19,19 @@ from tests.cli.conftest import Cli
 AnyEngine = SqliteEngine | PostgresEngine
 
 
-def worker(engine: AnyEngine, queues: str = '{"mail":1}', names: str = '["send"]', slots: int = 1) -> str:
+def worker(
+    engine: AnyEngine,
+    queues: str = '{"mail":1}',
+    names: str = '["send"]',
+    slots: int = 1,
+    stated: Stated | None = None,
+) -> str:
     holder = new_id()
+    text = None if stated is None else msgspec.json.encode(stated).decode()
     info = f'{{"queues":{queues},"names":{names},"slots":{slots},"version":"1"}}'
-    assert engine.run(store.register(holder=holder, name="w1", host="h1", pid=7, info=info, lease_s=30.0))
+    assert engine.run(
+        store.register(holder=holder, name="w1", host="h1", pid=7, info=info, lease_s=30.0, stated=text)
+    )
     return holder
 
 
@@ -66,6 +77,26 @@ def test_a_paused_queue_is_told_with_who_and_why(engine: AnyEngine) -> None:
 
     assert false(answer) == {"queue is not paused"}
     assert found(answer, "queue is not paused").endswith("by ada: moving")
+
+
+def test_a_paused_worker_is_told_with_the_way_out(engine: AnyEngine) -> None:
+    serving = Stated(3, (ShareNow(("mail",), 2),), paused=True)
+    worker(engine, stated=serving)
+    (job_id,) = jobs.submit(engine)
+
+    answer = ask(engine, job_id)
+    assert false(answer) == {"one of those workers claims"}
+    assert found(answer, "one of those workers claims").endswith("`fencerow workers resume w1`")
+
+    worker(engine, stated=Stated(0, (ShareNow(("mail",), 2),)))
+    assert false(ask(engine, job_id)) == set()
+
+
+def test_what_a_worker_serves_now_counts_not_what_it_registered(engine: AnyEngine) -> None:
+    worker(engine, queues='{"mail":1}', stated=Stated(1, (ShareNow(("docs",), 2),)))
+    (job_id,) = jobs.submit(engine)
+
+    assert false(ask(engine, job_id)) == {"a living worker serves the queue"}
 
 
 def test_without_a_worker_nothing_runs(engine: AnyEngine) -> None:

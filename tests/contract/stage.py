@@ -170,7 +170,7 @@ def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bo
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
     verbs: dict[Move, Callable[[], bool]] = {
         Move.CLAIM: lambda: bool(claim(engine, register(engine))),
-        Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)),
+        Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
         Move.SUCCEED: lambda: succeed(engine, job),
         Move.RETRY: lambda: retry(engine, job),
         Move.RELEASE: lambda: release(engine, job),

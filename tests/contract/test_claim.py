@@ -216,7 +216,8 @@ def test_a_malformed_side_column_hides_nobody_either(lite: SqliteEngine, column:
     rows(lite, f"UPDATE {{jobs}} SET {column} = '{{{{' WHERE id = '{bad}'")
 
     assert set(ids(claim(lite, register(lite)))) == {bad, good}
-    assert lite.run(store.list_jobs(tag="x")) == []
+    assert lite.run(store.search(tags='["x"]')).jobs == []
+    assert lite.run(store.search(metadata='{"x":1}')).jobs == []
 
 
 @pytest.mark.parametrize("column", ["tags", "metadata", "headers"])

@@ -278,7 +278,7 @@ GUARDS = [
         always('EXISTS (SELECT 1 FROM "fencerow".finished_jobs AS finished WHERE finished.id = job.id)'),
         always(
             "id IN (SELECT finished.id FROM fencerow_finished_jobs AS finished\n"
-            "             WHERE finished.id IN (SELECT value FROM json_each(:ids)))"
+            "              WHERE finished.id IN (SELECT value FROM json_each(:ids)))"
         ),
         withdrew_what_never_ran,
     ),

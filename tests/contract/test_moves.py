@@ -167,7 +167,7 @@ def play_worker(engine: AnyEngine, clock: DatabaseClock, move: WorkerMove, holde
         case WorkerMove.REGISTER:
             return engine.run(store.register(holder=holder, name="w", host="h", pid=2, info="{}", lease_s=9))
         case WorkerMove.RENEW:
-            return engine.run(store.renew(holder=holder))
+            return engine.run(store.renew(holder=holder)) is not None
         case WorkerMove.RETIRE:
             return engine.run(store.retire(holder=holder))
         case WorkerMove.DIE:

@@ -160,7 +160,7 @@ SUCCEEDED = '[{"id": "00000000-0000-0000-0000-000000000001", "attempt": 1, "resu
 
 @pytest.mark.parametrize("name", ["succeed", "fail", "requeue", "stop"])
 def test_outcomes_find_their_rows_by_id(young: PostgresEngine, name: str) -> None:
-    plan = nodes(young, name, {"outcomes": SUCCEEDED, "holder": NIL})
+    plan = nodes(young, name, {"outcomes": SUCCEEDED, "holder": NIL, "awaited_s": 60.0})
     used = scans(plan, "jobs")
     assert {node.get("Index Name") for node in used} == {"jobs_pkey"}
 
@@ -168,7 +168,7 @@ def test_outcomes_find_their_rows_by_id(young: PostgresEngine, name: str) -> Non
 def test_they_walk_all_that_a_holder_ever_ran_when_the_planner_may(young: PostgresEngine) -> None:
     queries = young.queries.altered("succeed", "IS NOT DISTINCT FROM 'running'", "= 'running'")
     free = PostgresEngine(young.conninfo, queries)
-    plan = nodes(free, "succeed", {"outcomes": SUCCEEDED, "holder": NIL})
+    plan = nodes(free, "succeed", {"outcomes": SUCCEEDED, "holder": NIL, "awaited_s": 60.0})
     assert "jobs_holder" in {node.get("Index Name") for node in scans(plan, "jobs")}
     free.close()
 
@@ -219,7 +219,7 @@ SQLITE: dict[str, dict[str, Param]] = {
     "read_fences": IDS,
     "existing": IDS,
     "archive": IDS,
-    "succeed": {"outcomes": "[]", "holder": "h"},
+    "succeed": {"outcomes": "[]", "holder": "h", "awaited_s": 1.0},
     "requeue": {"outcomes": "[]", "holder": "h"},
     "fail": {"outcomes": "[]", "holder": "h"},
 }

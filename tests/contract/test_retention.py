@@ -112,7 +112,9 @@ def test_workers_that_ended_long_ago_are_forgotten_unless_they_hold_something(
     assert engine.run(store.die()) == [holding]
     clock.advance(100)
 
-    assert engine.run(store.forget_workers(age_s=1000)) == []
-    assert engine.run(store.forget_workers(age_s=50)) == [retired]
+    assert engine.run(store.spent_workers(age_s=1000)) == []
+    assert engine.run(store.spent_workers(age_s=50)) == [retired]
+    assert engine.run(store.forget_workers([retired, alive], age_s=1000)) == []
+    assert engine.run(store.forget_workers([retired, alive], age_s=50)) == [retired]
     assert {worker.id for worker in engine.run(store.list_workers())} == {holding, alive}
     assert [worker.id for worker in engine.run(store.list_workers(state="alive"))] == [alive]

@@ -8,6 +8,7 @@ from typing import Any
 from fencerow.db.statement import Operation
 from fencerow.errors import FencerowError
 from fencerow.model.state import State
+from fencerow.model.wanted import Change, Share, Wanted
 from fencerow.store import store
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case
@@ -34,6 +35,9 @@ from tests.race.people import (
     with_running,
     with_zombie,
 )  # fmt: skip
+from tests.race.test_orders import registered
+
+FIVE_SLOTS = Wanted((Share(("mail",), 5),))
 
 
 def again(operation: Operation[Any]) -> Callable[[], Script]:
@@ -88,6 +92,11 @@ def asked() -> Script:
 
 def finished() -> Script:
     yield from with_running()()
+    yield succeed(FIRST)
+
+
+def spent() -> Script:
+    yield from with_running(new_job(ephemeral=True))()
     yield succeed(FIRST)
 
 
@@ -173,6 +182,31 @@ def lost_holder() -> Script:
     yield later(100.0)
 
 
+def taking_orders() -> Script:
+    yield registered(FIRST)
+    yield register(SECOND)
+    yield store.submit([new_job()])
+    yield claim(FIRST)
+
+
+def order_again() -> Script:
+    """An operator whose answer was lost asks again: there is one order, whether the first was written or not."""
+    order = yield from store.ordering(FIRST, Change(slots=5), actor="someone")
+    assert (order.version, order.wanted) == (1, FIVE_SLOTS)
+
+
+def ordered() -> Script:
+    yield from taking_orders()
+    yield ORDER
+
+
+def dead_and_ordered() -> Script:
+    yield from ordered()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield store.die()
+
+
 def claim_two() -> Operation[Any]:
     return claim(FIRST, 2)
 
@@ -196,6 +230,7 @@ def swept(
 
 
 TWO = (new_job(), new_job(OTHER_JOB))
+ORDER = store.order_worker(FIRST, FIVE_SLOTS, version=0, actor="someone")
 
 CASES: list[Case] = [
     # submit
@@ -222,6 +257,15 @@ CASES: list[Case] = [
     ending("requeue, released", requeue(FIRST, 1, "released")),
     ending("stop", stop(FIRST), asked),
     swept("succeed, the worker gone", with_running(), succeed(FIRST), JOB),
+    Case(
+        "succeed of an ephemeral job",
+        with_running(new_job(ephemeral=True)),
+        succeed(FIRST),
+        look_first(succeed(FIRST)),
+        (JOB,),
+        (JOB,),
+    ),
+    repeated("resubmit of a spent job", spent, store.resubmit([new_job(ephemeral=True)])),
     swept("fail, the worker gone", with_running(), fail(FIRST), JOB),
     swept("stop, the worker gone", asked, stop(FIRST), JOB),
     # moves
@@ -242,13 +286,17 @@ CASES: list[Case] = [
     # queues
     repeated("pause_queue", with_jobs(), store.pause_queue("mail", actor=None), JOB),
     repeated("resume_queue", with_jobs(), store.resume_queue("mail"), JOB),
-    # workers and reaping
+    # workers, their orders, and reaping
+    Case("order_worker", taking_orders, ORDER, order_again, (JOB,)),
+    swept("order_worker, the operator gone", taking_orders, ORDER, JOB),
+    swept("order_worker of a dead one", dead_and_ordered, ORDER, JOB),
+    swept("register, an order taken along", dead_and_ordered, registered(THIRD, FIRST), JOB),
     swept("register", with_running(), register(THIRD), JOB),
     repeated("renew", with_running(), store.renew(holder=FIRST), JOB),
     repeated("retire", with_running(), store.retire(holder=FIRST), JOB),
     swept("die", first_expired, store.die(), JOB, OTHER_JOB),
-    repeated("adopt", lost_holder, store.adopt(), JOB),
-    swept("forget_workers", lost_holder, store.forget_workers(age_s=10.0), JOB),
+    repeated("adopt", lost_holder, store.adopt([FIRST]), JOB),
+    swept("forget_workers", lost_holder, store.forget_workers([FIRST], age_s=10.0), JOB),
     swept("reclaim", first_dead, reclaim(FIRST), JOB, OTHER_JOB),
     swept("reclaim, the crash budget spent", crashed_to_the_end, reclaim(FIRST, SECOND), JOB),
     swept("reclaim, a cancel asked", cancelled_under_the_dead, reclaim(FIRST), JOB),
@@ -278,6 +326,13 @@ CASES: list[Case] = [
         JOB,
         gone=True,
     ),
+    swept(
+        "purge_spent",
+        finished_long_ago(ephemeral=True),
+        store.purge_spent(age_s=9.0, limit=9),
+        JOB,
+        gone=True,
+    ),
     swept("purge_keys", expired_keyed, store.purge_keys(limit=9), JOB),
     # reads
     *(
@@ -291,6 +346,7 @@ CASES: list[Case] = [
             store.read([JOB]),
             store.key_owner("s", "k"),
             store.list_jobs(),
+            store.search(tags='["a"]', metadata='{"a":1}'),
             store.outcomes([JOB]),
             store.existing([JOB]),
             store.events(JOB),
@@ -301,6 +357,8 @@ CASES: list[Case] = [
             store.clock(),
             store.dead_holders(),
             store.holdings(holder=FIRST),
+            store.held_jobs(FIRST),
+            store.held_counts([FIRST]),
             store.list_workers(),
         )
     ),

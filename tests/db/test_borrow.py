@@ -168,10 +168,10 @@ async def test_many_parameters_of_every_kind_arrive(loan: Loan, lent_engine: Any
     await loan.begin()
 
     await loan.run(store.submit(jobs))
-    found = await loan.run(store.list_jobs(tag="a", states=None, limit=2))
+    found = await loan.run(store.search(tags='["a"]', states=None, limit=2))
     nothing = await loan.run(store.read([]))
     await loan.end("COMMIT")
 
-    assert [record.id for record in found] == sorted((job.id for job in jobs), reverse=True)[:2]
+    assert [record.id for record in found.jobs] == sorted((job.id for job in jobs), reverse=True)[:2]
     assert nothing == {}
     assert lent_engine.run(store.read([jobs[0].id]))[jobs[0].id].args == {"text": "it's 100% :ok \\ \u00fc"}

@@ -13,17 +13,9 @@ from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy
 from tests.outages.after import check_books
 from tests.outages.callers import calling, until
+from tests.outages.cuts import OF_CALLERS, OF_WORKERS
 from tests.outages.shop import Shop, staffed
 
-# What to cut, by a piece of its text.
-OF_WORKERS = {
-    "claim": "WITH ORDINALITY AS lane (mark, position)",
-    "success": "AS o (id uuid, attempt bigint, result text)",
-    "commit of job.transaction()": "COMMIT",
-    "renewal": 'UPDATE "fencerow".workers',
-    "effect": "INSERT INTO fencerow.paid",
-}
-OF_CALLERS = {"submit": 'INSERT INTO "fencerow".jobs', "commit of a keyed submit": "COMMIT"}
 ROUNDS = 2
 
 

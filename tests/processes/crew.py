@@ -53,11 +53,6 @@ class Crew:
     def alive(self) -> list[subprocess.Popen[bytes]]:
         return [member for member in self.members if member.poll() is None]
 
-    def kill(self, member: subprocess.Popen[bytes]) -> None:
-        """SIGKILL, and wait until it is gone: a fault that did not strike does not count."""
-        member.send_signal(signal.SIGKILL)
-        assert member.wait(10) == -signal.SIGKILL
-
     def end(self) -> None:
         """Ask all to stop; what does not is killed, and reported."""
         for member in self.alive():

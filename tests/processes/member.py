@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import inspect
 import logging
 import os
 import signal
@@ -19,37 +18,10 @@ from tests.worker.stage import handler
 
 PR_SET_PDEATHSIG = 1
 TARGET = sys.argv[1]
-EFFECT = (
-    "INSERT INTO fencerow.effect VALUES ('{}')"
-    if TARGET.startswith("postgresql:")
-    else "INSERT INTO fencerow_effect VALUES ('{}')"
-)
-
-
-async def effect(job: Job) -> int:
-    """Writes one row in the same commit as its success."""
-    async with job.transaction() as connection:
-        done = connection.execute(EFFECT.format(job.id))
-        if inspect.isawaitable(done):
-            await done
-    return job.attempt
-
-
-def effect_plain(job: Job) -> int:
-    with job.transaction() as connection:
-        connection.execute(EFFECT.format(job.id))
-    return job.attempt
 
 
 async def quick(job: Job) -> int:
     await asyncio.sleep(0.002)
-    return job.attempt
-
-
-async def shaky(job: Job) -> int:
-    """Fails in its first attempt."""
-    if job.failures == 0:
-        raise RuntimeError("once")
     return job.attempt
 
 
@@ -75,7 +47,7 @@ async def main() -> None:
         cancel_kill_s=0.5,
         shutdown_s=3.0,
     )
-    functions = (effect, effect_plain, quick, shaky, killer, sleeper)
+    functions = (quick, killer, sleeper)
     engine = engine_of(TARGET)
     worker = Worker(engine, {each.__name__: handler(each) for each in functions}, {"mail": 8}, config)
     loop = asyncio.get_running_loop()

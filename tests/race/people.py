@@ -125,7 +125,7 @@ def sweep() -> Script:
     """What a reaper does."""
     yield later(0)
     dead = yield store.die()
-    yield store.adopt()
+    yield store.adopt((yield store.lost_holders()))
     holders = yield store.dead_holders()
     yield reclaim(*holders)
     return dead

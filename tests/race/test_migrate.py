@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fencerow.store import store
-from fencerow.store.migrate import apply_next, lock_number
+from fencerow.store.migrate import Prepared, apply_next, lock_number
 from fencerow.testing.actor import Script
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.race import Scenario, Story, Violation, explore
@@ -28,12 +28,15 @@ def bare(race_server: PostgresServer) -> Iterator[Bare]:
 
 
 def migrating() -> Script:
-    applied = []
-    for _ in range(len(KNOWN) + 2):  # a starter tries on; an explorer must come to an end
-        step = yield apply_next(KNOWN, ledger=LEDGER, lock=lock_number(LEDGER), actor=None)
+    applied, prepared = [], None
+    parts = sum(len(step.parts) for step in KNOWN)
+    for _ in range(4 * parts):  # a starter tries on; an explorer must come to an end
+        step = yield apply_next(KNOWN, ledger=LEDGER, lock=lock_number(LEDGER), actor=None, prepared=prepared)
         if step is None:
             break
-        if step is not False:
+        if isinstance(step, Prepared):
+            prepared = step
+        elif step is not False:
             applied.append(step.version)
     return applied
 

@@ -199,7 +199,7 @@ def test_it_is_purged_without_the_look_at_its_age(race: Race) -> None:
         purge_again,
         Cut(
             "purge_by_age",
-            (f"              AND old.ended_at < {AGE}\n", ""),
+            (f"          AND old.ended_at < {AGE}\n", ""),
             ("      AND old.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)\n", ""),
         ),
     )
@@ -237,7 +237,7 @@ def test_a_purge_waits_for_nobody(race: Race) -> None:
         unhindered,
     )
     race(waiting)
-    race.turns_red(waiting, Cut("purge_by_age", ("            FOR UPDATE SKIP LOCKED\n", "")))
+    race.turns_red(waiting, Cut("purge_by_age", ("        FOR UPDATE SKIP LOCKED\n", "")))
 
 
 # A job that no code knows is about to be given up when a worker comes that knows it.

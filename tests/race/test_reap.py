@@ -144,7 +144,7 @@ def slow_claim() -> Script:
 
 def dies_and_is_forgotten() -> Script:
     yield store.die()
-    yield store.forget_workers(age_s=0.0)
+    yield store.forget_workers((yield store.spent_workers(age_s=0.0)), age_s=0.0)
 
 
 def nobody_to_claim() -> Script:
@@ -174,4 +174,6 @@ def test_a_claim_slower_than_its_holders_death_is_found(race: Race) -> None:
 
 @in_modes("held")
 def test_it_is_not_when_nobody_adopts(race: Race) -> None:
-    race.turns_red(forgotten, Cut("adopt", ("WHERE job.state = 'running'", "WHERE job.state = 'nothing'")))
+    race.turns_red(
+        forgotten, Cut("lost_holders", ("WHERE job.state = 'running'", "WHERE job.state = 'nothing'"))
+    )

@@ -576,7 +576,7 @@ async def test_the_suspects_after_a_death_do_not_meet_in_the_pool(lite: AnyEngin
     made = [await submit(lite, "send", {"value": n}) for n in range(3)]
     claimed = claim(lite, register(lite))
     assert len(claimed) == len(made)
-    pool = Pool(["mail"], 1, 1.0, lambda: None)
+    pool = Pool(["mail"], 1, 1.0, lambda _: None)
     attempts = [
         Attempt(structs.replace(job, suspect=n == 1), "h", batch(send)) for n, job in enumerate(claimed)
     ]
@@ -585,6 +585,7 @@ async def test_the_suspects_after_a_death_do_not_meet_in_the_pool(lite: AnyEngin
 
     assert pool.joined(attempts[1]) == [attempts[1]]
     first = await pool.get()
+    assert first is not None
     assert pool.joined(first) == [attempts[0], attempts[2]]
     assert pool.waiting == 1
 

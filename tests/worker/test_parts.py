@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from fencerow.errors import SchemaMissing, Unavailable
 from fencerow.model.ids import new_id
@@ -55,8 +56,8 @@ def claimed(priority: int = 0, run_at_us: int = 0, suspect: bool = False) -> Cla
     )
 
 
-def attempt(priority: int = 0) -> Attempt:
-    return Attempt(claimed(priority), "holder", handler(noop))
+def attempt(priority: int = 0, queue: str = "mail") -> Attempt:
+    return Attempt(structs.replace(claimed(priority), queue=queue), "holder", handler(noop))
 
 
 # --- loop ------------------------------------------------------------------------------------------
@@ -193,15 +194,16 @@ async def test_it_is_told_once_when_the_coroutine_waits_for_the_first_time(waits
 
 
 async def test_the_more_urgent_of_the_waiting_jobs_runs_first() -> None:
-    pool = Pool(["mail"], 2, 1.0, lambda: None)
+    pool = Pool(["mail"], 2, 1.0, lambda _: None)
     for priority in (0, 0, 10, -5, 10):
         pool.put(attempt(priority))
-    order = [(await pool.get()).claimed.priority for _ in range(5)]
+    taken = [await pool.get() for _ in range(5)]
+    order = [each.claimed.priority for each in taken if each]
     assert order == [10, 10, 0, 0, -5]
 
 
 async def test_one_arrival_wakes_one_idle_slot() -> None:
-    pool = Pool(["mail"], 3, 1.0, lambda: None)
+    pool = Pool(["mail"], 3, 1.0, lambda _queue: None)
     slots = [asyncio.create_task(pool.get()) for _ in range(3)]
     await asyncio.sleep(0)
 
@@ -215,7 +217,7 @@ async def test_one_arrival_wakes_one_idle_slot() -> None:
 
 
 async def test_a_slot_that_is_cancelled_as_it_is_woken_passes_the_job_on() -> None:
-    pool = Pool(["mail"], 2, 1.0, lambda: None)
+    pool = Pool(["mail"], 2, 1.0, lambda _queue: None)
     first, second = (asyncio.create_task(pool.get()) for _ in range(2))
     await asyncio.sleep(0)
 
@@ -226,8 +228,22 @@ async def test_a_slot_that_is_cancelled_as_it_is_woken_passes_the_job_on() -> No
     assert first.cancelled()
 
 
+async def test_a_slot_that_ends_as_it_is_woken_leaves_the_job_to_another() -> None:
+    pool = Pool(["mail"], 2, 1.0, lambda _queue: None)
+    pool.open = 2
+    slots = [asyncio.create_task(pool.get()) for _ in range(2)]
+    await asyncio.sleep(0)
+
+    pool.put(attempt())
+    pool.slots = 1
+
+    first, second = await asyncio.wait_for(asyncio.gather(*slots), 5)
+    assert first is None
+    assert second is not None
+
+
 async def test_jobs_that_wait_for_nothing_leave_the_event_loop_its_turn() -> None:
-    pool = Pool(["mail"], 1, 1.0, lambda: None)
+    pool = Pool(["mail"], 1, 1.0, lambda _queue: None)
     for _ in range(1_000):
         pool.put(attempt())
     taken = 0
@@ -247,14 +263,14 @@ async def test_jobs_that_wait_for_nothing_leave_the_event_loop_its_turn() -> Non
 
 
 def test_nothing_is_prefetched_before_a_pace_was_measured_or_while_it_is_slow() -> None:
-    pool = Pool(["mail"], 4, 1.0, lambda: None)
+    pool = Pool(["mail"], 4, 1.0, lambda _: None)
     assert pool.wanted() == 4
     pool.running = 4
     assert pool.wanted() == 0
 
 
 async def test_what_waits_too_long_for_a_slot_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = Pool(["mail"], 1, 1.0, lambda: None)
+    pool = Pool(["mail"], 1, 1.0, lambda _: None)
     pool.put(attempt())
     await pool.get()
     late, fresh = attempt(), attempt()
@@ -263,6 +279,30 @@ async def test_what_waits_too_long_for_a_slot_is_given_back(monkeypatch: pytest.
     pool.put(fresh)
     assert pool.take_stale() == [late]
     assert pool.take_all() == [fresh]
+
+
+def test_a_pool_that_becomes_smaller_keeps_what_its_free_slots_will_take() -> None:
+    pool = Pool(["mail"], 9, 1.0, lambda _: None)
+    pool.running = 2
+    waiting = [attempt(priority) for priority in (0, 5, 0, 9)]
+    for each in waiting:
+        pool.put(each)
+
+    returned = pool.change(["mail"], 4)
+
+    assert returned == [waiting[0], waiting[2]], "the less urgent go, in the order in which they came"
+    assert pool.take_all() == [waiting[3], waiting[1]]
+    assert pool.change(["mail"], 8) == []
+
+
+def test_a_pool_hands_back_only_what_it_does_not_serve_any_more() -> None:
+    pool = Pool(["mail", "docs"], 3, 1.0, lambda _: None)
+    mail, docs = attempt(), attempt(queue="docs")
+    for each in (mail, docs):
+        pool.put(each)
+
+    assert pool.change(["mail"], 3) == [docs]
+    assert pool.take_all() == [mail]
 
 
 # --- marks -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import (
     AsyncIterable,
+    Callable,
     Iterable,
     Mapping,
     Sequence,
@@ -90,6 +91,7 @@ class App:
         self._run_middleware: list[RunMiddleware] = []
         self._opening = threading.RLock()
         self._engine: Engine | None = None
+        self._wrap: Callable[[Engine], Engine] | None = None
         self._client: Client | None = None
 
     # --- what it is made of ------------------------------------------------------------------------
@@ -116,7 +118,8 @@ class App:
             if self._engine is None:
                 if not self.is_named:
                     warn_of_local_file(self.config)
-                self._engine = open_engine(self.config)
+                opened = open_engine(self.config)
+                self._engine = opened if self._wrap is None else self._wrap(opened)
             return self._engine
 
     @property
@@ -246,6 +249,21 @@ class App:
     def check_or_create(self) -> None:
         """`check`, but on SQLite missing tables are made. Done by itself before the first use."""
         make_ready(self.engine, self.actor)
+
+    def wrap_engine(self, wrap: Callable[[Engine], Engine]) -> None:
+        """Put an engine of one's own before the database's, once it is opened: for tests that watch or disturb.
+
+        Raises:
+            DeclarationError: the database is in use already, or was wrapped before.
+        """
+        with self._opening:
+            if self._engine is not None or self._wrap is not None:
+                raise DeclarationError(
+                    "this app's engine cannot be wrapped now",
+                    "it is in use, or was wrapped before",
+                    "wrap it once, before the first use of the app",
+                )
+            self._wrap = wrap
 
     def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """Stop claims from a queue, also across restarts; false when it was paused already."""

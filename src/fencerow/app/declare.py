@@ -140,6 +140,7 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         timeout_s: float | None = None,
         expires_s: float | None = None,
         retention_s: float | None = None,
+        ephemeral: bool | None = None,
         tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -150,7 +151,8 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         `key` is for idempotency and nothing else: under one key (in `scope`, by default the job's name) there
         is one job until `key_lifetime_s` after its end; a repeat gets that job's handle, with `replay` set.
         `delay_s` or `run_at` (aware) say when it is due. `id` is for repeating a submit whose outcome was
-        lost. `connection` submits inside the caller's own transaction: committed means accepted.
+        lost. An `ephemeral` job leaves no row when it succeeds, so its result is there for those alone who wait
+        for it. `connection` submits inside the caller's own transaction: committed means accepted.
 
         Raises:
             InvalidInput: an option cannot be used.
@@ -169,6 +171,7 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
             timeout_s=timeout_s,
             expires_s=expires_s,
             retention_s=retention_s,
+            ephemeral=ephemeral,
             tags=tags,
             metadata=metadata,
             headers=headers,

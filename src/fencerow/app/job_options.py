@@ -30,6 +30,7 @@ LIMIT_NAMES: Final = (
     "expires_s",
     "crashes_max",
     "snoozes_max",
+    "ephemeral",
 )
 
 
@@ -43,6 +44,7 @@ class ContractOptions(TypedDict, total=False):
     timeout_s: float | None  # bounds one attempt
     retention_s: float | None  # how long it is kept once finished
     expires_s: float | None  # from the submit to the start of an attempt
+    ephemeral: bool | None  # its success leaves no row; its failures are kept
     crashes_max: int | None
     snoozes_max: int | None
     key_lifetime_s: float | None

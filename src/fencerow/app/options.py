@@ -55,6 +55,7 @@ def submit_options(
     timeout_s: float | None = None,
     expires_s: float | None = None,
     retention_s: float | None = None,
+    ephemeral: bool | None = None,
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
@@ -88,6 +89,7 @@ def submit_options(
         timeout_s=timeout_s,
         expires_s=expires_s,
         retention_s=retention_s,
+        ephemeral=ephemeral,
     )
     # A look ahead: they are encoded again when they are stored, after middleware may have added some.
     encode_tags(tags)

@@ -116,6 +116,7 @@ def submission_of(call: Call[Any], draft: Draft, layers: Layers, actor: str | No
         timeout_s=limits.timeout_s,
         expires_s=limits.expires_s,
         retention_s=limits.retention_s,
+        ephemeral=bool(limits.ephemeral),
         scope=claim.scope if claim else None,
         key=claim.key if claim else None,
         submitted_by=actor,

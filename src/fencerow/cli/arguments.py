@@ -24,11 +24,20 @@ def parsed_arguments(words: Sequence[str]) -> dict[str, Any]:
         return _object(sys.stdin.read(STDIN_BYTES_MAX), "the standard input")
     if len(words) == 1 and words[0].lstrip()[:1] in ("{", "["):
         return _object(words[0], "the argument")
+    return pairs_of(words)
+
+
+def pairs_of(words: Sequence[str]) -> dict[str, Any]:
+    """What key=value words say; a value is JSON, or else text.
+
+    Raises:
+        InvalidInput: one is no pair, or a key stands twice.
+    """
     pairs = [_pair(word) for word in words]
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidInput(f"{name} was given twice", "each argument has one value", "leave one out")
+            raise InvalidInput(f"{name} was given twice", "each has one value", "leave one out")
     return dict(pairs)
 
 

@@ -11,9 +11,10 @@ import click
 
 from fencerow.cli import exits, output
 from fencerow.cli.database import actor, working
-from fencerow.cli.filters import Filter, filter_options, made, restricted
+from fencerow.cli.filters import filter_options, ids_of, made, restricted
 from fencerow.cli.options import Asked, app_option, database_options, json_option
 from fencerow.client.client import Client
+from fencerow.client.finding import JobFilter
 from fencerow.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict
 from fencerow.model.ids import parse_id
 from fencerow.model.state import State
@@ -53,7 +54,7 @@ class Bulk:
         self._refuse_unclear(ids, chosen)
         with working(asked) as engine:
             if not ids:
-                ids = restricted(chosen, self.legal, self.default, self.verb).ids(engine)
+                ids = ids_of(engine, restricted(chosen, self.legal, self.default, self.verb))
             if dry_run:
                 return self._counted(ids, asked)
             if not _confirmed(self.verb, ids, by_id=chosen.is_empty(), yes=yes):
@@ -64,7 +65,7 @@ class Bulk:
             client.close()
         return self._told(done, asked, by_id=chosen.is_empty())
 
-    def _refuse_unclear(self, ids: list[str], chosen: Filter) -> None:
+    def _refuse_unclear(self, ids: list[str], chosen: JobFilter) -> None:
         if ids and not chosen.is_empty():
             raise InvalidInput(
                 "both ids and a filter were given", "one of them says which jobs are meant", "leave one out"

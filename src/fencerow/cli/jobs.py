@@ -9,7 +9,7 @@ import click
 from fencerow.cli import output
 from fencerow.cli.bulk import Bulk, bulk_options
 from fencerow.cli.database import working
-from fencerow.cli.filters import filter_options, made
+from fencerow.cli.filters import filter_options, made, page
 from fencerow.cli.options import app_option, asked, database_options, json_option
 from fencerow.cli.show import show_job
 from fencerow.client.client import Client
@@ -39,7 +39,7 @@ def list_(context: click.Context, /, limit: int, **options: Any) -> None:
     """List jobs, the newest first. The next page: --before and the last id."""
     chosen = made(options)
     with working(asked(context)) as engine:
-        found = chosen.page(engine, limit)
+        found = page(engine, chosen, limit)
     if asked(context).json:
         output.say_json(found)
         return

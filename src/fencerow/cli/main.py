@@ -20,6 +20,7 @@ from fencerow.cli import exits, output
 from fencerow.cli.bench import bench
 from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
+from fencerow.cli.history import history
 from fencerow.cli.jobs import jobs
 from fencerow.cli.options import (
     Asked,
@@ -70,7 +71,7 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-for command in (demo, dev, worker, submit, jobs, queues, workers, migrate, sql, doctor, why, bench):
+for command in (demo, dev, worker, submit, jobs, queues, workers, migrate, sql, doctor, why, history, bench):
     root.add_command(command)
 
 

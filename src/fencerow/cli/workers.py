@@ -1,22 +1,35 @@
-"""`fencerow workers`: who is registered, and what they hold."""
+"""`fencerow workers`: who is registered and what they hold, and changing them while they run."""
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
-from fencerow.cli import output
-from fencerow.cli.database import working
-from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.db.engine import Engine
+from fencerow.cli import exits, output
+from fencerow.cli.database import actor, working
+from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
+from fencerow.cli.show_worker import show_worker, shown_shares
+from fencerow.client.client import Client
+from fencerow.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound
 from fencerow.model.job import WorkerRecord
 from fencerow.model.state import WorkerState
+from fencerow.model.text import check_text
+from fencerow.model.wanted import LEAVE_S_MAX, SLOTS_MAX
 from fencerow.store import store
+from fencerow.store.orders import Order
+
+F = TypeVar("F", bound=Callable[..., Any])
+Once = Callable[[Client, str], Order]
+
+REASON_MAX = 500
+LOOK_S = 0.1
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--state", type=click.Choice([state.value for state in WorkerState]), help="Only those in this state."
 )
@@ -28,38 +41,269 @@ from fencerow.store import store
 @app_option
 @click.pass_context
 def workers(context: click.Context, state: str | None, limit: int) -> None:
+    """List worker processes, look at one, and change them while they run. Without a verb: list.
+
+    WORKER is an id, a name, a pattern of names ('mail-*') or a host (host:db1, 'host:db*').
+    """
+    if context.invoked_subcommand is None:
+        _list(context, state, limit)
+
+
+@workers.command("list")
+@click.option(
+    "--state", type=click.Choice([state.value for state in WorkerState]), help="Only those in this state."
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many."
+)
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def list_(context: click.Context, state: str | None, limit: int) -> None:
     """List worker processes, the newest first: their lease, queues and slots."""
+    _list(context, state, limit)
+
+
+@workers.command()
+@click.argument("worker")
+@click.option("--jobs", type=click.IntRange(0, 10_000), default=50, show_default=True, help="Jobs shown.")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def show(context: click.Context, worker: str, jobs: int) -> None:
+    """Show a worker: what is wanted of it, what it does now, and each job that it holds."""
     with working(asked(context)) as engine:
-        found = [
-            _described(engine, each) for each in engine.run(store.list_workers(state=state, limit=limit))
-        ]
+        found = Client(engine).workers.inspect(worker, jobs_max=jobs)
     if asked(context).json:
         output.say_json(found)
+    else:
+        show_worker(found)
+
+
+def order_options(command: F) -> F:
+    """The workers, --reason and --wait."""
+    for option in (
+        click.argument("which", metavar="WORKER...", nargs=-1, required=True),
+        click.option("--reason", metavar="TEXT", help="Shown by `workers show`."),
+        click.option(
+            "--wait",
+            "wait_s",
+            metavar="SECONDS",
+            type=click.FloatRange(0, 86_400),
+            default=0.0,
+            help="Wait until it is carried out, at most so long.",
+        ),
+        json_option,
+        database_options,
+        app_option,
+    ):
+        command = option(command)
+    return command
+
+
+@workers.command("set")
+@click.option("--slots", type=click.IntRange(1, SLOTS_MAX), help="Of queues that share them.")
+@click.option(
+    "-Q", "--queue", "queues", metavar="NAME[:SLOTS]", multiple=True, help="Serve it; may be repeated."
+)
+@click.option("--remove", metavar="NAME", multiple=True, help="Serve it no more; may be repeated.")
+@click.option("--version", type=click.IntRange(0), help="Only if this is still the version that holds.")
+@order_options
+@click.pass_context
+def set_(
+    context: click.Context,
+    /,
+    slots: int | None,
+    queues: tuple[str, ...],
+    remove: tuple[str, ...],
+    version: int | None,
+    **options: Any,
+) -> int:
+    """Change slots and queues. What runs goes on; what waited for a slot and is not served any more goes back."""
+    if slots is None and not queues and not remove:
+        raise InvalidInput(
+            "nothing to set was given", "--slots, -Q or --remove says what", "for example --slots 20"
+        )
+    served = dict(_queue(text) for text in queues)
+
+    def once(client: Client, holder: str) -> Order:
+        return client.workers.change(
+            holder, slots=slots, queues=served, remove=remove, reason=options["reason"], version=version
+        )
+
+    return _order(asked(context), once, **options)
+
+
+@workers.command()
+@order_options
+@click.pass_context
+def pause(context: click.Context, /, **options: Any) -> int:
+    """Claim nothing more. What runs goes on, what waited for a slot goes back; resume ends it."""
+    return _order(asked(context), _pausing(True, options), **options)
+
+
+@workers.command()
+@order_options
+@click.pass_context
+def resume(context: click.Context, /, **options: Any) -> int:
+    """Claim again."""
+    return _order(asked(context), _pausing(False, options), **options)
+
+
+@workers.command()
+@click.option(
+    "--within",
+    "within_s",
+    metavar="SECONDS",
+    type=click.FloatRange(0, LEAVE_S_MAX),
+    help="Hand back what still runs then; by default the longest timeout of its jobs and a margin.",
+)
+@click.option("--now", is_flag=True, help="Hand back at once what runs.")
+@order_options
+@click.pass_context
+def drain(context: click.Context, /, within_s: float | None, now: bool, **options: Any) -> int:
+    """Finish what runs, and end. It cannot be taken back; a second drain can make it sooner."""
+    if now and within_s is not None:
+        raise InvalidInput("both --within and --now were given", "one of them is meant", "leave one out")
+
+    def once(client: Client, holder: str) -> Order:
+        limit_s = 0.0 if now else within_s
+        return client.workers.drain(holder, within_s=limit_s, reason=options["reason"])
+
+    return _order(asked(context), once, ends=True, **options)
+
+
+def _pausing(paused: bool, options: dict[str, Any]) -> Once:
+    return lambda client, holder: client.workers.change(holder, paused=paused, reason=options["reason"])
+
+
+def _queue(text: str) -> tuple[str, int | None]:
+    name, colon, number = text.rpartition(":")
+    if not colon:
+        return text, None
+    if not name or not (number.isascii() and number.isdigit()):
+        raise InvalidInput(
+            f"-Q {ascii(text)[1:-1][:100]} cannot be used",
+            "a queue, or a queue and its own slots",
+            "write -Q mail:5",
+        )
+    return name, int(number)
+
+
+def _order(
+    asked: Asked, once: Once, *, which: tuple[str, ...], reason: str | None, wait_s: float, ends: bool = False
+) -> int:
+    """Order it from each worker that is meant; those that refuse are reported, the others go on."""
+    if reason is not None:
+        check_text(reason, "--reason", REASON_MAX)
+    with working(asked) as engine:
+        client = Client(engine, actor=actor(asked.config()))
+        meant = {worker.id: worker for each in which for worker in client.workers.find(each)}
+        orders, refused = _ordered(client, once, list(meant))
+        engine.flush(1.0)
+        late = _awaited(client, orders, time.monotonic() + wait_s, ends=ends) if wait_s else []
+    if asked.json:
+        output.say_json(
+            {"orders": orders, "not_yet": late, "refused": {key: e.code for key, e in refused.items()}}
+        )
+    else:
+        for order in orders:
+            output.say(_told(order, meant[order.holder]))
+    for error in refused.values():
+        output.report(error)
+    if late:
+        output.warn(
+            f"{len(late)} had not carried it out within {wait_s:g} s; `workers show` says how it stands"
+        )
+    return exits.FAILED if refused or late else exits.OK
+
+
+def _ordered(client: Client, once: Once, holders: list[str]) -> tuple[list[Order], dict[str, FencerowError]]:
+    orders: list[Order] = []
+    refused: dict[str, FencerowError] = {}
+    for holder in holders:
+        try:
+            orders.append(once(client, holder))
+        except (OrderRefused, WorkerGone, WorkerNotFound, InvalidInput) as error:
+            if len(holders) == 1:
+                raise
+            # One that others changed meanwhile must not keep the rest from being done.
+            refused[holder] = error
+    return orders, refused
+
+
+def _awaited(client: Client, orders: list[Order], until: float, *, ends: bool) -> list[str]:
+    """Those that have not said in time that they carried it out."""
+    left = {order.holder: order for order in orders}
+    while left:
+        for holder, order in tuple(left.items()):
+            if _is_done(client.workers.inspect(holder, jobs_max=0).worker, order, ends):
+                del left[holder]
+        if not left or time.monotonic() >= until:
+            break
+        time.sleep(LOOK_S)
+    return list(left)
+
+
+def _is_done(worker: WorkerRecord, order: Order, ends: bool) -> bool:
+    if worker.state != WorkerState.ALIVE:
+        return True
+    return not ends and worker.stated is not None and worker.stated.version >= order.version
+
+
+def _told(order: Order, worker: WorkerRecord) -> str:
+    now = shown_shares(order.wanted.shares)
+    if order.wanted.leave is not None:
+        now = "ends when what it runs has ended"
+    elif order.wanted.paused:
+        now += ", paused"
+    silent_s = (worker.now_us - worker.lease_until_us) / 1e6
+    said = f"{order.name} ({order.holder}): order {order.version}: {now}"
+    if not order.given:
+        said += " (it was so already)"
+    if silent_s > 0:
+        said += f"; but its lease ran out {output.span(silent_s)} ago, so it may be gone"
+    return said
+
+
+def _list(context: click.Context, state: str | None, limit: int) -> None:
+    with working(asked(context)) as engine:
+        found = engine.run(store.list_workers(state=state, limit=limit))
+        held = engine.run(store.held_counts([worker.id for worker in found]))
+    if asked(context).json:
+        output.say_json([{**msgspec.to_builtins(each), "running": held.get(each.id, 0)} for each in found])
         return
     output.table(
-        ("id", "state", "name", "host", "pid", "running", "slots", "queues", "lease left", "started"),
-        [_row(each) for each in found],
+        ("id", "state", "name", "host", "pid", "running", "slots", "queues", "lease left", "started", "note"),
+        [_row(each, held.get(each.id, 0)) for each in found],
         none="no worker is registered",
     )
 
 
-def _described(engine: Engine, worker: WorkerRecord) -> dict[str, Any]:
-    running = len(engine.run(store.holdings(holder=worker.id)))
-    return {**msgspec.to_builtins(worker), "running": running}
-
-
-def _row(worker: dict[str, Any]) -> tuple[object, ...]:
-    info = worker["info"] if isinstance(worker["info"], dict) else {}
-    left_s = (worker["lease_until_us"] - worker["now_us"]) / 1e6
+def _row(worker: WorkerRecord, held: int) -> tuple[object, ...]:
+    left_s = (worker.lease_until_us - worker.now_us) / 1e6
     return (
-        worker["id"],
-        worker["state"],
-        worker["name"],
-        worker["host"],
-        worker["pid"],
-        worker["running"],
-        info.get("slots"),
-        ",".join(map(str, info.get("queues") or [])),
-        output.span(left_s) if worker["state"] == WorkerState.ALIVE else None,
-        output.when(worker["registered_at_us"]),
+        worker.id,
+        worker.state,
+        worker.name,
+        worker.host,
+        worker.pid,
+        held,
+        worker.slots,
+        ",".join(sorted(worker.queues or [])),
+        output.span(left_s) if worker.state == WorkerState.ALIVE else None,
+        output.when(worker.registered_at_us),
+        _note(worker),
     )
+
+
+def _note(worker: WorkerRecord) -> str | None:
+    if worker.state != WorkerState.ALIVE or worker.stated is None:
+        return None
+    if worker.stated.version != worker.wanted_version and worker.wanted is not None:
+        return "an order waits"
+    if worker.stated.leaving:
+        return "leaving"
+    return "paused" if worker.stated.paused else None

@@ -7,13 +7,14 @@ does the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from fencerow.client.desk import Desk
+from fencerow.client.finding import JobFilter, Plain, listing
 from fencerow.client.group import Group
 from fencerow.client.handle import Handle
 from fencerow.client.moving import (
@@ -28,6 +29,7 @@ from fencerow.client.moving import (
 from fencerow.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.client.submitting import Submission, due_lanes, local_now_us, storing
 from fencerow.client.talk import ask
+from fencerow.client.workers import Workers
 from fencerow.db.engine import Engine
 from fencerow.model.ids import parse_id
 from fencerow.model.job import Happening, JobRecord, LogLine
@@ -60,6 +62,7 @@ class Client(Desk):
         super().__init__(engine, actor=actor, ready=ready)
         self.telemetry = telemetry or Telemetry()
         self.patience_s = patience_s
+        self.workers = Workers(self)
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
 
     # --- submitting --------------------------------------------------------------------------------
@@ -113,27 +116,23 @@ class Client(Desk):
         queue: str | None = None,
         name: str | None = None,
         states: Sequence[State] | None = None,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Plain] | None = None,
         scope: str | None = None,
         key: str | None = None,
-        tag: str | None = None,
         before_id: str | None = None,
         limit: int = 50,
     ) -> list[JobRecord]:
         """A page of jobs that match, the newest first, without their payloads.
 
-        Pass the id of the last one as `before_id` to get the next page.
+        `tags`: all of which a job must carry. `metadata`: top-level fields and their plain values. Pass the id of
+        the last job as `before_id` to get the next page.
+
+        Raises:
+            InvalidInput: a tag or field cannot belong to any job, or a value is no plain one.
         """
-        page = store.list_jobs(
-            queue=queue,
-            name=name,
-            states=states,
-            scope=scope,
-            key=key,
-            tag=tag,
-            before_id=before_id,
-            limit=limit,
-        )
-        return self.hold(ask(page))
+        chosen = JobFilter(queue, name, tuple(states or ()), tuple(tags), metadata, scope, key, before_id)
+        return self.hold(listing(chosen, limit))
 
     async def alist_jobs(
         self,
@@ -141,24 +140,16 @@ class Client(Desk):
         queue: str | None = None,
         name: str | None = None,
         states: Sequence[State] | None = None,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Plain] | None = None,
         scope: str | None = None,
         key: str | None = None,
-        tag: str | None = None,
         before_id: str | None = None,
         limit: int = 50,
     ) -> list[JobRecord]:
         """`list_jobs` for async code."""
-        page = store.list_jobs(
-            queue=queue,
-            name=name,
-            states=states,
-            scope=scope,
-            key=key,
-            tag=tag,
-            before_id=before_id,
-            limit=limit,
-        )
-        return await self.ahold(ask(page))
+        chosen = JobFilter(queue, name, tuple(states or ()), tuple(tags), metadata, scope, key, before_id)
+        return await self.ahold(listing(chosen, limit))
 
     def timeline(self, ref: Ref) -> list[Happening]:
         """What happened to a job, in order: who submitted it, its failures, who cancelled it.

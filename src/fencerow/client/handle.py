@@ -52,7 +52,7 @@ class Handle(Generic[R_co]):
         Raises:
             JobFailed: it ended `failed`; `error` is what the last attempt reported.
             JobCancelled: it ended `cancelled`.
-            JobGone: it was removed by retention or by hand.
+            JobGone: it was removed by retention or by hand, or it is ephemeral and succeeded before anybody waited.
             JobNotFound: it is not there (yet): the transaction that submits it has not committed.
             ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again. With `timeout_s=0`
                 the job is looked at once, and this is its subclass `NotReady`.
@@ -119,8 +119,8 @@ class Handle(Generic[R_co]):
         if self._existed:
             return JobGone(
                 f"job {self.id} is gone",
-                "it was removed after its end, by retention or by hand, and its result with it",
-                "keep results longer (retention_s), or store them elsewhere",
+                "it was removed after its end, by retention or by hand, or it is ephemeral and succeeded",
+                "wait for an ephemeral job before it ends, or keep results (retention_s), or store them elsewhere",
             )
         return JobNotFound(
             f"there is no job {self.id}",

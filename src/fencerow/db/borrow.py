@@ -14,7 +14,7 @@ that in one transaction should submit them in one call.
 from __future__ import annotations
 
 import sqlite3
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from fencerow.db.adapters.frame import Lent, aplay, play
 from fencerow.db.engine import Engine
@@ -44,6 +44,15 @@ class Borrowed(Protocol):
     def run(self, operation: Operation[T]) -> T: ...
 
     async def arun(self, operation: Operation[T]) -> T: ...
+
+
+@runtime_checkable
+class Wrapping(Protocol):
+    """An engine that stands before another one and wants to see what runs on lent connections too."""
+
+    inner: Engine
+
+    def lending(self, borrowed: Borrowed) -> Borrowed: ...
 
 
 class SyncBorrowed:
@@ -116,6 +125,8 @@ def borrowed(connection: object, engine: Engine) -> Borrowed:
     Raises:
         UnusableConnection: it is of no known kind, or of another database than the engine.
     """
+    if isinstance(engine, Wrapping):
+        return engine.lending(borrowed(connection, engine.inner))
     names = [f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(connection).__mro__]
     for name in names:
         match name:

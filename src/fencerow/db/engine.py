@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -37,6 +37,23 @@ async def adrive(steps: Steps[T], execute: Callable[[Statement], Awaitable[Rows]
         return done.value  # type: ignore[no-any-return]
     finally:
         steps.close()
+
+
+async def arun_all(engine: Engine, operations: Generator[Operation[Any], Any, T]) -> T:
+    """Run several operations, each a transaction of its own, as a generator asks for them; errors reach it."""
+    try:
+        operation = next(operations)
+        while True:
+            try:
+                answer = await engine.arun(operation)
+            except Exception as error:
+                operation = operations.throw(error)
+            else:
+                operation = operations.send(answer)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        operations.close()
 
 
 class Session(Protocol):

@@ -9,6 +9,7 @@ import psycopg
 from psycopg import errors as pg
 
 from fencerow.errors import (
+    Busy,
     DatabaseError,
     FencerowError,
     ReadOnly,
@@ -91,6 +92,8 @@ def fault(error: psycopg.Error) -> FencerowError | None:
             return DatabaseError(
                 "this role may not do that", text, "grant it the privileges that `fencerow sql` lists"
             )
+        case pg.ObjectNotInPrerequisiteState():
+            return Busy("somebody else is changing a table", text, "look again, then repeat it if needed")
         case pg.QueryCanceled():
             return Unavailable(
                 "the statement was cancelled by a timeout", text, "nothing was stored; repeat it"

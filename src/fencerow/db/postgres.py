@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -21,8 +21,9 @@ from psycopg import AsyncConnection, Connection
 from fencerow.db.engine import adrive, drive
 from fencerow.db.faults import CONTENTION, connection_lost, first_line, translated
 from fencerow.db.listener import Listener
+from fencerow.db.patience import apatience, patience
 from fencerow.db.pools import Pools
-from fencerow.db.queries import Queries, identifier, pyformat
+from fencerow.db.queries import Queries, identifier, pyformat, written
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
 from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
@@ -53,7 +54,7 @@ class PostgresSession:
         query = self._queries[statement.name]
         rows: Rows = []
         for text in query.statements:
-            cursor = self.connection.execute(cast(Any, pyformat(text)), statement.params)
+            cursor = self.connection.execute(_ready(text, statement), statement.params)
             rows += cursor.fetchall() if cursor.description else []
         return rows
 
@@ -73,7 +74,7 @@ class AsyncPostgresSession:
         query = self._queries[statement.name]
         rows: Rows = []
         for text in query.statements:
-            cursor = await self.connection.execute(cast(Any, pyformat(text)), statement.params)
+            cursor = await self.connection.execute(_ready(text, statement), statement.params)
             rows += await cursor.fetchall() if cursor.description else []
         return rows
 
@@ -119,7 +120,11 @@ class PostgresEngine:
         for number in range(1, TRIES_MAX + 1):
             committing = [False]
             try:
-                with translated(), self._pools.connection() as connection:
+                with (
+                    translated(),
+                    self._pools.connection() as connection,
+                    patience(connection, operation.patience_s),
+                ):
                     return self._run_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -163,7 +168,7 @@ class PostgresEngine:
             committing = [False]
             try:
                 with translated():
-                    async with self._pools.aconnection() as connection:
+                    async with self._pools.aconnection() as connection, apatience(operation.patience_s):
                         return await self._arun_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -292,6 +297,10 @@ class PostgresEngine:
             self._pid = os.getpid()
             self._sender = None
             self._lock = threading.Lock()
+
+
+def _ready(text: str, statement: Statement) -> Any:
+    return pyformat(written(text, statement.params))
 
 
 def _pause_s(number: int) -> float:

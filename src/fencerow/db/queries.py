@@ -4,6 +4,9 @@ A query may consist of several statements separated by `;` where the dialect can
 (SQLite has no data-modifying CTE): they run in order inside one transaction, and the rows are those
 that any of them returned. Tables are written `fencerow.jobs`; another schema or a table prefix is a
 quoted rename at load. Parameters are translated once, here.
+
+A utility statement takes no parameters. What varies in one is written into its text, as psql does it:
+`:"name"` for an identifier and `:'name'` for a literal.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ NAME = re.compile(r"^--\s*name:\s*([a-z_]+)\s*$", re.MULTILINE)
 MIGRATION = re.compile(r"(\d{4})_([a-z_]+)\.sql")
 COMPATIBLE = re.compile(r"^--\s*compatible_from:\s*(\d+)", re.MULTILINE)
 IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,48}$")
+WRITTEN = re.compile(r""":'([a-z_]+)'|:"([a-z_]+)"|'(?:[^']|'')*'""")
+PART = re.compile(r"^-- next transaction:.*$", re.MULTILINE)
+PIECE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\$\$.*?\$\$|;", re.DOTALL)
 # Strings and comments are matched first so that a colon inside them is left alone.
 TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_][a-z0-9_]*)|fencerow\.([a-z_]+)", re.DOTALL)
 
@@ -75,19 +81,34 @@ def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) 
                     raise ConfigError(f"query {name!r} is defined twice in {folder}")
                 found[name] = _query(name, text, rename)
     for step in migrations(package, folder):
-        found[step.name] = _query(step.name, step.text, rename)
+        for number, part in enumerate(step.parts):
+            found[step.part(number)] = _query(step.part(number), part, rename)
     return Queries(dialect, found)
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema: a numbered file, also a named query so that explorers can stop inside it."""
+    """One step of the schema: a numbered file, also a named query so that explorers can stop inside it.
+
+    A file may consist of parts, divided by `-- next transaction: why`. Each is committed by itself, so that
+    what takes long holds no lock that anybody waits for. The last makes the step applied; the others must
+    bear to be repeated, and leave a schema with which workers of the step before go on.
+    """
 
     version: int
     name: str
     text: str
     compatible_from: int
     checksum: str
+
+    @property
+    def parts(self) -> list[str]:
+        """The texts of its transactions, in order."""
+        return PART.split(self.text)
+
+    def part(self, number: int) -> str:
+        """The name of the query with this part: the last has the step's own."""
+        return self.name if number == len(self.parts) - 1 else f"{self.name}_part_{number + 1}"
 
 
 def migrations(package: str, folder: str) -> list[Migration]:
@@ -143,9 +164,33 @@ def translated(text: str, write: Callable[[str], str]) -> str:
 
 def split(text: str) -> tuple[str, ...]:
     """The statements of a script, without comments."""
-    bare = re.sub(r"'(?:[^']|'')*'|--[^\n]*", lambda m: m.group(0) if m.group(0)[0] == "'" else "", text)
-    parts = re.split(r";(?=(?:[^']|'[^']*')*$)", bare)
+    parts, start = [""], 0
+    for match in PIECE.finditer(text):
+        parts[-1] += text[start : match.start()]
+        start = match.end()
+        if match.group(0) == ";":
+            parts.append("")
+        elif not match.group(0).startswith("--"):
+            parts[-1] += match.group(0)
+    parts[-1] += text[start:]
     return tuple(part.strip() for part in parts if part.strip())
+
+
+def written(text: str, params: Mapping[str, object]) -> str:
+    """`text` with every `:"name"` and `:'name'` written out. Only plain names and whole numbers are let in.
+
+    Raises:
+        ConfigError: a value is neither. It is ours, never a user's; a mistake here must not become SQL.
+    """
+
+    def write(match: re.Match[str]) -> str:
+        if match.group(1):
+            return f"'{int(str(params[match.group(1)]))}'"
+        if match.group(2):
+            return f'"{identifier(str(params[match.group(2)]), "a name in a statement")}"'
+        return match.group(0)
+
+    return WRITTEN.sub(write, text)
 
 
 def _query(name: str, text: str, rename: Callable[[str], str]) -> Query:

@@ -156,7 +156,8 @@ class SqliteEngine:
                 return SqliteSession(self._workers(), self.queries, self.clock, self.path).run(operation)
         with self._writing(), translated(self.path):
             connection = self._main()
-            begin = self._begin_writing if operation.writes else _begin_reading
+            taking_turns = operation.writes or operation.both_files
+            begin = self._begin_writing if taking_turns else _begin_reading
             with self._transaction(connection, begin):
                 return SqliteSession(connection, self.queries, self.clock, self.path).run(operation)
 
@@ -289,10 +290,24 @@ class SqliteEngine:
             connection.create_function(f"{self.prefix}now", 0, self.clock.now_us)
             for text in self.queries["ensure_workers"].statements:
                 connection.execute(text)
+            self._widen_workers(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _widen_workers(self, connection: sqlite3.Connection) -> None:
+        """Add the columns that a workers' file of an earlier release lacks."""
+        rows = connection.execute(f"PRAGMA {self.prefix}file.table_info({self.prefix}workers)").fetchall()
+        known = {str(row[1]) for row in rows}
+        for text in self.queries["widen_workers"].statements:
+            if text.partition(" ADD COLUMN ")[2].split()[0] in known:
+                continue
+            try:
+                connection.execute(text)
+            except sqlite3.OperationalError as error:
+                if "duplicate column name" not in str(error):  # another process was quicker
+                    raise
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

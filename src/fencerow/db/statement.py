@@ -38,6 +38,8 @@ class Operation(Generic[T]):
     `alone`: it is a single statement on PostgreSQL, so it runs in autocommit and saves the round
     trips of BEGIN and COMMIT. `repeatable`: running it again after an unknown outcome changes nothing
     more, so a runner may do so by itself. `writes` names what it writes, see `operation`.
+    `patience_s`: how long it may take on PostgreSQL before it is cancelled, for what waits for strangers.
+    `both_files`: it reads jobs and worker rows, see `operation`.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Operation(Generic[T]):
     alone: bool = False
     repeatable: bool = False
     writes: str = "jobs"
+    patience_s: float | None = None
+    both_files: bool = False
 
     def steps(self) -> Steps[T]:
         """A fresh run, for `yield from` inside another operation."""
@@ -52,18 +56,35 @@ class Operation(Generic[T]):
 
 
 def operation(
-    *, alone: bool = False, repeatable: bool = False, writes: str = "jobs"
+    *,
+    alone: bool = False,
+    repeatable: bool = False,
+    writes: str = "jobs",
+    patience_s: float | None = None,
+    both_files: bool = False,
 ) -> Callable[[Callable[P, Steps[T]]], Callable[P, Operation[T]]]:
     """Turn a generator function into one that returns an `Operation`.
 
     `writes` is "jobs", "workers" or "" (reads only): SQLite keeps worker rows in a file of their own,
-    so that a long transaction on the jobs never delays the renewal of a lease.
+    so that a long transaction on the jobs never delays the renewal of a lease. What reads of both files says
+    so and takes its turn as a writer of jobs does; what writes worker rows must not touch the jobs. Otherwise
+    one would hold the first file and wait for the second while another does it the other way round, which
+    SQLite does not notice. A statement that PostgreSQL
+    refuses inside a transaction (DETACH ... CONCURRENTLY) is an operation `alone`.
     """
 
     def decorate(function: Callable[P, Steps[T]]) -> Callable[P, Operation[T]]:
         @wraps(function)
         def build(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-            return Operation(function.__name__, lambda: function(*args, **kwargs), alone, repeatable, writes)
+            return Operation(
+                function.__name__,
+                lambda: function(*args, **kwargs),
+                alone,
+                repeatable,
+                writes,
+                patience_s,
+                both_files,
+            )
 
         return build
 

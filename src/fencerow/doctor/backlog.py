@@ -18,7 +18,7 @@ SHOWN_MAX = 5
 WORKERS_MAX = 1_000
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", both_files=True)
 def orphans() -> Steps[tuple[int, float]]:
     """How many running jobs have a holder whose lease is over, and for how many seconds the oldest."""
     rows = yield from execute("orphans")
@@ -30,6 +30,7 @@ def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
     alive = engine.run(store.list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX))
     counts = engine.run(store.counts())
     yield from _paused(engine)
+    yield from _paused_workers(alive)
     yield from _workers(alive, counts)
     yield from _orphans(engine, config)
     yield from _unknown_names(alive, counts)
@@ -44,6 +45,18 @@ def _paused(engine: Engine) -> Iterator[Finding]:
             "paused queue",
             f"{queue.name} is paused{by}{reason}",
             f"`fencerow queues resume {queue.name}` when it may go on",
+        )
+
+
+def _paused_workers(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
+    paused = [each for each in alive if each.stated is not None and each.stated.paused]
+    for worker in paused[:SHOWN_MAX]:
+        by = f" by {worker.wanted_by}" if worker.wanted_by else ""
+        reason = f": {worker.wanted_reason}" if worker.wanted_reason else ""
+        yield warn(
+            "paused worker",
+            f"{worker.name} is paused{by}{reason}",
+            f"`fencerow workers resume {worker.name}` when it may go on",
         )
 
 
@@ -82,11 +95,11 @@ def _orphans(engine: Engine, config: Config) -> Iterator[Finding]:
 
 
 def _unknown_names(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator[Finding]:
-    infos = [each.info for each in alive if isinstance(each.info, dict)]
-    names = {str(name) for each in infos for name in each.get("names") or ()}
-    queues = {str(queue) for each in infos for queue in each.get("queues") or ()}
-    if not infos:
+    said = [each for each in alive if each.queues is not None and each.names is not None]
+    if not said:
         return
+    names = {name for each in said for name in each.names or ()}
+    queues = {queue for each in said for queue in each.queues or ()}
     waiting = [each for each in counts if each.state is State.QUEUED]
     for count in [each for each in waiting if each.name not in names][:SHOWN_MAX]:
         yield warn(

@@ -19,6 +19,7 @@ from fencerow.doctor import backlog, schema
 from fencerow.doctor.finding import Finding, failed, ok
 from fencerow.doctor.on_postgres import examine_postgres
 from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
+from fencerow.doctor.periods import examine_periods
 from fencerow.errors import DatabaseError, FencerowError
 from fencerow.model.url import masked
 from fencerow.store.connect import open_engine
@@ -55,6 +56,8 @@ def _checks(engine: PostgresEngine | SqliteEngine, config: Config) -> Iterable[F
     yield from state
     if all(each.level != "fail" for each in state):
         yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
+        if isinstance(engine, PostgresEngine):
+            yield from _guarded("periods", lambda: examine_periods(engine, config))
 
 
 def _reached(config: Config) -> Iterable[Finding]:

@@ -29,7 +29,8 @@ class Defaults:
     """One layer of options; None leaves the choice to the layer before.
 
     A higher `priority` is claimed first. `expires_s` counts from the submit to the start of an attempt,
-    `timeout_s` bounds one attempt, `retention_s` counts from the end of the job.
+    `timeout_s` bounds one attempt, `retention_s` counts from the end of the job. An `ephemeral` job leaves no
+    row when it succeeds; its failures are kept.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -43,12 +44,19 @@ class Defaults:
     crashes_max: int | None = None
     snoozes_max: int | None = None
     expires_s: float | None = None
+    ephemeral: bool | None = None
 
     def __post_init__(self) -> None:
         for name, (low, high) in LIMITS.items():
             value = getattr(self, name)
             if value is not None:
                 check_number(name, value, low, high)
+        if self.ephemeral is not None and not isinstance(self.ephemeral, bool):
+            raise ConfigError(
+                f"ephemeral is of type {type(self.ephemeral).__name__}",
+                "True or False is expected",
+                "correct it",
+            )
         if self.backoff is not None and not isinstance(self.backoff, Backoff) and not callable(self.backoff):
             raise ConfigError(
                 f"backoff is of type {type(self.backoff).__name__}",

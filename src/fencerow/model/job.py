@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fencerow.model.state import FINAL, State
+from fencerow.model.wanted import Stated, Wanted
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -41,6 +42,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     tags: str | None = None
     metadata: str | None = None
     headers: str | None = None
+    ephemeral: bool = False
 
 
 class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +93,7 @@ class Fence(msgspec.Struct, frozen=True):
     holder: str | None
     attempt: int
     cancel_requested: bool = False
+    spent: bool = False  # an ephemeral job that succeeded: its id is all that is left, or soon will be
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,3 +193,52 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     now_us: int
     ended_at_us: int | None = None
     info: Any = None
+    stated: Stated | None = None  # None: a Fencerow that cannot be changed while it runs
+    wanted: Wanted | None = None  # None: as it was started
+    wanted_version: int = 0
+    wanted_at_us: int | None = None
+    wanted_by: str | None = None
+    wanted_reason: str | None = None
+
+    @property
+    def queues(self) -> frozenset[str] | None:
+        """The queues that it serves now; None if it did not say."""
+        if self.stated is not None:
+            return frozenset(queue for share in self.stated.shares for queue in share.queues)
+        return _named(self.info, "queues")
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The jobs that it knows; None if it did not say."""
+        return _named(self.info, "names")
+
+    @property
+    def slots(self) -> int | None:
+        """How many jobs it runs at a time; None if it did not say."""
+        if self.stated is not None:
+            return sum(share.slots for share in self.stated.shares)
+        slots = self.info.get("slots") if isinstance(self.info, dict) else None
+        return slots if isinstance(slots, int) else None
+
+    @property
+    def claims(self) -> bool:
+        """Whether it takes jobs at all: it is neither paused nor leaving."""
+        return self.stated is None or not (self.stated.paused or self.stated.leaving)
+
+
+def _named(info: Any, what: str) -> frozenset[str] | None:
+    value = info.get(what) if isinstance(info, dict) else None
+    return frozenset(map(str, value)) if isinstance(value, dict | list) else None
+
+
+class HeldJob(msgspec.Struct, frozen=True):
+    """A job that a worker holds now: it runs, or waits there for a slot."""
+
+    id: str
+    name: str
+    queue: str
+    attempt: int
+    priority: int
+    claimed_at_us: int
+    cancel_requested: bool
+    now_us: int

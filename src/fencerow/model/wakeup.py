@@ -1,4 +1,4 @@
-"""What processes tell one another through wake-ups: work is there, jobs have ended, a cancel was asked.
+"""What processes tell one another through wake-ups: work is there, jobs have ended, somebody asks.
 
 A wake-up is a hint: it may be lost or come twice, and a newer Fencerow may send kinds that this one does
 not know. Whoever hears it looks for himself.
@@ -43,7 +43,13 @@ class CancelAsked(
     job_id: str
 
 
-WakeUp = Queued | Ended | CancelAsked
+class Ordered(msgspec.Struct, frozen=True, tag_field="k", tag="ordered", rename={"holder": "h"}):
+    """Somebody changed what this worker shall do."""
+
+    holder: str
+
+
+WakeUp = Queued | Ended | CancelAsked | Ordered
 
 _decoder: msgspec.json.Decoder[WakeUp] = msgspec.json.Decoder(WakeUp)
 

@@ -14,6 +14,9 @@ from fencerow.db.statement import Rows, Steps, execute, first_column, operation,
 from fencerow.model.job import Fence
 from fencerow.model.state import State
 
+# How long the result of an ephemeral job is kept for those who wait for it.
+AWAITED_S = 300.0
+
 
 class Success(msgspec.Struct, frozen=True):
     """A finished attempt: `result` is the JSON text to store."""
@@ -73,8 +76,12 @@ class Moved(msgspec.Struct, frozen=True):
 
 @operation(alone=True)
 def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[Moved]]:
-    """Store results and move the jobs to the finished ones. Repeating it moves nothing more."""
-    return moved_rows((yield from execute("succeed", outcomes=_document(outcomes), holder=holder)))
+    """Store results and move the jobs to the finished ones. Repeating it moves nothing more.
+
+    Ephemeral jobs leave their ids alone; those that are awaited are kept for `AWAITED_S`.
+    """
+    document = _document(outcomes)
+    return moved_rows((yield from execute("succeed", outcomes=document, holder=holder, awaited_s=AWAITED_S)))
 
 
 @operation(repeatable=False)
@@ -101,7 +108,9 @@ def read_fences(ids: Sequence[str]) -> Steps[dict[str, Fence]]:
     """State, holder and attempt of each job, live or finished; a job that is nowhere is not in the answer."""
     rows = yield from execute("read_fences", ids=list(ids))
     return {
-        str(row[0]): Fence(str(row[0]), State(str(row[1])), text_or_none(row[2]), whole(row[3]), bool(row[4]))
+        str(row[0]): Fence(
+            str(row[0]), State(str(row[1])), text_or_none(row[2]), whole(row[3]), bool(row[4]), bool(row[5])
+        )
         for row in rows
     }
 

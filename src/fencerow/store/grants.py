@@ -14,6 +14,7 @@ SUBMIT = (
 KEYED = (
     "GRANT SELECT (id, state, attempt), DELETE ON {schema}.jobs TO {role};",
     "GRANT SELECT (id) ON {schema}.finished_jobs TO {role};",
+    "GRANT SELECT (id) ON {schema}.spent_ids TO {role};",
     "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
 )
 WORKER = (

@@ -30,11 +30,26 @@ class Applied:
     compatible_from: int
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A part of a step, but not its last, is committed."""
+
+    version: int
+    parts: int
+
+
 @operation(repeatable=True, writes="schema")
 def apply_next(
-    known: Sequence[Migration], *, ledger: str, lock: int, actor: str | None
-) -> Steps[Migration | bool | None]:
-    """Apply the first step that is missing; None when there is none, False when another migrator holds the lock.
+    known: Sequence[Migration],
+    *,
+    ledger: str,
+    lock: int,
+    actor: str | None,
+    prepared: Prepared | None = None,
+) -> Steps[Migration | Prepared | bool | None]:
+    """Apply the first step that is missing, or the part of it that comes after those `prepared`.
+
+    None when no step is missing, False when another migrator holds the lock.
 
     Raises:
         SchemaTooNew, SchemaTampered: see `judged`. Nothing was changed.
@@ -53,7 +68,10 @@ def apply_next(
     if not missing:
         return None
     step = missing[0]
-    yield from execute(step.name)
+    part = prepared.parts if prepared is not None and prepared.version == step.version else 0
+    yield from execute(step.part(part))
+    if part + 1 < len(step.parts):
+        return Prepared(step.version, part + 1)
     yield from execute(
         "note_migration",
         version=step.version,
@@ -76,21 +94,32 @@ def ledger(name: str) -> Steps[list[Applied]]:
 def migrate(engine: Engine, *, actor: str | None = None, wait_s: float = WAIT_S) -> list[Migration]:
     """Bring the schema up to what this code knows; returns the steps that this call applied.
 
-    Safe with many starters at once. A crash leaves whole steps only; run it again.
+    Safe with many starters at once, and while workers of an earlier schema go on: a lock that they wait behind
+    is asked for briefly and again. A crash leaves whole steps and repeatable parts of one; run it again.
 
     Raises:
         SchemaTooNew: a newer Fencerow has been here. Upgrade this process.
         SchemaTampered: an applied step is not what we know under that number.
-        Busy: another migrator held the lock all the time.
+        Busy: another migrator held its lock all the time, or long transactions the tables'.
     """
     known = known_migrations(engine.dialect)
     name = ledger_name(engine)
     done: list[Migration] = []
+    prepared: Prepared | None = None
     deadline = time.monotonic() + wait_s
     while True:
-        step = engine.run(apply_next(known, ledger=name, lock=lock_number(name), actor=actor))
+        following = apply_next(known, ledger=name, lock=lock_number(name), actor=actor, prepared=prepared)
+        try:
+            step = engine.run(following)
+        except Busy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)  # others get through meanwhile
+            continue
         if isinstance(step, Migration):
             done.append(step)
+        elif isinstance(step, Prepared):
+            prepared = step
         elif step is None:
             return done
         elif time.monotonic() > deadline:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.db.statement import Row, Steps, execute, first_column, operation, text_or_none
-from fencerow.errors import IllegalMove, JobNotFound, KeyConflict
+from fencerow.errors import IllegalMove, JobGone, JobNotFound, KeyConflict
 from fencerow.model.state import FINAL, State
 from fencerow.store.finish import Moved, Requeued, archive, read_fences, requeued_rows
+from fencerow.store.retention import forget_notes
 
 ROUNDS_MAX = 10  # of move, ask and look; each loses only to somebody who moved the job
 
@@ -74,6 +75,7 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
     Raises:
         IllegalMove: it has not ended. Wait or cancel.
         KeyConflict: another job owns its key meanwhile.
+        JobGone: it is ephemeral and succeeded. Only its failures can be revived.
         JobNotFound: there is no such job.
     """
     locked = yield from _lock_finished(job_id)
@@ -88,7 +90,7 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
 @operation()
 def delete(ids: Sequence[str]) -> Steps[list[str]]:
     """Remove finished jobs with their timeline and logs; returns those that were removed. Live ones stay."""
-    return first_column((yield from execute("delete", ids=list(ids))))
+    return (yield from forget_notes(first_column((yield from execute("delete", ids=list(ids))))))
 
 
 def _lock_finished(job_id: str) -> Steps[Row]:
@@ -100,6 +102,12 @@ def _lock_finished(job_id: str) -> Steps[Row]:
         fence = (yield from read_fences([job_id]).steps()).get(job_id)
         if fence is None:
             raise _not_found(job_id)
+        if fence.spent:
+            raise JobGone(
+                f"job {job_id} succeeded and left nothing to revive",
+                "it is ephemeral",
+                "submit the work anew",
+            )
         if fence.state not in FINAL:
             raise IllegalMove(
                 f"job {job_id} is {fence.state}",

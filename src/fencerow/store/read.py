@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -31,6 +31,13 @@ class Count(msgspec.Struct, frozen=True):
     now_us: int
 
 
+class Found(msgspec.Struct, frozen=True):
+    """What a search came upon; `looked_to` is the id below which to go on, if it ended before the page was full."""
+
+    jobs: list[JobRecord]
+    looked_to: str | None
+
+
 @operation(alone=True, repeatable=True, writes="")
 def read(ids: Sequence[str]) -> Steps[dict[str, JobRecord]]:
     """Jobs by id; one that is nowhere is not in the answer."""
@@ -54,7 +61,6 @@ def list_jobs(
     states: Sequence[State] | None = None,
     scope: str | None = None,
     key: str | None = None,
-    tag: str | None = None,
     before_id: str | None = None,
     limit: int = 50,
 ) -> Steps[list[JobRecord]]:
@@ -66,11 +72,49 @@ def list_jobs(
         states=None if states is None else [state.value for state in states],
         scope=scope,
         key=key,
-        tag=tag,
         before_id=before_id,
         limit=limit,
     )
-    return [record_of(str(row[0])) for row in rows]
+    return _newest_first(record_of(str(row[0])) for row in rows)
+
+
+@operation(alone=True, repeatable=True, writes="")
+def search(
+    *,
+    tags: str | None = None,
+    metadata: str | None = None,
+    queue: str | None = None,
+    name: str | None = None,
+    states: Sequence[State] | None = None,
+    scope: str | None = None,
+    key: str | None = None,
+    before_id: str | None = None,
+    limit: int = 50,
+) -> Steps[Found]:
+    """A page of jobs that carry all these tags (a JSON array) and metadata (a JSON object of plain values).
+
+    On SQLite a look ends after 10,000 jobs that carry any: `looked_to` is then where to go on.
+    """
+    rows = yield from execute(
+        "search",
+        tags=tags,
+        metadata=metadata,
+        queue=queue,
+        name=name,
+        states=None if states is None else [state.value for state in states],
+        scope=scope,
+        key=key,
+        before_id=before_id,
+        limit=limit,
+    )
+    jobs = _newest_first(record_of(str(row[0])) for row in rows if row[0] is not None)
+    looked_to = [str(row[1]) for row in rows if row[1] is not None]
+    return Found(jobs, looked_to[0] if looked_to and len(jobs) < limit else None)
+
+
+def _newest_first(jobs: Iterable[JobRecord]) -> list[JobRecord]:
+    # The documents are looked up by the ids of the page, in whatever order that is quickest.
+    return sorted(jobs, key=lambda job: job.id, reverse=True)
 
 
 @operation(alone=True, repeatable=True, writes="")

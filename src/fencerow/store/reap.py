@@ -29,13 +29,19 @@ def die() -> Steps[list[str]]:
     return first_column((yield from execute("die")))
 
 
+@operation(alone=True, repeatable=True, writes="", both_files=True)
+def lost_holders() -> Steps[list[str]]:
+    """Holders of running jobs that have no row at all: after a restore, a failover, a lost file of workers."""
+    return first_column((yield from execute("lost_holders")))
+
+
 @operation(alone=True, repeatable=True, writes="workers")
-def adopt() -> Steps[list[str]]:
-    """Give holders that have no row a dead one, so that `reclaim` can name them."""
-    return first_column((yield from execute("adopt")))
+def adopt(holders: Sequence[str]) -> Steps[list[str]]:
+    """Give these holders a dead row, so that `reclaim` can name them; those that have a row keep it."""
+    return first_column((yield from execute("adopt", holders=list(holders))))
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", both_files=True)
 def dead_holders() -> Steps[list[str]]:
     """Dead or retired workers that still hold running jobs, at most 100."""
     return first_column((yield from execute("dead_holders")))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fencerow.store.claim import Mark, claim, claim_suspect, fetch_args, lanes
 from fencerow.store.disown import disown
 from fencerow.store.finish import (
+    AWAITED_S,
     Failure,
     Moved,
     Requeue,
@@ -23,9 +24,24 @@ from fencerow.store.finish import (
 from fencerow.store.migrate import check_schema, ledger, migrate
 from fencerow.store.moves import Cancelled, cancel, delete, expire, revive
 from fencerow.store.notes import check_fence, log, progress
+from fencerow.store.orders import Order, order_worker, ordering
+from fencerow.store.periods import (
+    Period,
+    close_periods,
+    detach_period,
+    drop_period,
+    finalize_period,
+    forget_period_notes,
+    leave_period,
+    make_period,
+    owns_periods,
+    periods,
+    take_period,
+)
 from fencerow.store.queues import PausedQueue, pause_queue, paused_queues, resume_queue
 from fencerow.store.read import (
     Count,
+    Found,
     KeyOwner,
     ahead,
     clock,
@@ -39,23 +55,41 @@ from fencerow.store.read import (
     mark_awaited,
     outcomes,
     read,
+    search,
 )
-from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, reclaim, time_out
-from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys
+from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, lost_holders, reclaim, time_out
+from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys, purge_spent
 from fencerow.store.submit import Submitted, resubmit, submit, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
-from fencerow.store.workers import Holding, forget_workers, holdings, list_workers, register, renew, retire
+from fencerow.store.workers import (
+    Holding,
+    Renewed,
+    forget_workers,
+    held_counts,
+    held_jobs,
+    holdings,
+    list_workers,
+    register,
+    renew,
+    retire,
+    spent_workers,
+)
 
 __all__ = [
+    "AWAITED_S",
     "Cancelled",
     "Count",
     "Failure",
+    "Found",
     "Holding",
     "KeyOwner",
     "Mark",
     "Moved",
+    "Order",
     "PausedQueue",
+    "Period",
     "Reclaimed",
+    "Renewed",
     "Requeue",
     "Requeued",
     "Stop",
@@ -69,38 +103,53 @@ __all__ = [
     "claim",
     "claim_suspect",
     "clock",
+    "close_periods",
     "counts",
     "dead_holders",
     "delete",
+    "detach_period",
     "die",
     "disown",
+    "drop_period",
     "events",
     "existing",
     "expire",
     "fail",
     "fetch_args",
+    "finalize_period",
     "finished_counts",
+    "forget_period_notes",
     "forget_workers",
+    "held_counts",
+    "held_jobs",
     "holdings",
     "key_owner",
     "known_migrations",
     "lanes",
+    "leave_period",
     "ledger",
     "list_jobs",
     "list_workers",
     "log",
     "logs",
+    "lost_holders",
+    "make_period",
     "mark_awaited",
     "migrate",
+    "order_worker",
+    "ordering",
     "outcomes",
+    "owns_periods",
     "pause_queue",
     "paused_queues",
+    "periods",
     "postgres_queries",
     "progress",
     "purge_by_age",
     "purge_by_count",
     "purge_by_own_age",
     "purge_keys",
+    "purge_spent",
     "read",
     "read_fences",
     "reclaim",
@@ -111,10 +160,13 @@ __all__ = [
     "resume_queue",
     "retire",
     "revive",
+    "search",
+    "spent_workers",
     "sqlite_queries",
     "stop",
     "submit",
     "submit_keyed",
     "succeed",
+    "take_period",
     "time_out",
 ]

@@ -5,7 +5,7 @@ Reads only, through the store's own verbs. The command prints the answer; a dash
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -42,28 +42,27 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Busy(msgspec.Struct, frozen=True):
-    """A living worker, what it registered, and how many jobs it holds."""
+    """A living worker, what it says it serves, and how many jobs it holds."""
 
     worker: WorkerRecord
-    queues: frozenset[str] | None
-    names: frozenset[str] | None
-    slots: int | None
     running: int
     runs_suspect: bool
 
+    def knows(self, job: JobRecord) -> bool:
+        """Whether it has the job's handler. One that did not say is taken to."""
+        return self.worker.names is None or job.name in self.worker.names
+
     def serves(self, job: JobRecord) -> bool:
-        """Whether it asks for jobs of this queue and name. One that did not say is taken to."""
-        return (self.queues is None or job.queue in self.queues) and (
-            self.names is None or job.name in self.names
-        )
+        """Whether it looks at the job's queue. One that did not say is taken to."""
+        return self.worker.queues is None or job.queue in self.worker.queues
 
     @property
     def free(self) -> int | None:
         """Slots that hold no job."""
-        return None if self.slots is None else max(0, self.slots - self.running)
+        return None if self.worker.slots is None else max(0, self.worker.slots - self.running)
 
 
-@operation(repeatable=True, writes="")
+@operation(repeatable=True, writes="", both_files=True)
 def why(job_id: str) -> Steps[Answer]:
     """Look at every condition of the job's claim.
 
@@ -94,22 +93,8 @@ def _living(*, suspects: bool) -> Steps[list[Busy]]:
     for worker in (yield from list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX).steps()):
         held = yield from holdings(holder=worker.id).steps()
         jobs = (yield from read([each.id for each in held]).steps()) if suspects else {}
-        info: Mapping[str, Any] = worker.info if isinstance(worker.info, dict) else {}
-        found.append(
-            Busy(
-                worker,
-                _names(info.get("queues")),
-                _names(info.get("names")),
-                info.get("slots") if isinstance(info.get("slots"), int) else None,
-                len(held),
-                any(each.suspect for each in jobs.values()),
-            )
-        )
+        found.append(Busy(worker, len(held), any(each.suspect for each in jobs.values())))
     return found
-
-
-def _names(value: object) -> frozenset[str] | None:
-    return frozenset(map(str, value)) if isinstance(value, dict | list) else None
 
 
 def _ended(job: JobRecord, now_us: int) -> Answer:
@@ -171,7 +156,8 @@ def _deadline(job: JobRecord, now_us: int) -> Condition:
 def _not_running(
     job: JobRecord, pause: PausedQueue | None, living: list[Busy], before: int, now_us: int
 ) -> Answer:
-    serving = [each for each in living if each.serves(job)]
+    able = [each for each in living if each.serves(job) and each.knows(job)]
+    serving = [each for each in able if each.worker.claims]
     conditions = [
         _queued(job),
         _due(job, now_us),
@@ -180,6 +166,7 @@ def _not_running(
         _cancel(job, now_us),
         _known(job, living),
         _served(job, living),
+        _claiming(able),
         _free(serving),
         _alone(job, serving),
         _first(job, before, serving, now_us),
@@ -242,7 +229,7 @@ def _known(job: JobRecord, living: list[Busy]) -> Condition:
         return Condition(
             "a living worker knows the job", False, "no worker is alive: start `fencerow worker`"
         )
-    knowing = [each for each in living if each.names is None or job.name in each.names]
+    knowing = [each for each in living if each.knows(job)]
     found = f"{len(knowing)} of {len(living)} living workers know {job.name}"
     if not knowing:
         found += ": deploy the code that declares it, or correct the name"
@@ -250,16 +237,29 @@ def _known(job: JobRecord, living: list[Busy]) -> Condition:
 
 
 def _served(job: JobRecord, living: list[Busy]) -> Condition:
-    serving = [each for each in living if each.queues is None or job.queue in each.queues]
+    serving = [each for each in living if each.serves(job)]
     found = f"{len(serving)} of {len(living)} living workers serve queue {job.queue}"
     return Condition("a living worker serves the queue", bool(serving), found, {"workers": _ids(serving)})
+
+
+def _claiming(able: list[Busy]) -> Condition:
+    name = "one of those workers claims"
+    idle = [each.worker for each in able if not each.worker.claims]
+    if len(idle) < len(able) or not able:
+        found = f"{len(idle)} of {len(able)} are paused or leaving" if able else "no worker would take it"
+        return Condition(name, True if able else None, found)
+    paused = sorted({each.name for each in idle if each.stated is not None and not each.stated.leaving})
+    fix = f": `fencerow workers resume {paused[0]}`" if paused else ""
+    return Condition(name, False, f"all {len(able)} are paused or leaving{fix}", {"workers": _ids(able)})
 
 
 def _free(serving: list[Busy]) -> Condition:
     known = [each.free for each in serving if each.free is not None]
     if len(known) < len(serving) or not serving:
         return Condition("a slot is free", None, "not known" if serving else "no worker would take it")
-    found = f"{sum(known)} of {sum(each.slots or 0 for each in serving)} slots of those workers are free"
+    found = (
+        f"{sum(known)} of {sum(each.worker.slots or 0 for each in serving)} slots of those workers are free"
+    )
     return Condition("a slot is free", any(known), found, {"free": sum(known)})
 
 

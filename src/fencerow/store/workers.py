@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from fencerow.db.statement import Steps, execute, first_column, operation, text_or_none, whole
-from fencerow.model.job import WorkerRecord
+from fencerow.model.job import HeldJob, WorkerRecord
+from fencerow.model.wanted import Wanted
 
 _record = msgspec.json.Decoder(WorkerRecord)
+_wanted = msgspec.json.Decoder(Wanted)
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -19,19 +23,54 @@ class Holding(msgspec.Struct, frozen=True):
     cancel_requested_by: str | None
 
 
+class Renewed(msgspec.Struct, frozen=True):
+    """The lease was extended; and what is wanted of the worker, None while nobody asked for anything."""
+
+    version: int
+    wanted: Wanted | None
+
+
 @operation(alone=True, writes="workers")
-def register(*, holder: str, name: str, host: str, pid: int, info: str, lease_s: float) -> Steps[bool]:
-    """Make the row of a worker under a fresh id; false when the id was used before (take another)."""
+def register(
+    *,
+    holder: str,
+    name: str,
+    host: str,
+    pid: int,
+    info: str,
+    lease_s: float,
+    stated: str | None = None,
+    former: str | None = None,
+) -> Steps[bool]:
+    """Make the row of a worker under a fresh id; false when the id was used before (take another).
+
+    `former` is the registration of the same process that was declared dead: what was wanted of it goes on.
+    """
     rows = yield from execute(
-        "register", holder=holder, name=name, host=host, pid=pid, info=info, lease_s=lease_s
+        "register",
+        holder=holder,
+        name=name,
+        host=host,
+        pid=pid,
+        info=info,
+        lease_s=lease_s,
+        stated=stated,
+        former=former,
     )
     return bool(rows)
 
 
 @operation(alone=True, repeatable=True, writes="workers")
-def renew(*, holder: str) -> Steps[bool]:
-    """Extend the lease; false means that the worker was declared dead and holds nothing any more."""
-    return bool((yield from execute("renew", holder=holder)))
+def renew(*, holder: str, stated: str | None = None) -> Steps[Renewed | None]:
+    """Extend the lease and learn what is wanted; None means: declared dead, it holds nothing any more.
+
+    `stated` is what the worker does now, as JSON; without it the last word stays.
+    """
+    rows = yield from execute("renew", holder=holder, stated=stated)
+    if not rows:
+        return None
+    text = text_or_none(rows[0][1])
+    return Renewed(whole(rows[0][0]), None if text is None else _wanted.decode(text))
 
 
 @operation(alone=True, repeatable=True, writes="workers")
@@ -47,14 +86,48 @@ def holdings(*, holder: str) -> Steps[list[Holding]]:
     return [Holding(str(row[0]), whole(row[1]), bool(row[2]), text_or_none(row[3])) for row in rows]
 
 
+@operation(alone=True, repeatable=True, writes="")
+def held_jobs(holder: str, *, limit: int = 100) -> Steps[list[HeldJob]]:
+    """The jobs that a worker holds, the oldest claim first, for people."""
+    rows = yield from execute("held_jobs", holder=holder, limit=limit)
+    return [
+        HeldJob(
+            str(row[0]),
+            str(row[1]),
+            str(row[2]),
+            whole(row[3]),
+            whole(row[4]),
+            whole(row[5]),
+            bool(row[6]),
+            whole(row[7]),
+        )
+        for row in rows
+    ]
+
+
+@operation(alone=True, repeatable=True, writes="")
+def held_counts(holders: Sequence[str]) -> Steps[dict[str, int]]:
+    """How many jobs each of these workers holds; one that holds none is not in the answer."""
+    rows = yield from execute("held_counts", holders=list(holders))
+    return {str(row[0]): whole(row[1]) for row in rows}
+
+
 @operation(alone=True, repeatable=True, writes="workers")
-def list_workers(*, state: str | None = None, limit: int = 100) -> Steps[list[WorkerRecord]]:
+def list_workers(
+    *, state: str | None = None, holder: str | None = None, limit: int = 100
+) -> Steps[list[WorkerRecord]]:
     """Worker registrations, the newest first."""
-    rows = yield from execute("list_workers", state=state, limit=limit)
+    rows = yield from execute("list_workers", state=state, holder=holder, limit=limit)
     return [_record.decode(str(row[0])) for row in rows]
 
 
+@operation(alone=True, repeatable=True, writes="", both_files=True)
+def spent_workers(*, age_s: float) -> Steps[list[str]]:
+    """Workers that ended longer ago than this and hold nothing."""
+    return first_column((yield from execute("spent_workers", age_s=age_s)))
+
+
 @operation(alone=True, repeatable=True, writes="workers")
-def forget_workers(*, age_s: float) -> Steps[list[str]]:
-    """Drop rows of workers that ended longer ago than this and hold nothing."""
-    return first_column((yield from execute("forget_workers", age_s=age_s)))
+def forget_workers(ids: Sequence[str], *, age_s: float) -> Steps[list[str]]:
+    """Drop the rows of these workers, if they ended longer ago than this."""
+    return first_column((yield from execute("forget_workers", ids=list(ids), age_s=age_s)))

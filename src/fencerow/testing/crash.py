@@ -133,7 +133,7 @@ def drain() -> Script:
 def sweep() -> Script:
     """What a reaper does."""
     yield store.die()
-    yield store.adopt()
+    yield store.adopt((yield store.lost_holders()))
     dead = yield store.dead_holders()
     if dead:
         yield store.reclaim(dead, limit=100, actor="reaper")

@@ -11,7 +11,13 @@ from fencerow.db.queries import parse, qualified, split
 from fencerow.db.statement import Rows, whole
 from fencerow.model.state import FINAL, RULES, State
 
-SNAPSHOT = "SELECT job.id, job.state, job.attempt, job.holder FROM fencerow.all_jobs AS job"
+# Of an ephemeral job that succeeded its id is left.
+SNAPSHOT = """
+SELECT job.id, job.state, job.attempt, job.holder FROM fencerow.all_jobs AS job
+UNION ALL
+SELECT spent.id, 'succeeded', spent.attempt, NULL FROM fencerow.spent_ids AS spent
+WHERE NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = spent.id)
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@
 -- A job is live or finished, never both.
 SELECT job.id FROM fencerow.jobs AS job JOIN fencerow.finished_jobs AS finished ON finished.id = job.id;
 
+-- name: spent_is_over
+-- An ephemeral job that succeeded is never live again.
+SELECT spent.id FROM fencerow.spent_ids AS spent JOIN fencerow.jobs AS job ON job.id = spent.id;
+
 -- name: live_state
 -- What lies in the live table has not ended.
 SELECT job.id, job.state, job.ended_at FROM fencerow.jobs AS job
@@ -55,9 +59,10 @@ WHERE owned.expires_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = owned.job_id);
 
 -- name: notes_have_job
--- What was noted about a job goes with it.
+-- What was noted about a job goes with it, or with the last that is remembered of it.
 SELECT note.job_id FROM fencerow.job_events AS note
-WHERE NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = note.job_id);
+WHERE NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = note.job_id)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.spent_ids AS spent WHERE spent.id = note.job_id);
 
 -- name: notes_within_attempts
 -- Nothing was noted for an attempt that there was not.

@@ -11,7 +11,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
-from fencerow.db.queries import Query, numbered
+from fencerow.db.queries import Query, numbered, written
 from fencerow.db.statement import Param, Rows
 
 
@@ -38,7 +38,7 @@ class Wire:
             self._pg.send_query_params(numbered(text, query.parameters).encode(), values)
             self.busy = True
         else:
-            self.begin(";\n".join(query.statements))
+            self.begin(";\n".join(written(text, params) for text in query.statements))
 
     def begin(self, text: str) -> None:
         """Send a script without parameters and return at once."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 
 from fencerow.config import Config
 from fencerow.errors import ConfigError
@@ -29,7 +28,7 @@ def make_pools(
                 "a queue without a slot would never run anything",
                 "give it at least one, or leave it out",
             )
-    return [Pool(names, count, prefetch_s, partial(wake, names[0])) for names, count in groups]
+    return [Pool(names, count, prefetch_s, wake) for names, count in groups]
 
 
 def deadline_margin_s(config: Config) -> float:

@@ -42,7 +42,7 @@ class Claimer:
         give_back: Callable[[Attempt], None],
     ) -> None:
         self.pool = pool
-        self.views = {queue: QueueView(queue, poll_max_s) for queue in pool.queues}
+        self.views: dict[str, QueueView] = {}
         self._engine = engine
         self._lease = lease
         self._handlers = handlers
@@ -52,9 +52,18 @@ class Claimer:
         self._suspect_running = suspect_running
         self._take = take
         self._give_back = give_back
-        self._turn = deque(pool.queues)
+        self._turn: deque[str] = deque()
         self.paused = False
         self.claiming_since: float | None = None  # when the claim in flight was sent
+        self.follow()
+
+    def follow(self) -> None:
+        """Serve the queues that the pool serves now; what is known of those that stay is kept."""
+        kept = self.views
+        self.views = {
+            queue: kept.get(queue) or QueueView(queue, self._poll_max_s) for queue in self.pool.queues
+        }
+        self._turn = deque(self.pool.queues)
 
     async def tick(self) -> float:
         """Claim once for each queue that may hold something; returns the pause until the next look."""
@@ -66,7 +75,9 @@ class Claimer:
             return LOST_PAUSE_S
         pauses = []
         for queue in tuple(self._turn):
-            view = self.views[queue]
+            view = self.views.get(queue)
+            if view is None or self.paused:
+                continue  # an order came while an answer was under way
             if self.pool.wanted() > 0:
                 await self._serve(view)
             pauses.append(view.pause_s(time.monotonic()))
@@ -76,6 +87,7 @@ class Claimer:
         return min(pauses, default=self._poll_max_s)
 
     async def _serve(self, view: QueueView) -> None:
+        # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers anew.
         if view.wants_sweep(time.monotonic()):
             began = time.monotonic()
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
@@ -84,8 +96,8 @@ class Claimer:
             await self._claim_suspect(view)
         marks = view.marks()
         wanted = self.pool.wanted()
-        if marks and wanted > 0:
-            holder = self._holder()
+        holder = self._lease.holder
+        if marks and wanted > 0 and holder is not None:
             began = time.monotonic()
             jobs = await self._claim(
                 store.claim(
@@ -103,9 +115,9 @@ class Claimer:
 
     async def _claim_suspect(self, view: QueueView) -> None:
         """A suspect runs beside others, but never beside another suspect: a death must count against one job."""
-        if self._suspect_running():
+        holder = self._lease.holder
+        if holder is None or self._suspect_running():
             return
-        holder = self._holder()
         began = time.monotonic()
         jobs = await self._claim(
             store.claim_suspect(view.queue, holder=holder, names=self._names(), margin_s=self._margin_s)
@@ -131,8 +143,3 @@ class Claimer:
     def _names(self) -> list[str]:
         """Only what is registered here: a job nobody knows waits for a worker that does."""
         return list(self._handlers)
-
-    def _holder(self) -> str:
-        holder = self._lease.holder
-        assert holder is not None, "claiming without a registration"
-        return holder

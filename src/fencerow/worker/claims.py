@@ -7,20 +7,40 @@ from collections.abc import Iterable
 from fencerow.telemetry import Telemetry
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.loop import Loop
+from fencerow.worker.pool import Pool
 
 
 class Claims:
     """The claimers and their loops. Used on the event loop only."""
 
     def __init__(self, claimers: Iterable[Claimer], telemetry: Telemetry) -> None:
-        self._loops = {
-            claimer: Loop(f"claimer {' '.join(claimer.pool.queues)}", claimer.tick, telemetry)
-            for claimer in claimers
-        }
+        self._telemetry = telemetry
+        self._loops: dict[Claimer, Loop] = {}
+        for claimer in claimers:
+            self.add(claimer)
 
     @property
     def loops(self) -> list[Loop]:
         return list(self._loops.values())
+
+    def add(self, claimer: Claimer, *, paused: bool = False) -> Loop:
+        """One more claimer; the caller runs its loop."""
+        claimer.paused = paused
+        loop = Loop(f"claimer {' '.join(claimer.pool.queues)}", claimer.tick, self._telemetry)
+        self._loops[claimer] = loop
+        return loop
+
+    def changed(self, pool: Pool) -> None:
+        """The pool serves other queues; without any its loop ends after the answer that is under way."""
+        for claimer, loop in tuple(self._loops.items()):
+            if claimer.pool is not pool:
+                continue
+            claimer.follow()
+            if pool.queues:
+                loop.wake()
+            else:
+                loop.stop()
+                del self._loops[claimer]
 
     def wake(self, queue: str) -> None:
         """Look again at once, without knowing more than that there may be reason to."""
@@ -56,6 +76,12 @@ class Claims:
         """Claim nothing more."""
         for claimer in self._loops:
             claimer.paused = True
+
+    def resume(self) -> None:
+        """Claim again, from the beginning of every queue."""
+        for claimer in self._loops:
+            claimer.paused = False
+        self.look_again()
 
     def stop(self) -> None:
         """End the loops, each after the answer that is under way."""

@@ -78,6 +78,11 @@ class Job:
         return self._attempt.claimed.attempt
 
     @property
+    def holder(self) -> str:
+        """The registration of the worker that runs this attempt: with the number, the fence of every write."""
+        return self._attempt.holder
+
+    @property
     def failures(self) -> int:
         """Failed attempts before this one, since the submit or the last revive."""
         return self._attempt.claimed.failures

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fencerow.db.engine import Engine
-from fencerow.model.wakeup import CancelAsked, Queued, decode, encode, encode_ended
+from fencerow.model.wakeup import CancelAsked, Ordered, Queued, decode, encode, encode_ended
 from fencerow.store.finish import Requeued
 from fencerow.worker.claims import Claims
 from fencerow.worker.lease import Lease
@@ -62,7 +62,7 @@ class Hearing:
         match decode(message):
             case Queued(queue, priority, run_at_us):
                 self._claims.hint(queue, priority, run_at_us)
-            case CancelAsked(holder, _) if holder == self._lease.holder:
+            case CancelAsked(holder, _) | Ordered(holder) if holder == self._lease.holder:
                 self._look_now()
             case _:
                 pass

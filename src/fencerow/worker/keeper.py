@@ -20,6 +20,7 @@ import msgspec
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
 from fencerow.model.ids import new_id
+from fencerow.model.wanted import Wanted
 from fencerow.store import store
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
@@ -44,6 +45,17 @@ class KeeperOwner(Protocol):
         """The keeper cannot go on."""
 
 
+class Orders(Protocol):
+    """What the keeper carries between the worker's row and the worker; called in the keeper's thread."""
+
+    def on_renewed(self, holder: str, version: int, wanted: Wanted | None) -> None:
+        """What operators want of this worker, with each renewal."""
+
+    def stated(self) -> str:
+        """What this worker does now, as JSON."""
+        ...
+
+
 class Keeper:
     """Registers the worker, renews its lease, registers anew after a death."""
 
@@ -52,6 +64,7 @@ class Keeper:
         engine: Engine,
         lease: Lease,
         owner: KeeperOwner,
+        orders: Orders,
         *,
         name: str,
         info: dict[str, object],
@@ -62,6 +75,8 @@ class Keeper:
         self._engine = engine.keeper()
         self._lease = lease
         self._owner = owner
+        self._orders = orders
+        self._former: str | None = None  # the last registration of this process
         self._name = name
         self._info = info
         self._renew_s = renew_s
@@ -82,7 +97,7 @@ class Keeper:
         self._thread.start()
 
     def look_now(self) -> None:
-        """Renew and compare at once: somebody hinted at a cancel."""
+        """Renew and compare at once: somebody hinted at a cancel or an order, or an order was carried out."""
         self._soon.set()
 
     def stop(self) -> None:
@@ -152,19 +167,24 @@ class Keeper:
                 pid=os.getpid(),
                 info=msgspec.json.encode(self._info).decode(),
                 lease_s=self._lease.lease_s,
+                stated=self._orders.stated(),
+                former=self._former,
             )
         )
         # A lost reply makes the runner say so with an error; an id that is taken is a fault of the id maker.
         assert registered, "a fresh worker id was already in use"
         self._lease.begin(holder, sent)
+        self._former = holder
 
     def _renew(self, holder: str) -> bool:
         sent = steady()
-        alive = self._engine.run(store.renew(holder=holder))
-        if alive:
-            self._lease.renewed(sent)
-            self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
-        return alive
+        renewed = self._engine.run(store.renew(holder=holder, stated=self._orders.stated()))
+        if renewed is None:
+            return False
+        self._lease.renewed(sent)
+        self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
+        self._orders.on_renewed(holder, renewed.version, renewed.wanted)
+        return True
 
     def _watch_loop(self) -> None:
         """Say so when the event loop has not answered since the last renewal: some handler blocks it."""

@@ -38,9 +38,9 @@ class Leaving:
         self._acker = acker
         self._kill_s = kill_s
 
-    def hand_back(self, attempt: Attempt) -> None:
+    def hand_back(self, attempt: Attempt, why: str = "the worker shut down before it started") -> None:
         """It has not started, and will not start here."""
-        self._acker.put(attempt, Released("the worker shut down before it started"), 0.0)
+        self._acker.put(attempt, Released(why), 0.0)
 
     def hand_back_waiting(self) -> None:
         """Hand back everything that waits for a slot."""

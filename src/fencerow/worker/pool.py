@@ -22,13 +22,14 @@ class Pool:
     """Slots and the short buffer before them. Used on the event loop only."""
 
     def __init__(
-        self, queues: Sequence[str], slots: int, prefetch_s: float, on_room: Callable[[], None]
+        self, queues: Sequence[str], slots: int, prefetch_s: float, wake: Callable[[str], None]
     ) -> None:
         self.queues = tuple(queues)
         self.slots = slots
+        self.open = 0  # slots that take jobs; one that runs a job when there are too many ends after it
         self.running = 0
         self._prefetch_s = prefetch_s
-        self._on_room = on_room
+        self._wake = wake
         # A heap: higher priority first, then in order of arrival.
         self._ready: list[tuple[int, int, Attempt]] = []
         self._numbers = count()
@@ -45,33 +46,42 @@ class Pool:
         """Claimed jobs that wait for a slot."""
         return len(self._ready)
 
+    @property
+    def pace(self) -> float:
+        """Jobs that ended in a second, when it was last measured."""
+        return self._pace
+
     def wanted(self) -> int:
         """How many jobs the next claim should ask for; 0 while the buffer is more than half full."""
         buffer = self._buffer
         if self._ready and len(self._ready) > buffer // 2:
             return 0
-        free = self.slots - self.running
+        free = max(0, self.slots - self.running)
         return max(0, min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready))
 
     def put(self, attempt: Attempt) -> None:
         heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
         self._wake_one()
 
-    async def get(self) -> Attempt:
-        """The next claimed job; waits for one."""
+    async def get(self) -> Attempt | None:
+        """The next claimed job; waits for one. None: there are slots enough without the one that asks."""
         self._taken_in_a_row += 1
         if self._taken_in_a_row > IN_A_ROW_MAX:
             # Handlers that wait for nothing would keep the loop from the claims and outcomes that go on meanwhile.
             self._taken_in_a_row = 0
             await asyncio.sleep(0)
-        while not self._ready:
+        while self.open <= self.slots and not self._ready:
             await self._arrival()
+        if self.open > self.slots:
+            self.open -= 1
+            if self._ready:
+                self._wake_one()  # this one was woken for a job that it does not take
+            return None
         self.running += 1
         _, _, attempt = heappop(self._ready)
         if not attempt.claimed.suspect:
             self._reach = attempt.handler.batch_max or 1
-        if self.wanted() > 0:
-            self._on_room()
+        self._say_room()
         return attempt
 
     def joined(self, first: Attempt) -> list[Attempt]:
@@ -96,8 +106,29 @@ class Pool:
         self._window_count += jobs
         self._window_runs += 1
         self._measure()
-        if self.wanted() > 0:
-            self._on_room()
+        self._say_room()
+
+    def change(self, queues: Sequence[str], slots: int) -> list[Attempt]:
+        """Serve these queues with so many slots from now on; what runs goes on.
+
+        Returns the waiting jobs that are better off elsewhere: of a queue that is not served any more, or, with
+        fewer slots, beyond those that are free.
+        """
+        room = max(0, slots - self.running) if slots < self.slots else len(self._ready)
+        if slots < self.slots:
+            self._pace, self._buffer, self._reach = 0.0, 0, 1
+        self.queues, self.slots = tuple(queues), slots
+        kept: list[tuple[int, int, Attempt]] = []
+        returned: list[Attempt] = []
+        for entry in sorted(self._ready, key=lambda entry: entry[:2]):
+            if entry[2].claimed.queue in self.queues and len(kept) < room:
+                kept.append(entry)
+            else:
+                returned.append(entry[2])
+        self._ready = kept  # sorted, so it is a heap
+        self._wake_all()  # those that have become too many end
+        self._say_room()
+        return returned
 
     def take_stale(self) -> list[Attempt]:
         """Claimed jobs that wait although the slots were thought to be quicker: give them back."""
@@ -116,6 +147,10 @@ class Pool:
         taken = [attempt for _, _, attempt in sorted(self._ready, key=lambda entry: entry[:2])]
         self._ready.clear()
         return taken
+
+    def _say_room(self) -> None:
+        if self.queues and self.wanted() > 0:
+            self._wake(self.queues[0])
 
     def _measure(self) -> None:
         """A window ends early when the slots were filled several times over: a burst must not start slowly."""
@@ -147,6 +182,10 @@ class Pool:
             if not woken.done():
                 woken.set_result(None)
                 return
+
+    def _wake_all(self) -> None:
+        for _ in range(len(self._idle)):
+            self._wake_one()
 
 
 def _may_share(first: Attempt, other: Attempt) -> bool:

@@ -2,19 +2,16 @@
 
 It declares others dead only when the keeper's own renewals went well for a whole lease; what the dead
 and the retired still hold goes back at every sweep, so that a claim which raced its holder's death is
-not stranded. Every so often it also removes what retention lets go.
+not stranded.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from fencerow.config import Config
 from fencerow.db.engine import Engine
-from fencerow.db.statement import Operation
 from fencerow.model.state import State
 from fencerow.store import store
 from fencerow.store.finish import Moved, Requeued
@@ -25,17 +22,7 @@ from fencerow.worker.lease import Lease
 log = logging.getLogger("fencerow.worker.reaper")
 
 BATCH_ROWS = 500
-PURGE_EVERY_S = 60.0
-WORKERS_KEPT_S = 3600.0
 OVERDUE_DELAY_S = 5.0
-
-
-@dataclass(frozen=True)
-class Purge:
-    """One rule of retention."""
-
-    state: State
-    age_s: float
 
 
 class Reaper:
@@ -59,25 +46,17 @@ class Reaper:
         self._actor = actor
         self._on_queued = on_queued
         self._on_ended = on_ended
-        self._purge_at = time.monotonic() + PURGE_EVERY_S
-        self._rules = (
-            Purge(State.SUCCEEDED, config.retention_succeeded_s),
-            Purge(State.FAILED, config.retention_failed_s),
-            Purge(State.CANCELLED, config.retention_cancelled_s),
-        )
 
     async def tick(self) -> float:
         """One sweep; returns the pause until the next."""
         if self._lease.may_judge():
             for holder in await self._engine.arun(store.die()):
                 log.warning("worker %s is dead: its lease ran out", holder)
-            await self._engine.arun(store.adopt())
+            if lost := await self._engine.arun(store.lost_holders()):
+                await self._engine.arun(store.adopt(lost))
         await self._reclaim()
         await self._time_out()
         await self._expire()
-        if time.monotonic() >= self._purge_at:
-            await self._purge()
-            self._purge_at = time.monotonic() + PURGE_EVERY_S
         return self._config.sweep_s
 
     async def _reclaim(self) -> None:
@@ -111,29 +90,6 @@ class Reaper:
             self._announce([], moved)
             if len(moved) < BATCH_ROWS:
                 return
-
-    async def _purge(self) -> None:
-        for rule in self._rules:
-            count = await self._all(store.purge_by_age(rule.state, age_s=rule.age_s, limit=BATCH_ROWS))
-            if self._config.retention_count_max is not None:
-                keep = self._config.retention_count_max
-                count += await self._all(store.purge_by_count(rule.state, keep=keep, limit=BATCH_ROWS))
-            if count:
-                self._telemetry.emit(Event.PRUNED, state=rule.state, count=count)
-        await self._all(store.purge_by_own_age(limit=BATCH_ROWS))
-        await self._all(store.purge_keys(limit=BATCH_ROWS))
-        # A name counts as known for as long as the row of a worker that knew it is there.
-        kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
-        await self._engine.arun(store.forget_workers(age_s=kept_s))
-
-    async def _all(self, removal: Operation[int]) -> int:
-        """Run a bounded removal until it has caught up."""
-        total = 0
-        while True:
-            count = await self._engine.arun(removal)
-            total += count
-            if count < BATCH_ROWS:
-                return total
 
     def _announce(self, reclaimed: Sequence[Reclaimed], moved: Sequence[Moved]) -> None:
         queued = [job for job in reclaimed if job.state is State.QUEUED]

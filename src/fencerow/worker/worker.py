@@ -12,15 +12,16 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
+import time
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from fencerow.config import Config
-from fencerow.db.engine import Engine
-from fencerow.errors import ConfigError
+from fencerow.db.engine import Engine, arun_all
+from fencerow.errors import ConfigError, OrderRefused
 from fencerow.model.outcome import Released
+from fencerow.model.wanted import Change, Leave, Share
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.acker import Acker
@@ -29,6 +30,7 @@ from fencerow.worker.batches import BatchExecutor
 from fencerow.worker.building import deadline_margin_s, described, make_pools, registration
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
+from fencerow.worker.control import Control
 from fencerow.worker.death import Death, WorkerDied
 from fencerow.worker.disowner import Disowner
 from fencerow.worker.executor import RunMiddleware
@@ -39,8 +41,10 @@ from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
+from fencerow.worker.maintenance import Maintenance
 from fencerow.worker.pool import Pool
 from fencerow.worker.reaper import Reaper
+from fencerow.worker.slots import Slots
 
 log = logging.getLogger("fencerow.worker")
 
@@ -74,17 +78,19 @@ class Worker:
         self._engine = engine
         self._handlers = dict(handlers)
         self._queues = queues
-        self._slots = slots or config.slots
+        self._slots_shared = slots or config.slots
         self._middleware = tuple(middleware)
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[Loop] = []
-        self._slot_tasks: set[asyncio.Task[None]] = set()
         # Made here, so that a signal during the start is not lost.
         self._told, self._told_now = asyncio.Event(), asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._in_run = False
+        self._leave_by: float | None = None  # monotonic seconds: an order's own limit
+        self._left: asyncio.Task[None] | None = None
         self._started = False
         self._stopping = False
-        self._over = False
 
     # --- life ----------------------------------------------------------------------------------------
 
@@ -95,6 +101,7 @@ class Worker:
             WorkerDied: a loop ended by an error. The process should end, with this as its reason.
             DatabaseError: the worker could not even register.
         """
+        self._in_run = True
         await self.start()
         try:
             await self._until_told(until_idle)
@@ -117,8 +124,7 @@ class Worker:
         for each in self._loops:
             self._tasks.append(asyncio.create_task(self._death.guard(each), name=f"fencerow-{each.name}"))
         for pool in self._pools:
-            for _ in range(pool.slots):
-                self._open_slot(pool)
+            self._slots.fill(pool)
         self._started = True
         self.telemetry.emit(Event.WORKER_STARTED, worker=self.name)
         log.info(
@@ -135,7 +141,7 @@ class Worker:
             self._told_now.set()
         if not self._started or self._stopping:
             return
-        self._stopping = True
+        self._stopping = self._control.leaving = True
         self._death.expect()
         self._claims.pause()
         self._leaving.hand_back_waiting()
@@ -153,6 +159,40 @@ class Worker:
             self._told_now.set()
         self._told.set()
 
+    async def change(
+        self,
+        *,
+        slots: int | None = None,
+        queues: Mapping[str, int | None] | None = None,
+        remove: Sequence[str] = (),
+        paused: bool | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> int:
+        """Change what this worker serves while it runs; returns the order's version. It holds when this returns.
+
+        `slots`: of queues that share them. `queues`: served from now on, with slots of their own, or with None in
+        the one share that there is. The same order, on the same row, as an operator's from elsewhere.
+
+        Raises:
+            OrderRefused: somebody changed it first, or it is leaving, or it has no registration just now.
+            InvalidInput: the change cannot be made to what it serves.
+        """
+        change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
+        holder = self.holder if self._started else None
+        if holder is None:
+            raise OrderRefused(
+                f"worker {self.name} has no registration", "it has not started, or stopped", "start it first"
+            )
+        who = actor or self.config.actor or f"worker {self.name}"
+        order = await arun_all(self._engine, store.ordering(holder, change, actor=who, reason=reason))
+        self._control.carry_out(holder, order.version, order.wanted)
+        return order.version
+
+    async def wait_stopped(self) -> None:
+        """Wait until the worker has ended, which an operator may order from elsewhere."""
+        await self._stopped.wait()
+
     async def __aenter__(self) -> Self:
         await self.start()
         self._death.own(asyncio.current_task())
@@ -164,6 +204,8 @@ class Worker:
         if self._death.disown(error):
             error = None  # the cancel was ours, to say that the worker died
         await self.stop(now=error is not None)
+        if self._left is not None:
+            await self._left
         if error is None:
             self._death.raise_reason()
 
@@ -184,10 +226,21 @@ class Worker:
         self._loop = loop
         self._death = Death(self.name, loop)
         self._lease = Lease(config.lease_s, config.renew_s)
-        self._pools = make_pools(
-            self._queues, self._slots, config.prefetch_s, lambda queue: self._claims.wake(queue)
-        )
+        self._pools = make_pools(self._queues, self._slots_shared, config.prefetch_s, self._wake_claimers)
         self._claims = Claims([self._make_claimer(pool) for pool in self._pools], self.telemetry)
+        self._control = Control(
+            self.name,
+            self._pools,
+            self._attempts,
+            self._claims,
+            self.telemetry,
+            serve=self._serve,
+            resized=lambda pool: self._slots.fill(pool),
+            hand_back=lambda attempt, why: self._leaving.hand_back(attempt, why),
+            leave=self._leave,
+            look_now=lambda: self._keeper.look_now(),
+            soon=self._soon,
+        )
         self._hearing = Hearing(
             self._engine, self._lease, self._claims, look_now=lambda: self._keeper.look_now(), soon=self._soon
         )
@@ -209,6 +262,7 @@ class Worker:
             unknown_max_s=config.unknown_max_s,
             held_max_s=config.lease_s / 3 if self._engine.dialect == "sqlite" else None,
         )
+        self._slots = Slots(self._executor, self._death)
         self._leaving = Leaving(self._pools, self._attempts, self._acker, kill_s=config.cancel_kill_s)
         reaper = Reaper(
             self._engine,
@@ -227,11 +281,13 @@ class Worker:
             queues=lambda: [queue for pool in self._pools for queue in pool.queues],
             on_ended=self._hearing.announce_ended,
         )
+        maintenance = Maintenance(self._engine, config, self.telemetry)
         self._loops = [
             *self._claims.loops,
             Loop("acker", self._acker.tick, self.telemetry),
             Loop("reaper", reaper.tick, self.telemetry, jitter=0.2),
             Loop("disowner", disowner.tick, self.telemetry, jitter=0.2),
+            Loop("maintenance", maintenance.tick, self.telemetry, jitter=0.2),
         ]
         holdings = Holdings(
             self._engine,
@@ -241,7 +297,7 @@ class Worker:
             renew_s=config.renew_s,
             cancel_raise_s=config.cancel_raise_s,
             soon=self._soon,
-            spawn=self._spawn,
+            spawn=self._slots.spawn,
             on_queued=self._hearing.announce_queued,
             on_failed=self._death.tell,
         )
@@ -249,6 +305,7 @@ class Worker:
             self._engine,
             self._lease,
             holdings,
+            self._control,
             name=self.name,
             info=registration(self._pools, self._handlers),
             renew_s=config.renew_s,
@@ -275,8 +332,11 @@ class Worker:
     def _take(self, pool: Pool, attempt: Attempt) -> None:
         claimed = attempt.claimed
         self._attempts[claimed.id, claimed.attempt] = attempt
+        unwanted = self._control.refuses(attempt, pool)
         if self._stopping:  # the answer to a claim that was on its way
             self._leaving.hand_back(attempt)
+        elif unwanted is not None:
+            self._leaving.hand_back(attempt, unwanted)
         else:
             pool.put(attempt)
 
@@ -286,41 +346,17 @@ class Worker:
         if claimed.suspect:
             self._claims.wake(claimed.queue)
 
-    def _open_slot(self, pool: Pool) -> None:
-        self._spawn(self._slot(pool), "fencerow-slot")
+    def _wake_claimers(self, queue: str) -> None:
+        self._claims.wake(queue)
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str | None = None) -> None:
-        """Run something beside the loops; the worker dies of its error."""
-        task = asyncio.create_task(work, name=name)
-        self._slot_tasks.add(task)
-        task.add_done_callback(self._slot_closed)
-
-    async def _slot(self, pool: Pool) -> None:
-        while not self._over:
-            attempt = await pool.get()
-            slot_lost = partial(self._replace_slot, pool)
-            if attempt.handler.batch_max is None:
-                await self._executor.run(attempt, slot_lost)
-                kept, jobs = not attempt.abandoned, 1
-            else:
-                attempts = pool.joined(attempt)
-                kept, jobs = await self._executor.run_batch(attempts, slot_lost), len(attempts)
-            if not kept:
-                return  # another slot has taken this one's place
-            pool.done(jobs)
-
-    def _replace_slot(self, pool: Pool) -> None:
-        pool.done()
-        self._open_slot(pool)
-
-    def _slot_closed(self, task: asyncio.Task[None]) -> None:
-        self._slot_tasks.discard(task)
-        if self._over:
-            return
-        if task.cancelled():
-            self._death.tell(RuntimeError("a slot was cancelled from outside"))
-        elif task.exception() is not None:
-            self._death.tell(task.exception())
+    def _serve(self, share: Share) -> None:
+        """Serve queues that nobody served here before."""
+        pool = Pool(share.queues, share.slots, self.config.prefetch_s, self._wake_claimers)
+        self._pools.append(pool)
+        loop = self._claims.add(self._make_claimer(pool), paused=self._control.paused)
+        self._loops.append(loop)
+        self._tasks.append(asyncio.create_task(self._death.guard(loop), name=f"fencerow-{loop.name}"))
+        self._slots.fill(pool)
 
     # --- ending ----------------------------------------------------------------------------------------
 
@@ -342,14 +378,26 @@ class Worker:
             if not self._attempts and not self._acker.backlog and self._claims.are_idle():
                 return
 
+    def _leave(self, leave: Leave) -> None:
+        """An operator wants this worker to end. A later order can only make it sooner."""
+        if leave.within_s is not None:
+            self._leave_by = time.monotonic() + leave.within_s
+        if leave.within_s == 0:
+            self._told_now.set()
+        self._told.set()
+        if not self._in_run and self._left is None:
+            # In a `with` block nobody waits to be told.
+            self._left = asyncio.create_task(self.stop(), name="fencerow-leaving")
+
     def _hurried(self) -> bool:
-        return self._told_now.is_set() or self._death.happened()
+        late = self._leave_by is not None and time.monotonic() >= self._leave_by
+        return late or self._told_now.is_set() or self._death.happened()
 
     async def _wind_up(self) -> None:
         for loop in self._loops:
             loop.stop()
-        self._over = True
-        await tasks_ended({*self._tasks, *self._slot_tasks}, self.name)
+        self._slots.end()
+        await tasks_ended({*self._tasks, *self._slots.tasks}, self.name)
         await asyncio.to_thread(self._unlisten)
         await asyncio.to_thread(self._keeper.stop)
         await asyncio.to_thread(self._engine.flush, 1.0)
@@ -357,6 +405,7 @@ class Worker:
         reason = "died" if self._death.happened() else "asked to stop"
         self._death.rule_out()
         self.telemetry.emit(Event.WORKER_STOPPED, worker=self.name, reason=reason)
+        self._stopped.set()
         log.info("worker %s has stopped", self.name)
 
     def _soon(self, call: Callable[[], None]) -> None:

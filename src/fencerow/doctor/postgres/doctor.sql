@@ -27,7 +27,8 @@ FROM (SELECT part.relname AS name,
               WHERE NOT has_table_privilege(part.oid, wanted.privilege)) AS missing
       FROM pg_class AS part
       JOIN pg_namespace AS home ON home.oid = part.relnamespace
-      WHERE home.nspname = :schema AND part.relkind IN ('r', 'p')) AS lacking
+      -- Partitions are reached through their parent, whose privileges count.
+      WHERE home.nspname = :schema AND part.relkind IN ('r', 'p') AND NOT part.relispartition) AS lacking
 WHERE lacking.missing IS NOT NULL;
 
 -- name: old_snapshots

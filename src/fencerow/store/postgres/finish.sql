@@ -5,9 +5,20 @@
 -- worker ever ran leaves a dead entry for as long as anybody holds an old snapshot.
 
 -- name: succeed
--- Store the results of attempts and move their jobs to the finished ones.
--- Guard: still running, under this holder, in this attempt.
+-- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
+-- those that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
+-- it is kept for a moment.
+-- Guard: still running, under this holder, in this attempt. The period is read in this statement: one that it sees
+-- open was not detached before its snapshot, and a detachment waits for it.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+opened AS MATERIALIZED (
+    SELECT COALESCE(min(period.id), 0) AS place
+    FROM fencerow.finished_periods AS period
+    WHERE period.state = 'succeeded'
+      AND period.starts_at <= (SELECT clock.now FROM clock)
+      AND period.ends_at > (SELECT clock.now FROM clock)
+      AND period.closed_at IS NULL
+),
 outcome AS MATERIALIZED (
     SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, result text)
 ),
@@ -31,20 +42,31 @@ stamped AS (
     SET expires_at = clock.now + fencerow.seconds(owned.lifetime_s)
     FROM ended, clock
     WHERE owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
+),
+spent AS (
+    INSERT INTO fencerow.spent_ids (id, attempt, ended_at)
+    SELECT ended.id, ended.attempt, clock.now FROM ended CROSS JOIN clock WHERE ended.ephemeral
+    ON CONFLICT (id) DO UPDATE SET attempt = EXCLUDED.attempt, ended_at = EXCLUDED.ended_at
+),
+kept AS (
+    INSERT INTO fencerow.finished_jobs (
+        id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+        attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+        cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
+        revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral
+    )
+    SELECT
+        id, queue, name, 'succeeded', priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+        attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+        cancel_requested_at, cancel_requested_by, expires_at,
+        CASE WHEN ephemeral THEN CAST(:awaited_s AS double precision) ELSE retention_s END,
+        scope, key, submitted_at, submitted_by,
+        revived_at, clock.now, args_bytes, args, options, tags, metadata, headers, CAST(outcome_result AS json), NULL,
+        CASE WHEN ephemeral OR retention_s IS NOT NULL THEN 0 ELSE opened.place END, ephemeral
+    FROM ended CROSS JOIN clock CROSS JOIN opened
+    WHERE awaited OR NOT ephemeral
 )
-INSERT INTO fencerow.finished_jobs (
-    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
-    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error
-)
-SELECT
-    id, queue, name, 'succeeded', priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
-    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-    revived_at, clock.now, args_bytes, args, options, tags, metadata, headers, CAST(outcome_result AS json), NULL
-FROM ended CROSS JOIN clock
-RETURNING CAST(id AS text), awaited;
+SELECT CAST(id AS text), awaited FROM ended;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
@@ -160,7 +182,7 @@ SELECT id FROM moved;
 
 -- name: archive
 -- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
--- and start the lifetime of their keys.
+-- into the period of their end or to those that are kept row by row, and start the lifetime of their keys.
 -- Guard: the state is final.
 WITH ended AS (
     DELETE FROM fencerow.jobs AS job
@@ -174,12 +196,36 @@ stamped AS (
     FROM ended
     WHERE owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
 )
-INSERT INTO fencerow.finished_jobs SELECT * FROM ended
+INSERT INTO fencerow.finished_jobs (
+    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
+    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral
+)
+SELECT
+    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
+    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error,
+    COALESCE((SELECT min(period.id)
+              FROM fencerow.finished_periods AS period
+              WHERE period.state = ended.state
+                AND period.starts_at <= ended.ended_at
+                AND period.ends_at > ended.ended_at
+                AND period.closed_at IS NULL
+                AND ended.retention_s IS NULL), 0),
+    ephemeral
+FROM ended
 RETURNING id, awaited;
 
 -- name: read_fences
--- What became of these jobs: state, holder and attempt over live and finished together.
+-- What became of these jobs: state, holder and attempt over live and finished together, and of ephemeral ones
+-- that succeeded what is left of them.
 -- A lost reply is resolved by this, never by a blind repeat.
-SELECT job.id, job.state, job.holder, job.attempt, job.cancel_requested_at IS NOT NULL
+SELECT job.id, job.state, job.holder, job.attempt, job.cancel_requested_at IS NOT NULL, false
 FROM fencerow.all_jobs AS job
-WHERE job.id = ANY(CAST(:ids AS uuid[]));
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+UNION ALL
+SELECT spent.id, 'succeeded', NULL, spent.attempt, false, true
+FROM fencerow.spent_ids AS spent
+WHERE spent.id = ANY(CAST(:ids AS uuid[]));

@@ -73,9 +73,11 @@ SELECT id FROM moved;
 
 -- name: lock_finished
 -- Lock one finished job before its key is looked at, so that a purge or a second revive waits.
+-- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live.
 SELECT job.scope, job.key, job.state
 FROM fencerow.finished_jobs AS job
 WHERE job.id = CAST(:id AS uuid)
+  AND NOT (job.ephemeral AND job.state = 'succeeded')
 FOR UPDATE;
 
 -- name: keep_key
@@ -104,23 +106,19 @@ noted AS (
 )
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
-    retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers
+    retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
+    ephemeral
 )
 SELECT
     id, queue, name, 'queued', priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
-    retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers
+    retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
+    ephemeral
 FROM gone CROSS JOIN clock
 RETURNING id, queue, priority, fencerow.us(run_at);
 
 -- name: delete
--- Remove finished jobs with everything that was noted about them. Their keys live on until their own expiry.
+-- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.
 -- Guard: finished; a revive that came first makes this change nothing.
-WITH gone AS (
-    DELETE FROM fencerow.finished_jobs AS job
-    WHERE job.id = ANY(CAST(:ids AS uuid[]))
-    RETURNING job.id
-),
-events AS (DELETE FROM fencerow.job_events AS note USING gone WHERE note.job_id = gone.id),
-logs AS (DELETE FROM fencerow.job_logs AS note USING gone WHERE note.job_id = gone.id),
-progress AS (DELETE FROM fencerow.job_progress AS note USING gone WHERE note.job_id = gone.id)
-SELECT id FROM gone;
+DELETE FROM fencerow.finished_jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+RETURNING job.id;

@@ -21,15 +21,20 @@ WHERE worker.id = ANY(ARRAY(
   AND worker.lease_until < (SELECT fencerow.now())
 RETURNING worker.id;
 
--- name: adopt
--- Give a dead row to holders that have none (a restore, a failover), so that reclaim can name them.
+-- name: lost_holders
+-- Holders of running jobs that have no row (a restore, a failover).
 -- A holder registers before it claims, so a snapshot that shows its job shows its row.
+SELECT DISTINCT job.holder
+FROM fencerow.jobs AS job
+WHERE job.state = 'running'
+  AND NOT EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = job.holder);
+
+-- name: adopt
+-- Give holders that were found without a row a dead one, so that reclaim can name them.
+-- Guard: there is no row.
 INSERT INTO fencerow.workers (id, state, name, host, pid, lease_s, registered_at, renewed_at, lease_until, ended_at)
 SELECT lost.holder, 'dead', 'unknown', 'unknown', 0, 0, clock.now, clock.now, clock.now, clock.now
-FROM (SELECT DISTINCT job.holder
-      FROM fencerow.jobs AS job
-      WHERE job.state = 'running'
-        AND NOT EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = job.holder)) AS lost
+FROM unnest(CAST(:holders AS uuid[])) AS lost (holder)
 CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 ON CONFLICT (id) DO NOTHING
 RETURNING id;

@@ -1,74 +1,80 @@
--- Retention: finished jobs go by age and count per final state, in bounded batches; keys by their own lifetime.
+-- Retention by rows: finished jobs go by age and count per final state, in bounded batches; keys by their own
+-- lifetime. What lies in a period goes with it (periods.sql): its rows are touched only where `everywhere` says so.
 
 -- name: purge_by_age
--- Remove finished jobs of one state that are older than the age, with what was noted about them.
+-- Remove finished jobs of one state that are older than the age; forget_notes follows in the same transaction.
 -- Guard: finished in that state, and past its own retention_s where it has one; locked rows (a revive) are left.
-WITH gone AS (
-    DELETE FROM fencerow.finished_jobs AS job
-    WHERE job.id = ANY(ARRAY(
-            SELECT old.id
-            FROM fencerow.finished_jobs AS old
-            WHERE old.state = :state
-              AND old.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
-              AND old.retention_s IS NULL
-            ORDER BY old.ended_at
-            LIMIT CAST(:limit AS integer)
-            FOR UPDATE SKIP LOCKED
-        ))
-      AND job.state = :state
-    RETURNING job.id
-),
-events AS (DELETE FROM fencerow.job_events AS note USING gone WHERE note.job_id = gone.id),
-logs AS (DELETE FROM fencerow.job_logs AS note USING gone WHERE note.job_id = gone.id),
-progress AS (DELETE FROM fencerow.job_progress AS note USING gone WHERE note.job_id = gone.id)
-SELECT id FROM gone;
+DELETE FROM fencerow.finished_jobs AS job
+WHERE job.id = ANY(ARRAY(
+        SELECT old.id
+        FROM fencerow.finished_jobs AS old
+        WHERE old.state = :state
+          AND old.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+          AND old.retention_s IS NULL
+          AND (CAST(:everywhere AS boolean) OR old.period = 0)
+        ORDER BY old.ended_at
+        LIMIT CAST(:limit AS integer)
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND job.state = :state
+RETURNING job.id;
 
 -- name: purge_by_own_age
--- Remove finished jobs that are past the retention they were submitted with.
-WITH gone AS (
-    DELETE FROM fencerow.finished_jobs AS job
-    WHERE job.id = ANY(ARRAY(
-            SELECT old.id
-            FROM fencerow.finished_jobs AS old
-            WHERE old.retention_s IS NOT NULL
-              AND fencerow.later(old.ended_at, old.retention_s) < (SELECT fencerow.now())
-            ORDER BY fencerow.later(old.ended_at, old.retention_s)
-            LIMIT CAST(:limit AS integer)
-            FOR UPDATE SKIP LOCKED
-        ))
-    RETURNING job.id
-),
-events AS (DELETE FROM fencerow.job_events AS note USING gone WHERE note.job_id = gone.id),
-logs AS (DELETE FROM fencerow.job_logs AS note USING gone WHERE note.job_id = gone.id),
-progress AS (DELETE FROM fencerow.job_progress AS note USING gone WHERE note.job_id = gone.id)
-SELECT id FROM gone;
+-- Remove finished jobs that are past the retention they were submitted with. They lie in no period.
+DELETE FROM fencerow.finished_jobs AS job
+WHERE job.id = ANY(ARRAY(
+        SELECT old.id
+        FROM fencerow.finished_jobs AS old
+        WHERE old.retention_s IS NOT NULL
+          AND fencerow.later(old.ended_at, old.retention_s) < (SELECT fencerow.now())
+          AND old.period = 0
+        ORDER BY fencerow.later(old.ended_at, old.retention_s)
+        LIMIT CAST(:limit AS integer)
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND job.period = 0
+RETURNING job.id;
 
 -- name: purge_by_count
--- Remove the oldest finished jobs of one state beyond the number to keep.
-WITH gone AS (
-    DELETE FROM fencerow.finished_jobs AS job
-    WHERE job.id = ANY(ARRAY(
-            SELECT old.id
-            FROM fencerow.finished_jobs AS old
-            WHERE old.state = :state
-              AND old.retention_s IS NULL
-              AND old.ended_at < (SELECT kept.ended_at
-                                  FROM fencerow.finished_jobs AS kept
-                                  WHERE kept.state = :state
-                                  ORDER BY kept.ended_at DESC
-                                  OFFSET CAST(:keep AS bigint) - 1
-                                  LIMIT 1)
-            ORDER BY old.ended_at
-            LIMIT CAST(:limit AS integer)
-            FOR UPDATE SKIP LOCKED
-        ))
-      AND job.state = :state
-    RETURNING job.id
-),
-events AS (DELETE FROM fencerow.job_events AS note USING gone WHERE note.job_id = gone.id),
-logs AS (DELETE FROM fencerow.job_logs AS note USING gone WHERE note.job_id = gone.id),
-progress AS (DELETE FROM fencerow.job_progress AS note USING gone WHERE note.job_id = gone.id)
-SELECT id FROM gone;
+-- Remove the oldest finished jobs of one state beyond the number to keep, wherever they lie.
+DELETE FROM fencerow.finished_jobs AS job
+WHERE job.id = ANY(ARRAY(
+        SELECT old.id
+        FROM fencerow.finished_jobs AS old
+        WHERE old.state = :state
+          AND old.retention_s IS NULL
+          AND old.ended_at < (SELECT kept.ended_at
+                              FROM fencerow.finished_jobs AS kept
+                              WHERE kept.state = :state
+                              ORDER BY kept.ended_at DESC
+                              OFFSET CAST(:keep AS bigint) - 1
+                              LIMIT 1)
+        ORDER BY old.ended_at
+        LIMIT CAST(:limit AS integer)
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND job.state = :state
+RETURNING job.id;
+
+-- name: purge_spent
+-- Forget ids of ephemeral jobs that succeeded longer ago than the age; forget_notes follows in the same transaction.
+-- Guard: the age, so an id that was spent anew meanwhile stays.
+DELETE FROM fencerow.spent_ids AS spent
+WHERE spent.id = ANY(ARRAY(
+        SELECT old.id
+        FROM fencerow.spent_ids AS old
+        WHERE old.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+        ORDER BY old.ended_at
+        LIMIT CAST(:limit AS integer)
+        FOR UPDATE SKIP LOCKED
+    ))
+RETURNING spent.id;
+
+-- name: forget_notes
+-- Remove what was noted about jobs that this transaction has removed.
+WITH events AS (DELETE FROM fencerow.job_events AS note WHERE note.job_id = ANY(CAST(:ids AS uuid[]))),
+logs AS (DELETE FROM fencerow.job_logs AS note WHERE note.job_id = ANY(CAST(:ids AS uuid[])))
+DELETE FROM fencerow.job_progress AS note WHERE note.job_id = ANY(CAST(:ids AS uuid[]));
 
 -- name: purge_keys
 -- Forget keys whose lifetime, counted from the end of their job, is over.

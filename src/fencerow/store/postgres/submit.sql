@@ -6,7 +6,8 @@
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now)
 INSERT INTO fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
-    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers
+    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+    ephemeral
 )
 SELECT
     job.id, job.queue, job.name, job.priority,
@@ -15,26 +16,29 @@ SELECT
     clock.now + fencerow.seconds(job.expires_s),
     job.retention_s, job.scope, job.key, clock.now, job.submitted_by, job.args_bytes,
     CAST(job.args AS json), CAST(job.options AS json), CAST(job.tags AS json),
-    CAST(job.metadata AS json), CAST(job.headers AS json)
+    CAST(job.metadata AS json), CAST(job.headers AS json), job.ephemeral
 FROM json_to_recordset(CAST(:jobs AS json)) AS job (
     id uuid, queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
     attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,
     expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
-    args_bytes integer, args text, options text, tags text, metadata text, headers text
+    args_bytes integer, args text, options text, tags text, metadata text, headers text,
+    ephemeral boolean
 )
 CROSS JOIN clock
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: withdraw
--- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile.
+-- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile, or of ephemeral ones
+-- that succeeded.
 -- It is a statement of its own because the insert's snapshot may be older than the move to the finished jobs.
 -- Guard: only ids that this transaction has just inserted are passed in, and only finished ones are taken.
 DELETE FROM fencerow.jobs AS job
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.state = 'queued'
   AND job.attempt = 0
-  AND EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = job.id)
+  AND (EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = job.id)
+       OR EXISTS (SELECT 1 FROM fencerow.spent_ids AS spent WHERE spent.id = job.id))
 RETURNING job.id;
 
 -- name: reserve_keys

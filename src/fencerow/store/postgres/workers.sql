@@ -1,25 +1,46 @@
 -- Worker rows: the lease of a worker is the lease of every job it holds.
 
 -- name: register
--- Make a worker's row. Guard: the id is fresh; ids are never used again.
-INSERT INTO fencerow.workers (id, state, name, host, pid, info, lease_s, registered_at, renewed_at, lease_until)
+-- Make a worker's row. A process that was declared dead registers anew and takes along what was wanted of it.
+-- Guard: the id is fresh; ids are never used again.
+INSERT INTO fencerow.workers (id, state, name, host, pid, info, lease_s, registered_at, renewed_at, lease_until,
+                              stated, wanted_version, wanted, wanted_at, wanted_by, wanted_reason)
 SELECT CAST(:holder AS uuid), 'alive', :name, :host, CAST(:pid AS bigint), CAST(:info AS json),
        CAST(:lease_s AS double precision), clock.now, clock.now,
-       clock.now + fencerow.seconds(CAST(:lease_s AS double precision))
+       clock.now + fencerow.seconds(CAST(:lease_s AS double precision)),
+       CAST(:stated AS json), coalesce(former.wanted_version, 0), former.wanted, former.wanted_at,
+       former.wanted_by, former.wanted_reason
 FROM (SELECT fencerow.now() AS now) AS clock
+LEFT JOIN fencerow.workers AS former ON former.id = CAST(:former AS uuid)
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: renew
--- Extend the lease of everything this worker holds.
+-- Extend the lease of everything this worker holds, note what it does now, and say what is wanted of it.
 -- Guard: alive. No row means that others have declared it dead: it holds nothing any more.
 UPDATE fencerow.workers AS worker
 SET renewed_at = clock.now,
-    lease_until = clock.now + fencerow.seconds(worker.lease_s)
+    lease_until = clock.now + fencerow.seconds(worker.lease_s),
+    stated = coalesce(CAST(:stated AS json), worker.stated)
 FROM (SELECT fencerow.now() AS now) AS clock
 WHERE worker.id = CAST(:holder AS uuid)
   AND worker.state = 'alive'
-RETURNING worker.id;
+RETURNING worker.wanted_version, CAST(worker.wanted AS text);
+
+-- name: order_worker
+-- Write down what an operator wants of a worker, as a whole. It is carried out at the worker's next renewal.
+-- Guard: alive, able to be changed, and still at the version that the operator saw: of two orders at once one wins.
+UPDATE fencerow.workers AS worker
+SET wanted_version = worker.wanted_version + 1,
+    wanted = CAST(:wanted AS json),
+    wanted_at = (SELECT fencerow.now()),
+    wanted_by = CAST(:actor AS text),
+    wanted_reason = CAST(:reason AS text)
+WHERE worker.id = CAST(:holder AS uuid)
+  AND worker.state = 'alive'
+  AND worker.stated IS NOT NULL
+  AND worker.wanted_version = CAST(:version AS bigint)
+RETURNING worker.wanted_version;
 
 -- name: retire
 -- Say goodbye: the worker has handed back what it held. What it could not is found by the next sweep.
@@ -39,6 +60,24 @@ FROM fencerow.jobs AS job
 WHERE job.holder = CAST(:holder AS uuid)
   AND job.state = 'running';
 
+-- name: held_jobs
+-- The jobs that one worker holds, the oldest claim first: for people.
+SELECT job.id, job.name, job.queue, job.attempt, job.priority, fencerow.us(job.claimed_at),
+       job.cancel_requested_at IS NOT NULL, fencerow.us(fencerow.now())
+FROM fencerow.jobs AS job
+WHERE job.holder = CAST(:holder AS uuid)
+  AND job.state = 'running'
+ORDER BY job.claimed_at, job.id
+LIMIT CAST(:limit AS integer);
+
+-- name: held_counts
+-- How many jobs each of these workers holds.
+SELECT job.holder, count(*)
+FROM fencerow.jobs AS job
+WHERE job.holder = ANY(CAST(:holders AS uuid[]))
+  AND job.state = 'running'
+GROUP BY job.holder;
+
 -- name: list_workers
 -- Worker registrations, the newest first.
 SELECT CAST(json_build_object(
@@ -46,18 +85,30 @@ SELECT CAST(json_build_object(
            'info', worker.info, 'lease_s', worker.lease_s,
            'registered_at_us', fencerow.us(worker.registered_at), 'renewed_at_us', fencerow.us(worker.renewed_at),
            'lease_until_us', fencerow.us(worker.lease_until), 'ended_at_us', fencerow.us(worker.ended_at),
-           'now_us', fencerow.us(fencerow.now())
+           'stated', worker.stated, 'wanted', worker.wanted, 'wanted_version', worker.wanted_version,
+           'wanted_at_us', fencerow.us(worker.wanted_at), 'wanted_by', worker.wanted_by,
+           'wanted_reason', worker.wanted_reason, 'now_us', fencerow.us(fencerow.now())
        ) AS text)
 FROM fencerow.workers AS worker
-WHERE CAST(:state AS text) IS NULL OR worker.state = :state
+WHERE (CAST(:state AS text) IS NULL OR worker.state = :state)
+  AND (CAST(:holder AS uuid) IS NULL OR worker.id = CAST(:holder AS uuid))
 ORDER BY worker.registered_at DESC
 LIMIT CAST(:limit AS integer);
 
+-- name: spent_workers
+-- Workers that ended long ago and hold nothing.
+SELECT worker.id
+FROM fencerow.workers AS worker
+WHERE worker.state IN ('dead', 'retired')
+  AND worker.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running');
+
 -- name: forget_workers
--- Drop rows of workers that ended long ago and hold nothing.
+-- Drop rows of workers that were found to have ended long ago and to hold nothing.
 -- Guard: not alive, ended before the age, and no running job names it. A slow claim under a dropped id is adopted.
 DELETE FROM fencerow.workers AS worker
-WHERE worker.state IN ('dead', 'retired')
+WHERE worker.id = ANY(CAST(:ids AS uuid[]))
+  AND worker.state IN ('dead', 'retired')
   AND worker.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running')
 RETURNING worker.id;

@@ -6,37 +6,57 @@
 -- outcome, instead of looking each outcome's job up by its id.
 
 -- name: succeed
--- Store the results of attempts and move their jobs to the finished ones.
--- Guard: still running, under this holder, in this attempt.
-INSERT INTO fencerow.finished_jobs (
-    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
-    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error
-)
-SELECT
-    job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.run_at, job.attempt,
-    job.failures, job.crashes, job.snoozes, job.attempts_max, job.crashes_max, job.snoozes_max, job.timeout_s,
-    job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
-    job.retention_s, job.scope, job.key, job.submitted_at, job.submitted_by, job.revived_at, fencerow.now(),
-    job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers, json_extract(o.value, '$.result'), NULL
+-- Store the results of attempts and move their jobs to the finished ones. An ephemeral job leaves its id alone,
+-- unless somebody waits for its result: then it is kept for a moment.
+-- Guard: still running, under this holder, in this attempt. Where no job is ephemeral, the first statement ends at once.
+INSERT INTO fencerow.spent_ids (id, attempt, ended_at)
+SELECT job.id, job.attempt, fencerow.now()
 FROM json_each(:outcomes) AS o
 JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'running'
   AND +job.holder = :holder
   AND job.attempt = json_extract(o.value, '$.attempt')
-RETURNING id, awaited;
-DELETE FROM fencerow.jobs
-WHERE (id, attempt) IN (SELECT json_extract(o.value, '$.id'), json_extract(o.value, '$.attempt')
-                        FROM json_each(:outcomes) AS o)
-  AND state = 'running'
-  AND +holder = :holder;
+  AND job.ephemeral = 1
+  AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.ephemeral = 1)
+ON CONFLICT (id) DO UPDATE SET attempt = excluded.attempt, ended_at = excluded.ended_at;
 UPDATE fencerow.keys
 SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
 WHERE expires_at IS NULL
-  AND (scope, key, job_id) IN (SELECT ended.scope, ended.key, ended.id
-                               FROM fencerow.finished_jobs AS ended
-                               WHERE ended.key IS NOT NULL AND ended.id IN (SELECT json_extract(o.value, '$.id') FROM json_each(:outcomes) AS o));
+  AND (scope, key, job_id) IN (SELECT job.scope, job.key, job.id
+                               FROM json_each(:outcomes) AS o
+                               JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+                               WHERE job.state = 'running'
+                                 AND +job.holder = :holder
+                                 AND job.attempt = json_extract(o.value, '$.attempt')
+                                 AND job.key IS NOT NULL);
+INSERT INTO fencerow.finished_jobs (
+    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
+    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral
+)
+SELECT
+    job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.run_at, job.attempt,
+    job.failures, job.crashes, job.snoozes, job.attempts_max, job.crashes_max, job.snoozes_max, job.timeout_s,
+    job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
+    CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.submitted_at,
+    job.submitted_by, job.revived_at, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata,
+    job.headers, json_extract(o.value, '$.result'), NULL, job.period, job.ephemeral
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+WHERE job.state = 'running'
+  AND +job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt')
+  AND (job.awaited = 1 OR job.ephemeral = 0);
+DELETE FROM fencerow.jobs WHERE id IN (
+SELECT job.id
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+WHERE job.state = 'running'
+  AND +job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt')
+)
+RETURNING id, awaited;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
@@ -135,8 +155,13 @@ WHERE expires_at IS NULL
                                WHERE ended.key IS NOT NULL AND ended.id IN (SELECT value FROM json_each(:ids)));
 
 -- name: read_fences
--- What became of these jobs: state, holder and attempt over live and finished together.
+-- What became of these jobs: state, holder and attempt over live and finished together, and of ephemeral ones
+-- that succeeded what is left of them.
 -- A lost reply is resolved by this, never by a blind repeat.
-SELECT job.id, job.state, job.holder, job.attempt, job.cancel_requested_at IS NOT NULL
+SELECT job.id, job.state, job.holder, job.attempt, job.cancel_requested_at IS NOT NULL, false
 FROM fencerow.all_jobs AS job
-WHERE job.id IN (SELECT value FROM json_each(:ids));
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+UNION ALL
+SELECT spent.id, 'succeeded', NULL, spent.attempt, false, true
+FROM fencerow.spent_ids AS spent
+WHERE spent.id IN (SELECT value FROM json_each(:ids));

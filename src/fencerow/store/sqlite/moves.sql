@@ -58,9 +58,11 @@ RETURNING id;
 
 -- name: lock_finished
 -- One finished job before its key is looked at; the write lock is held already.
+-- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live.
 SELECT job.scope, job.key, job.state
 FROM fencerow.finished_jobs AS job
-WHERE job.id = :id;
+WHERE job.id = :id
+  AND NOT (job.ephemeral = 1 AND job.state = 'succeeded');
 
 -- name: keep_key
 -- Stop the lifetime of a revived job's own key.
@@ -79,12 +81,14 @@ FROM fencerow.finished_jobs AS job
 WHERE job.id = :id;
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
-    retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers
+    retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
+    ephemeral
 )
 SELECT
     job.id, job.queue, job.name, 'queued', job.priority, job.awaited, fencerow.now(), job.attempt, job.attempts_max,
     job.crashes_max, job.snoozes_max, job.timeout_s, job.retention_s, job.scope, job.key, job.submitted_at,
-    job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers
+    job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers,
+    job.ephemeral
 FROM fencerow.finished_jobs AS job
 WHERE job.id = :id
   AND job.state IN ('succeeded', 'failed', 'cancelled')
@@ -93,14 +97,8 @@ DELETE FROM fencerow.finished_jobs
 WHERE id = :id;
 
 -- name: delete
--- Remove finished jobs with everything that was noted about them. Their keys live on until their own expiry.
+-- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.
 -- Guard: finished.
-DELETE FROM fencerow.job_events
-WHERE job_id IN (SELECT job.id FROM fencerow.finished_jobs AS job WHERE job.id IN (SELECT value FROM json_each(:ids)));
-DELETE FROM fencerow.job_logs
-WHERE job_id IN (SELECT job.id FROM fencerow.finished_jobs AS job WHERE job.id IN (SELECT value FROM json_each(:ids)));
-DELETE FROM fencerow.job_progress
-WHERE job_id IN (SELECT job.id FROM fencerow.finished_jobs AS job WHERE job.id IN (SELECT value FROM json_each(:ids)));
 DELETE FROM fencerow.finished_jobs
 WHERE id IN (SELECT value FROM json_each(:ids))
 RETURNING id;

@@ -32,6 +32,28 @@ WHERE owned.scope = :scope AND owned.key = :key;
 
 -- name: list
 -- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
+-- The ids are merged from both tables in the order of their indexes. (A sort of the view read every job there is.)
+WITH page AS MATERIALIZED (
+    SELECT job.id
+    FROM fencerow.jobs AS job
+    WHERE (:queue IS NULL OR job.queue = :queue)
+      AND (:name IS NULL OR job.name = :name)
+      AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
+      AND (:scope IS NULL OR job.scope = :scope)
+      AND (:key IS NULL OR job.key = :key)
+      AND job.id < coalesce(:before_id, 'g')
+    UNION ALL
+    SELECT job.id
+    FROM fencerow.finished_jobs AS job
+    WHERE (:queue IS NULL OR job.queue = :queue)
+      AND (:name IS NULL OR job.name = :name)
+      AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
+      AND (:scope IS NULL OR job.scope = :scope)
+      AND (:key IS NULL OR job.key = :key)
+      AND job.id < coalesce(:before_id, 'g')
+    ORDER BY 1 DESC
+    LIMIT :limit
+)
 SELECT json_object(
            'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
            'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at, 'attempt', job.attempt,
@@ -45,16 +67,65 @@ SELECT json_object(
        )
 FROM fencerow.all_jobs AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
-WHERE (:queue IS NULL OR job.queue = :queue)
-  AND (:name IS NULL OR job.name = :name)
-  AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
-  AND (:scope IS NULL OR job.scope = :scope)
-  AND (:key IS NULL OR job.key = :key)
-  AND (:tag IS NULL OR EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(job.tags) THEN job.tags END) AS tag
-                                WHERE tag.value = :tag))
-  AND (:before_id IS NULL OR job.id < :before_id)
-ORDER BY job.id DESC
-LIMIT :limit;
+WHERE job.id IN (SELECT page.id FROM page);
+
+-- name: search
+-- Jobs that carry all of these tags and metadata and match the filters, as in list. One statement looks at no more
+-- than 10,000 jobs that carry any, so that it never keeps a writer waiting for long; when it ends there, a last row
+-- with the second column says how far it came.
+WITH looked AS MATERIALIZED (
+    SELECT job.id, job.queue, job.name, job.state, job.scope, job.key, job.tags, job.metadata
+    FROM fencerow.jobs AS job
+    WHERE (job.tags IS NOT NULL OR job.metadata IS NOT NULL)
+      AND job.id < coalesce(:before_id, 'g')
+    UNION ALL
+    SELECT job.id, job.queue, job.name, job.state, job.scope, job.key, job.tags, job.metadata
+    FROM fencerow.finished_jobs AS job
+    WHERE (job.tags IS NOT NULL OR job.metadata IS NOT NULL)
+      AND job.id < coalesce(:before_id, 'g')
+    ORDER BY 1 DESC
+    LIMIT 10000
+),
+matching AS (
+    SELECT job.id
+    FROM looked AS job
+    WHERE (:queue IS NULL OR job.queue = :queue)
+      AND (:name IS NULL OR job.name = :name)
+      AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
+      AND (:scope IS NULL OR job.scope = :scope)
+      AND (:key IS NULL OR job.key = :key)
+      AND NOT EXISTS (SELECT 1
+                      FROM json_each(:tags) AS wanted
+                      WHERE NOT EXISTS (SELECT 1
+                                        FROM json_each(CASE WHEN json_valid(job.tags) THEN job.tags END) AS tag
+                                        WHERE tag.value = wanted.value))
+      AND NOT EXISTS (SELECT 1
+                      FROM json_each(:metadata) AS wanted
+                      WHERE NOT EXISTS (
+                            SELECT 1
+                            FROM json_each(CASE WHEN json_valid(job.metadata) THEN job.metadata END) AS field
+                            WHERE field.key = wanted.key
+                              AND field.atom IS wanted.atom
+                              AND replace(field.type, 'integer', 'real') = replace(wanted.type, 'integer', 'real')))
+    ORDER BY job.id DESC
+    LIMIT :limit
+)
+SELECT json_object(
+           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
+           'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at, 'attempt', job.attempt,
+           'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
+           'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
+           'holder', job.holder, 'claimed_at_us', job.claimed_at,
+           'cancel_requested_at_us', job.cancel_requested_at,
+           'scope', job.scope, 'key', job.key, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
+           'submitted_at_us', job.submitted_at, 'ended_at_us', job.ended_at,
+           'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
+       ), NULL
+FROM fencerow.all_jobs AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+WHERE job.id IN (SELECT matching.id FROM matching)
+UNION ALL
+SELECT NULL, min(looked.id) FROM looked HAVING count(*) = 10000;
 
 -- name: outcomes
 -- How these jobs stand: what those who wait for results ask. Results are the text that was stored.

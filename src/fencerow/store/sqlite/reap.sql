@@ -12,14 +12,22 @@ WHERE state = 'alive'
   AND lease_until < fencerow.now()
 RETURNING id;
 
--- name: adopt
--- Give a dead row to holders that have none (the workers' file was lost), so that reclaim can name them.
-INSERT INTO fencerow.workers (id, state, name, host, pid, lease_s, registered_at, renewed_at, lease_until, ended_at)
-SELECT DISTINCT job.holder, 'dead', 'unknown', 'unknown', 0, 0,
-       fencerow.now(), fencerow.now(), fencerow.now(), fencerow.now()
+-- name: lost_holders
+-- Holders of running jobs that have no row (the workers' file was lost).
+-- A holder registers before it claims, so a snapshot that shows its job shows its row.
+SELECT DISTINCT job.holder
 FROM fencerow.jobs AS job
 WHERE job.state = 'running'
-  AND NOT EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = job.holder)
+  AND NOT EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = job.holder);
+
+-- name: adopt
+-- Give holders that were found without a row a dead one, so that reclaim can name them. They come by value: a statement
+-- that writes worker rows must not hold the jobs.
+-- Guard: there is no row.
+INSERT INTO fencerow.workers (id, state, name, host, pid, lease_s, registered_at, renewed_at, lease_until, ended_at)
+SELECT lost.value, 'dead', 'unknown', 'unknown', 0, 0, fencerow.now(), fencerow.now(), fencerow.now(), fencerow.now()
+FROM json_each(:holders) AS lost
+WHERE true
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 

@@ -1,42 +1,17 @@
 -- Retention: finished jobs go by age and count per final state, in bounded batches; keys by their own lifetime.
--- The same selection stands in each statement of a script; all of them see one instant under the one write lock.
+-- A batch is one short transaction: what it removed is named once and its notes follow by those ids. The pages that
+-- become free are used again by what comes next, so the file does not grow and nothing is moved inside it.
 
 -- name: purge_by_age
--- Remove finished jobs of one state that are older than the age, with what was noted about them.
+-- Remove finished jobs of one state that are older than the age; forget_notes follows in the same transaction.
 -- Guard: finished in that state, and without a retention of their own.
-DELETE FROM fencerow.job_events WHERE job_id IN (
-    SELECT old.id
-    FROM fencerow.finished_jobs AS old
-    WHERE old.state = :state
-      AND old.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
-      AND old.retention_s IS NULL
-    ORDER BY old.ended_at
-    LIMIT :limit
-);
-DELETE FROM fencerow.job_logs WHERE job_id IN (
-    SELECT old.id
-    FROM fencerow.finished_jobs AS old
-    WHERE old.state = :state
-      AND old.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
-      AND old.retention_s IS NULL
-    ORDER BY old.ended_at
-    LIMIT :limit
-);
-DELETE FROM fencerow.job_progress WHERE job_id IN (
-    SELECT old.id
-    FROM fencerow.finished_jobs AS old
-    WHERE old.state = :state
-      AND old.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
-      AND old.retention_s IS NULL
-    ORDER BY old.ended_at
-    LIMIT :limit
-);
 DELETE FROM fencerow.finished_jobs WHERE id IN (
     SELECT old.id
     FROM fencerow.finished_jobs AS old
     WHERE old.state = :state
       AND old.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
       AND old.retention_s IS NULL
+      AND (:everywhere OR old.period = 0)
     ORDER BY old.ended_at
     LIMIT :limit
 )
@@ -44,30 +19,6 @@ RETURNING id;
 
 -- name: purge_by_own_age
 -- Remove finished jobs that are past the retention they were submitted with.
-DELETE FROM fencerow.job_events WHERE job_id IN (
-    SELECT old.id
-    FROM fencerow.finished_jobs AS old
-    WHERE old.retention_s IS NOT NULL
-      AND old.ended_at + old.retention_s * 1000000 < fencerow.now()
-    ORDER BY old.ended_at + old.retention_s * 1000000
-    LIMIT :limit
-);
-DELETE FROM fencerow.job_logs WHERE job_id IN (
-    SELECT old.id
-    FROM fencerow.finished_jobs AS old
-    WHERE old.retention_s IS NOT NULL
-      AND old.ended_at + old.retention_s * 1000000 < fencerow.now()
-    ORDER BY old.ended_at + old.retention_s * 1000000
-    LIMIT :limit
-);
-DELETE FROM fencerow.job_progress WHERE job_id IN (
-    SELECT old.id
-    FROM fencerow.finished_jobs AS old
-    WHERE old.retention_s IS NOT NULL
-      AND old.ended_at + old.retention_s * 1000000 < fencerow.now()
-    ORDER BY old.ended_at + old.retention_s * 1000000
-    LIMIT :limit
-);
 DELETE FROM fencerow.finished_jobs WHERE id IN (
     SELECT old.id
     FROM fencerow.finished_jobs AS old
@@ -80,45 +31,6 @@ RETURNING id;
 
 -- name: purge_by_count
 -- Remove the oldest finished jobs of one state beyond the number to keep.
-DELETE FROM fencerow.job_events WHERE job_id IN (
-    SELECT old.id
-    FROM fencerow.finished_jobs AS old
-    WHERE old.state = :state
-      AND old.retention_s IS NULL
-      AND old.ended_at < (SELECT kept.ended_at
-                          FROM fencerow.finished_jobs AS kept
-                          WHERE kept.state = :state
-                          ORDER BY kept.ended_at DESC
-                          LIMIT 1 OFFSET :keep - 1)
-    ORDER BY old.ended_at
-    LIMIT :limit
-);
-DELETE FROM fencerow.job_logs WHERE job_id IN (
-    SELECT old.id
-    FROM fencerow.finished_jobs AS old
-    WHERE old.state = :state
-      AND old.retention_s IS NULL
-      AND old.ended_at < (SELECT kept.ended_at
-                          FROM fencerow.finished_jobs AS kept
-                          WHERE kept.state = :state
-                          ORDER BY kept.ended_at DESC
-                          LIMIT 1 OFFSET :keep - 1)
-    ORDER BY old.ended_at
-    LIMIT :limit
-);
-DELETE FROM fencerow.job_progress WHERE job_id IN (
-    SELECT old.id
-    FROM fencerow.finished_jobs AS old
-    WHERE old.state = :state
-      AND old.retention_s IS NULL
-      AND old.ended_at < (SELECT kept.ended_at
-                          FROM fencerow.finished_jobs AS kept
-                          WHERE kept.state = :state
-                          ORDER BY kept.ended_at DESC
-                          LIMIT 1 OFFSET :keep - 1)
-    ORDER BY old.ended_at
-    LIMIT :limit
-);
 DELETE FROM fencerow.finished_jobs WHERE id IN (
     SELECT old.id
     FROM fencerow.finished_jobs AS old
@@ -133,6 +45,23 @@ DELETE FROM fencerow.finished_jobs WHERE id IN (
     LIMIT :limit
 )
 RETURNING id;
+
+-- name: purge_spent
+-- Forget ids of ephemeral jobs that succeeded longer ago than the age; forget_notes follows in the same transaction.
+DELETE FROM fencerow.spent_ids WHERE id IN (
+    SELECT old.id
+    FROM fencerow.spent_ids AS old
+    WHERE old.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+    ORDER BY old.ended_at
+    LIMIT :limit
+)
+RETURNING id;
+
+-- name: forget_notes
+-- Remove what was noted about jobs that this transaction has removed.
+DELETE FROM fencerow.job_events WHERE job_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM fencerow.job_logs WHERE job_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM fencerow.job_progress WHERE job_id IN (SELECT value FROM json_each(:ids));
 
 -- name: purge_keys
 -- Forget keys whose lifetime, counted from the end of their job, is over.

@@ -5,7 +5,8 @@
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
 INSERT INTO fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
-    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers
+    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+    ephemeral
 )
 SELECT
     json_extract(job.value, '$.id'), json_extract(job.value, '$.queue'), json_extract(job.value, '$.name'), json_extract(job.value, '$.priority'),
@@ -14,21 +15,25 @@ SELECT
     json_extract(job.value, '$.timeout_s'), clock.now + CAST(json_extract(job.value, '$.expires_s') * 1000000 AS INTEGER),
     json_extract(job.value, '$.retention_s'), json_extract(job.value, '$.scope'), json_extract(job.value, '$.key'), clock.now,
     json_extract(job.value, '$.submitted_by'), json_extract(job.value, '$.args_bytes'), json_extract(job.value, '$.args'),
-    json_extract(job.value, '$.options'), json_extract(job.value, '$.tags'), json_extract(job.value, '$.metadata'), json_extract(job.value, '$.headers')
+    json_extract(job.value, '$.options'), json_extract(job.value, '$.tags'), json_extract(job.value, '$.metadata'), json_extract(job.value, '$.headers'),
+    json_extract(job.value, '$.ephemeral')
 FROM json_each(:jobs) AS job CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 WHERE true
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: withdraw
--- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile.
+-- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile, or of ephemeral ones
+-- that succeeded.
 -- Guard: only ids that this transaction has just inserted are passed in, and only finished ones are taken.
 DELETE FROM fencerow.jobs
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state = 'queued'
   AND attempt = 0
-  AND id IN (SELECT finished.id FROM fencerow.finished_jobs AS finished
-             WHERE finished.id IN (SELECT value FROM json_each(:ids)))
+  AND (id IN (SELECT finished.id FROM fencerow.finished_jobs AS finished
+              WHERE finished.id IN (SELECT value FROM json_each(:ids)))
+       OR id IN (SELECT spent.id FROM fencerow.spent_ids AS spent
+                 WHERE spent.id IN (SELECT value FROM json_each(:ids))))
 RETURNING id;
 
 -- name: reserve_keys

@@ -17,23 +17,55 @@ CREATE TABLE IF NOT EXISTS fencerow.workers (
     ended_at INTEGER
 );
 
+-- name: widen_workers
+-- Columns that a workers' file of an earlier release lacks; each is added where it is missing.
+ALTER TABLE fencerow.workers ADD COLUMN stated TEXT;
+ALTER TABLE fencerow.workers ADD COLUMN wanted TEXT;
+ALTER TABLE fencerow.workers ADD COLUMN wanted_version INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE fencerow.workers ADD COLUMN wanted_at INTEGER;
+ALTER TABLE fencerow.workers ADD COLUMN wanted_by TEXT;
+ALTER TABLE fencerow.workers ADD COLUMN wanted_reason TEXT;
+
 -- name: register
--- Make a worker's row. Guard: the id is fresh; ids are never used again.
-INSERT INTO fencerow.workers (id, state, name, host, pid, info, lease_s, registered_at, renewed_at, lease_until)
-VALUES (:holder, 'alive', :name, :host, :pid, :info, :lease_s, fencerow.now(), fencerow.now(),
-        fencerow.now() + CAST(:lease_s * 1000000 AS INTEGER))
+-- Make a worker's row. A process that was declared dead registers anew and takes along what was wanted of it.
+-- Guard: the id is fresh; ids are never used again.
+INSERT INTO fencerow.workers (id, state, name, host, pid, info, lease_s, registered_at, renewed_at, lease_until,
+                              stated, wanted_version, wanted, wanted_at, wanted_by, wanted_reason)
+SELECT :holder, 'alive', :name, :host, :pid, :info, :lease_s, fencerow.now(), fencerow.now(),
+       fencerow.now() + CAST(:lease_s * 1000000 AS INTEGER),
+       :stated, coalesce(former.wanted_version, 0), former.wanted, former.wanted_at, former.wanted_by,
+       former.wanted_reason
+FROM (SELECT 1) AS one
+LEFT JOIN fencerow.workers AS former ON former.id = :former
+WHERE true
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
 -- name: renew
--- Extend the lease of everything this worker holds.
+-- Extend the lease of everything this worker holds, note what it does now, and say what is wanted of it.
 -- Guard: alive. No row means that others have declared it dead: it holds nothing any more.
 UPDATE fencerow.workers
 SET renewed_at = fencerow.now(),
-    lease_until = fencerow.now() + CAST(lease_s * 1000000 AS INTEGER)
+    lease_until = fencerow.now() + CAST(lease_s * 1000000 AS INTEGER),
+    stated = coalesce(:stated, stated)
 WHERE id = :holder
   AND state = 'alive'
-RETURNING id;
+RETURNING wanted_version, wanted;
+
+-- name: order_worker
+-- Write down what an operator wants of a worker, as a whole. It is carried out at the worker's next renewal.
+-- Guard: alive, able to be changed, and still at the version that the operator saw: of two orders at once one wins.
+UPDATE fencerow.workers
+SET wanted_version = wanted_version + 1,
+    wanted = :wanted,
+    wanted_at = fencerow.now(),
+    wanted_by = :actor,
+    wanted_reason = :reason
+WHERE id = :holder
+  AND state = 'alive'
+  AND stated IS NOT NULL
+  AND wanted_version = :version
+RETURNING wanted_version;
 
 -- name: retire
 -- Say goodbye: the worker has handed back what it held. What it could not is found by the next sweep.
@@ -53,24 +85,55 @@ FROM fencerow.jobs AS job
 WHERE job.holder = :holder
   AND job.state = 'running';
 
+-- name: held_jobs
+-- The jobs that one worker holds, the oldest claim first: for people.
+SELECT job.id, job.name, job.queue, job.attempt, job.priority, job.claimed_at,
+       job.cancel_requested_at IS NOT NULL, fencerow.now()
+FROM fencerow.jobs AS job
+WHERE job.holder = :holder
+  AND job.state = 'running'
+ORDER BY job.claimed_at, job.id
+LIMIT :limit;
+
+-- name: held_counts
+-- How many jobs each of these workers holds.
+SELECT job.holder, count(*)
+FROM fencerow.jobs AS job
+WHERE job.holder IN (SELECT value FROM json_each(:holders))
+  AND job.state = 'running'
+GROUP BY job.holder;
+
 -- name: list_workers
 -- Worker registrations, the newest first.
 SELECT json_object(
            'id', worker.id, 'state', worker.state, 'name', worker.name, 'host', worker.host, 'pid', worker.pid,
            'info', json(worker.info), 'lease_s', worker.lease_s,
            'registered_at_us', worker.registered_at, 'renewed_at_us', worker.renewed_at,
-           'lease_until_us', worker.lease_until, 'ended_at_us', worker.ended_at, 'now_us', fencerow.now()
+           'lease_until_us', worker.lease_until, 'ended_at_us', worker.ended_at,
+           'stated', json(worker.stated), 'wanted', json(worker.wanted), 'wanted_version', worker.wanted_version,
+           'wanted_at_us', worker.wanted_at, 'wanted_by', worker.wanted_by,
+           'wanted_reason', worker.wanted_reason, 'now_us', fencerow.now()
        )
 FROM fencerow.workers AS worker
-WHERE :state IS NULL OR worker.state = :state
+WHERE (:state IS NULL OR worker.state = :state)
+  AND (:holder IS NULL OR worker.id = :holder)
 ORDER BY worker.registered_at DESC
 LIMIT :limit;
 
+-- name: spent_workers
+-- Workers that ended long ago and hold nothing.
+SELECT worker.id
+FROM fencerow.workers AS worker
+WHERE worker.state IN ('dead', 'retired')
+  AND worker.ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+  AND worker.id NOT IN (SELECT job.holder FROM fencerow.jobs AS job WHERE job.state = 'running' AND job.holder IS NOT NULL);
+
 -- name: forget_workers
--- Drop rows of workers that ended long ago and hold nothing.
--- Guard: not alive, ended before the age, and no running job names it.
+-- Drop rows of workers that were found to have ended long ago and to hold nothing. They come by value: a statement that
+-- writes worker rows must not hold the jobs. A slow claim under a dropped id is adopted.
+-- Guard: not alive, and ended before the age.
 DELETE FROM fencerow.workers
-WHERE state IN ('dead', 'retired')
+WHERE id IN (SELECT value FROM json_each(:ids))
+  AND state IN ('dead', 'retired')
   AND ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
-  AND id NOT IN (SELECT job.holder FROM fencerow.jobs AS job WHERE job.state = 'running' AND job.holder IS NOT NULL)
 RETURNING id;

@@ -1,0 +1,103 @@
+"""How `workers show` writes one worker: what is wanted of it beside what it does, and each job it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fencerow.cli import output
+from fencerow.client.workers import Inspected
+from fencerow.model.job import WorkerRecord
+from fencerow.model.state import WorkerState
+from fencerow.model.wanted import Share, ShareNow, Stated, Wanted
+
+MIB = 1024 * 1024
+
+
+def show_worker(found: Inspected) -> None:
+    """Facts, then the shares, then the jobs."""
+    worker = found.worker
+    output.facts({**_identity(worker), **_order(worker), **_now(worker)})
+    if worker.stated is not None:
+        output.say()
+        output.table(
+            ("queues", "slots", "free", "running", "waiting", "jobs/s"),
+            [_share(each) for each in worker.stated.shares],
+        )
+    output.say()
+    output.table(
+        ("job", "name", "queue", "attempt", "for", "note"),
+        [
+            (
+                job.id,
+                job.name,
+                job.queue,
+                job.attempt,
+                output.span((job.now_us - job.claimed_at_us) / 1e6),
+                "cancel asked" if job.cancel_requested else None,
+            )
+            for job in found.jobs
+        ],
+        none="it holds no job",
+    )
+
+
+def shown_shares(shares: Iterable[Share]) -> str:
+    """`mail:5 docs+other:10`, as -Q takes it."""
+    return " ".join(f"{'+'.join(share.queues)}:{share.slots}" for share in shares)
+
+
+def _identity(worker: WorkerRecord) -> dict[str, object]:
+    info = worker.info if isinstance(worker.info, dict) else {}
+    left_s = (worker.lease_until_us - worker.now_us) / 1e6
+    return {
+        "id": worker.id,
+        "state": worker.state,
+        "name": worker.name,
+        "host": worker.host,
+        "pid": worker.pid,
+        "version": info.get("version"),
+        "jobs known": ", ".join(map(str, info.get("names") or [])),
+        "started": output.when(worker.registered_at_us),
+        "ended": output.when(worker.ended_at_us),
+        "last heard": f"{output.span((worker.now_us - worker.renewed_at_us) / 1e6)} ago",
+        "lease left": output.span(left_s) if worker.state == WorkerState.ALIVE else None,
+    }
+
+
+def _order(worker: WorkerRecord) -> dict[str, object]:
+    if worker.wanted is None:
+        return {"wanted": "as it was started" if worker.stated else "it takes no orders: an older Fencerow"}
+    by = f"by {worker.wanted_by or 'somebody'} at {output.when(worker.wanted_at_us)}"
+    reason = f": {worker.wanted_reason}" if worker.wanted_reason else ""
+    return {"wanted": _wanted(worker.wanted), "ordered": f"version {worker.wanted_version} {by}{reason}"}
+
+
+def _now(worker: WorkerRecord) -> dict[str, object]:
+    stated = worker.stated
+    if stated is None:
+        return {}
+    memory = None if stated.memory_bytes is None else f"{stated.memory_bytes / MIB:.0f} MiB"
+    return {"now": _stands(worker, stated), "holds": stated.held, "memory": memory}
+
+
+def _stands(worker: WorkerRecord, stated: Stated) -> str:
+    words = [shown_shares(Share(each.queues, each.slots) for each in stated.shares)]
+    words += ["paused"] if stated.paused else []
+    words += ["leaving"] if stated.leaving else []
+    if worker.wanted is not None and stated.version != worker.wanted_version:
+        words.append(f"(version {stated.version}; the order is not carried out yet)")
+    return " ".join(words)
+
+
+def _wanted(wanted: Wanted) -> str:
+    words = [shown_shares(wanted.shares)]
+    words += ["paused"] if wanted.paused else []
+    if wanted.leave is not None:
+        limit = wanted.leave.within_s
+        words.append("end" if limit is None else "end now" if limit == 0 else f"end within {limit:g} s")
+    return ", ".join(words)
+
+
+def _share(share: ShareNow) -> tuple[object, ...]:
+    free = max(0, share.slots - share.running)
+    return ("+".join(share.queues), share.slots, free, share.running, share.waiting, share.pace)

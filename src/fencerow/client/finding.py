@@ -1,0 +1,94 @@
+"""Which jobs are meant: filters that all must fit, over live and finished, a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypedDict
+
+from fencerow.client.talk import Talk, ask
+from fencerow.errors import InvalidInput
+from fencerow.model.job import JobRecord
+from fencerow.model.labels import encode_metadata, encode_tags
+from fencerow.model.state import State
+from fencerow.store import store
+
+
+class _Common(TypedDict):
+    """What both statements take."""
+
+    queue: str | None
+    name: str | None
+    states: Sequence[State] | None
+    scope: str | None
+    key: str | None
+    before_id: str | None
+
+
+Plain = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """The jobs that fit all that is given; nothing given means every job.
+
+    `tags`: those that a job must carry. `metadata`: top-level fields and their plain values (text, number, true,
+    false, null). `before_id`: only jobs whose id is lower, which is how the next page is asked for.
+    """
+
+    queue: str | None = None
+    name: str | None = None
+    states: tuple[State, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Plain] | None = None
+    scope: str | None = None
+    key: str | None = None
+    before_id: str | None = None
+
+    def is_empty(self) -> bool:
+        """Whether it means every job there is."""
+        return self == JobFilter()
+
+
+def listing(chosen: JobFilter, limit: int) -> Talk[list[JobRecord]]:
+    """The newest jobs that fit, at most `limit`.
+
+    A search on SQLite is several short looks, so that it never keeps a writer waiting for long.
+
+    Raises:
+        InvalidInput: a tag or a field cannot belong to any job, or a value is no plain one.
+    """
+    tags, metadata = encode_tags(chosen.tags), _plain(chosen.metadata or {})
+    if tags is None and metadata is None:
+        return (yield from ask(store.list_jobs(**_common(chosen), limit=limit)))
+    found: list[JobRecord] = []
+    while True:
+        page = store.search(tags=tags, metadata=metadata, **_common(chosen), limit=limit - len(found))
+        answer = yield from ask(page)
+        found += answer.jobs
+        if answer.looked_to is None:
+            return found
+        chosen = replace(chosen, before_id=answer.looked_to)
+
+
+def _plain(metadata: Mapping[str, Plain]) -> str | None:
+    text = encode_metadata(metadata)
+    for field, value in metadata.items():
+        if not (value is None or isinstance(value, (str, int, float, bool))):
+            raise InvalidInput(
+                f"metadata field {ascii(field)[:60]} is looked for by a value of type {type(value).__name__}",
+                "only plain values can be looked for: text, numbers, true, false and null",
+                "look for a field that has one",
+            )
+    return text
+
+
+def _common(chosen: JobFilter) -> _Common:
+    return {
+        "queue": chosen.queue,
+        "name": chosen.name,
+        "states": chosen.states or None,
+        "scope": chosen.scope,
+        "key": chosen.key,
+        "before_id": chosen.before_id,
+    }

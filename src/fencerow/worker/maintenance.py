@@ -1,0 +1,162 @@
+"""Retention, in every worker with no leader: periods are made ahead and ended, the rest goes by rows.
+
+What goes by rows goes in short transactions, and as long as one took nothing is done before the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from fencerow.config import Config
+from fencerow.db.engine import Engine
+from fencerow.db.statement import Operation
+from fencerow.errors import Busy, SchemaMissing
+from fencerow.model.state import State
+from fencerow.store import store
+from fencerow.store.migrate import lock_number
+from fencerow.store.periods import AHEAD, Period
+from fencerow.telemetry import Event, Telemetry
+
+log = logging.getLogger("fencerow.worker.maintenance")
+
+BATCH_ROWS = 500
+NOTES_ROWS = 5000
+EVERY_S = 60.0
+WORKERS_KEPT_S = 3600.0
+# A table may go when its youngest job is past its retention: so much of the retention, at most, jobs stay longer.
+PERIODS_PER_RETENTION = 5
+
+
+class Maintenance:
+    """One round after another; the first comes when the worker has settled."""
+
+    def __init__(self, engine: Engine, config: Config, telemetry: Telemetry) -> None:
+        self._engine = engine
+        self._config = config
+        self._telemetry = telemetry
+        self._ages = {
+            State.SUCCEEDED: config.retention_succeeded_s,
+            State.FAILED: config.retention_failed_s,
+            State.CANCELLED: config.retention_cancelled_s,
+        }
+        self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
+        self._warned = False
+        self._started = False
+
+    async def tick(self) -> float:
+        """The loop's body."""
+        if self._started:
+            await self.round()
+        self._started = True
+        return EVERY_S
+
+    async def round(self) -> None:
+        """Do all there is to do now."""
+        in_periods = False
+        if self._engine.dialect == "postgres":
+            in_periods = await self._engine.arun(store.owns_periods())
+            if in_periods:
+                await self._make_periods()
+                await self._end_periods()
+            await self._alarm(in_periods)
+        await self._purge(everywhere=not in_periods)
+
+    # --- periods -----------------------------------------------------------------------------------
+
+    def _length_s(self, state: State) -> float | None:
+        """How long a period of the state is; None when its jobs are gone too soon for periods."""
+        age_s = self._ages[state]
+        if age_s < self._config.retention_period_s:
+            return None
+        return max(self._config.retention_period_s, age_s / PERIODS_PER_RETENTION)
+
+    async def _make_periods(self) -> None:
+        for state in self._ages:
+            length_s = self._length_s(state)
+            if length_s is None:
+                continue
+            while await self._engine.arun(store.make_period(state, length_s=length_s, lock=self._lock)):
+                pass
+
+    async def _end_periods(self) -> None:
+        for state, age_s in self._ages.items():
+            await self._engine.arun(store.close_periods(state, age_s=age_s))
+        while period := await self._engine.arun(store.take_period()):
+            try:
+                await self._end(period)
+            except (Busy, SchemaMissing) as error:
+                # Somebody reads it, or is ending it too. What is left to do is seen from its table next time.
+                log.debug("period %s cannot end yet: %s", period.partition, error)
+                await self._engine.arun(store.leave_period(period.id))
+                return
+
+    async def _end(self, period: Period) -> None:
+        """Do what is left to do with a closed period, as its stage tells."""
+        if period.stage == "attached":
+            await self._forget_notes(period)
+            await self._engine.arun(store.detach_period(period.partition))
+        elif period.stage == "detaching":
+            await self._engine.arun(store.finalize_period(period.partition))
+        await self._engine.arun(store.drop_period(period.partition, period.id))
+        self._telemetry.emit(Event.PERIOD_ENDED, state=period.state, partition=period.partition)
+        log.info("the %s jobs in %s are past their retention and gone", period.state, period.partition)
+
+    async def _forget_notes(self, period: Period) -> None:
+        some = store.forget_period_notes(period.partition, limit=NOTES_ROWS)
+        while await self._engine.arun(some):
+            pass
+
+    async def _alarm(self, is_owner: bool) -> None:
+        """Say it when fewer periods are ahead than there should be. Jobs end all the same, and go by rows."""
+        known = await self._engine.arun(store.periods())
+        short = {
+            state: ahead
+            for state in self._ages
+            if self._length_s(state) is not None
+            and (ahead := sum(each.is_ahead for each in known if each.state is state)) < AHEAD
+        }
+        for state, ahead in short.items():
+            self._telemetry.emit(Event.PERIODS_SHORT, state=state, ahead=ahead)
+        if short and not self._warned:
+            log.warning(
+                "fewer than %d periods are ahead for %s jobs%s",
+                AHEAD,
+                ", ".join(short),
+                ""
+                if is_owner
+                else ": this role does not own the tables; run a worker or `fencerow migrate` that does",
+            )
+        self._warned = bool(short)
+
+    # --- rows --------------------------------------------------------------------------------------
+
+    async def _purge(self, *, everywhere: bool) -> None:
+        for state, age_s in self._ages.items():
+            count = await self._all(
+                store.purge_by_age(state, age_s=age_s, limit=BATCH_ROWS, everywhere=everywhere)
+            )
+            if self._config.retention_count_max is not None:
+                keep = self._config.retention_count_max
+                count += await self._all(store.purge_by_count(state, keep=keep, limit=BATCH_ROWS))
+            if count:
+                self._telemetry.emit(Event.PRUNED, state=state, count=count)
+        await self._all(store.purge_by_own_age(limit=BATCH_ROWS))
+        await self._all(store.purge_spent(age_s=self._config.retention_ephemeral_s, limit=BATCH_ROWS))
+        await self._all(store.purge_keys(limit=BATCH_ROWS))
+        # A name counts as known for as long as the row of a worker that knew it is there.
+        kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
+        if spent := await self._engine.arun(store.spent_workers(age_s=kept_s)):
+            await self._engine.arun(store.forget_workers(spent, age_s=kept_s))
+
+    async def _all(self, removal: Operation[int]) -> int:
+        """Run a bounded removal until it has caught up, half of the time at most."""
+        total = 0
+        while True:
+            began = time.monotonic()
+            count = await self._engine.arun(removal)
+            total += count
+            if count < BATCH_ROWS:
+                return total
+            await asyncio.sleep(time.monotonic() - began)

@@ -1,0 +1,40 @@
+"""Every statement that writes is recorded, or stands here with the reason why it need not be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fencerow.db.queries import Queries
+from fencerow.store.tables import postgres_queries, sqlite_queries
+from fencerow.testing.history.verbs import VERBS
+
+WRITES = re.compile(r"\b(INSERT INTO|(?<!FOR )UPDATE|DELETE FROM)\b", re.IGNORECASE)
+
+UNRECORDED = {
+    "mark_awaited": "says only that the end is to be announced",
+    "keep_key": "goes with revive, in one transaction",
+    "pause_queue": "no promise about pauses is checked",
+    "resume_queue": "no promise about pauses is checked",
+    "forget_workers": "rows of workers that ended and hold nothing",
+    "make_ledger": "the schema",
+    "note_migration": "the schema",
+    "ensure_workers": "the schema",
+}
+
+
+@pytest.mark.parametrize("queries", [postgres_queries(), sqlite_queries()], ids=["postgres", "sqlite"])
+def test_every_writing_statement_is_recorded(queries: Queries) -> None:
+    writing = {
+        name
+        for name, query in queries.items()
+        if not name[:4].isdigit() and any(WRITES.search(text) for text in query.statements)
+    }
+    assert len(writing) > 25, "the look at the statements finds nothing"
+    missing = writing - set(VERBS) - set(UNRECORDED)
+    assert not missing, (
+        f"add these to VERBS in testing/history/verbs.py, or say here why not: {sorted(missing)}"
+    )
+    gone = (set(VERBS) | set(UNRECORDED)) - set(queries) - {"ensure_workers"}
+    assert not gone, f"these are no statements any more: {sorted(gone)}"

@@ -1,0 +1,94 @@
+"""What an order makes of what a worker serves: worked out from plain values, the same each time it is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fencerow.errors import InvalidInput, OrderRefused
+from fencerow.model.wanted import Change, Leave, Share, ShareNow, Stated, Wanted, changed, wanted_of
+
+
+def wanted(*shares: tuple[str, int], **more: Any) -> Wanted:
+    return Wanted(tuple(Share(tuple(queues.split("+")), slots) for queues, slots in shares), **more)
+
+
+OWN = wanted(("mail", 5), ("docs", 2))
+SHARED = wanted(("mail+docs", 5))
+
+
+@pytest.mark.parametrize(
+    ("now", "change", "then"),
+    [
+        (SHARED, Change(slots=9), wanted(("mail+docs", 9))),
+        (OWN, Change(queues={"mail": 9}), wanted(("mail", 9), ("docs", 2))),
+        (OWN, Change(queues={"new": 1}), wanted(("mail", 5), ("docs", 2), ("new", 1))),
+        (SHARED, Change(queues={"new": None}), wanted(("mail+docs+new", 5))),
+        (SHARED, Change(queues={"mail": None}), SHARED),
+        (SHARED, Change(queues={"mail": 3}), wanted(("docs", 5), ("mail", 3))),
+        (wanted(("mail", 5)), Change(queues={"mail": None}), wanted(("mail", 5))),
+        (OWN, Change(remove=["mail"]), wanted(("docs", 2))),
+        (OWN, Change(remove=["mail"], slots=7), wanted(("docs", 7))),
+        (OWN, Change(remove=["unserved"]), OWN),
+        (OWN, Change(paused=True), wanted(("mail", 5), ("docs", 2), paused=True)),
+        (wanted(("mail", 5), paused=True), Change(queues={"mail": 6}), wanted(("mail", 6), paused=True)),
+        (OWN, Change(leave=Leave(60.0)), wanted(("mail", 5), ("docs", 2), leave=Leave(60.0))),
+        (OWN, Change(), OWN),
+    ],
+)
+def test_a_change_leads_there_and_once_more_changes_nothing(
+    now: Wanted, change: Change, then: Wanted
+) -> None:
+    assert changed(now, change) == then
+    if not change.remove or change.slots is None:
+        assert changed(then, change) == then
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change(slots=3),  # each has its own
+        Change(queues={"new": None}),  # with whom would it share?
+        Change(remove=["mail", "docs"]),
+        Change(queues={"mail": 0}),
+        Change(queues={"mail": 10_001}),
+        Change(queues={"mail": True}),
+        Change(queues={"": 1}),
+        Change(queues={"a\nb": 1}),
+        Change(queues={"mail": 1}, remove=["mail"]),
+        Change(leave=Leave(-1.0)),
+        Change(leave=Leave(float("nan"))),
+        Change(leave=Leave(float("inf"))),
+    ],
+)
+def test_what_cannot_be_is_refused(change: Change) -> None:
+    with pytest.raises(InvalidInput):
+        changed(OWN, change)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "then"),
+    [
+        (None, 60.0, 60.0),
+        (60.0, None, 60.0),
+        (60.0, 5.0, 5.0),
+        (5.0, 60.0, 5.0),
+        (60.0, 0.0, 0.0),
+        (None, None, None),
+    ],
+)
+def test_leaving_can_only_be_made_sooner(
+    first: float | None, second: float | None, then: float | None
+) -> None:
+    leaving = changed(OWN, Change(leave=Leave(first)))
+    assert changed(leaving, Change(leave=Leave(second))).leave == Leave(then)
+    with pytest.raises(OrderRefused, match="is leaving"):
+        changed(leaving, Change(paused=False))
+
+
+def test_without_an_order_what_is_stated_holds() -> None:
+    stated = Stated(0, (ShareNow(("mail",), 5, running=3),), paused=False)
+    assert wanted_of(None, stated) == wanted(("mail", 5))
+    assert wanted_of(OWN, stated) is OWN
+    assert wanted_of(None, Stated(0, (), leaving=True)).leave == Leave()

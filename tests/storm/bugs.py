@@ -1,0 +1,47 @@
+"""Guards that a storm's workers can be made to lack. A storm that does not find such a bug proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fencerow.db.engine import Engine
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.testing.history.engine import RecordingEngine
+
+# Name of the bug: dialect: (query, the guard, what stands there instead).
+BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
+    # Who comes back after its lease finishes what belongs to nobody, or to another attempt, by now.
+    "success by the id alone": {
+        "postgres": (
+            ("succeed", "AND job.state = 'running'", ""),
+            ("succeed", "AND job.holder = CAST(:holder AS uuid)", ""),
+            ("succeed", "AND job.attempt = outcome.attempt", ""),
+        ),
+        "sqlite": (
+            ("succeed", "WHERE job.state = 'running'", "WHERE true"),
+            ("succeed", "AND +job.holder = :holder", ""),
+            ("succeed", "AND job.attempt = json_extract(o.value, '$.attempt')", ""),
+            ("succeed", "AND state = 'running'", ""),
+            ("succeed", "AND +holder = :holder", ""),
+            (
+                "succeed",
+                "WHERE (id, attempt) IN (SELECT json_extract(o.value, '$.id'), json_extract(o.value, '$.attempt')",
+                "WHERE id IN (SELECT json_extract(o.value, '$.id')",
+            ),
+        ),
+    },
+}
+
+
+def beneath(engine: Engine) -> PostgresEngine | SqliteEngine:
+    """The real engine under the one that records."""
+    assert isinstance(engine, RecordingEngine)
+    assert isinstance(engine.inner, PostgresEngine | SqliteEngine)
+    return engine.inner
+
+
+def spoil(engine: PostgresEngine | SqliteEngine, bug: str) -> None:
+    """Take the guards out of the statements that this engine, and keepers made from it, will run."""
+    for name, old, new in BUGS[bug][engine.dialect] if bug else ():
+        engine.queries = engine.queries.altered(name, old, new)

@@ -1,0 +1,241 @@
+"""Faults of a PostgreSQL server and of the network before it. Each is seen to strike, or does not count."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+
+import psycopg
+
+from tests.outages.cuts import OF_CALLERS, OF_WORKERS
+from tests.storm import faults
+from tests.storm.ground import PostgresGround
+from tests.storm.plan import LEASE_S
+from tests.storm.scene import Kind, Scene, until
+
+CUT_S = 2.0  # how long a cut waits for the statement that it is meant for
+AWAY_S = 15.0
+TURN_S = 10.0  # how long a fault that strikes everybody waits for the one before it
+
+WORKERS = {**OF_WORKERS, "effect": "INSERT INTO fencerow.effect"}
+
+On = Scene[PostgresGround]
+
+
+def cut_worker_before(scene: On) -> bool:
+    return _cut(scene, is_worker=True, after=False)
+
+
+def cut_worker_after(scene: On) -> bool:
+    return _cut(scene, is_worker=True, after=True)
+
+
+def cut_client_before(scene: On) -> bool:
+    return _cut(scene, is_worker=False, after=False)
+
+
+def cut_client_after(scene: On) -> bool:
+    return _cut(scene, is_worker=False, after=True)
+
+
+def end_backend(scene: On) -> bool:
+    """One connection is ended by the server: not of the spared worker, which comes through the socket, as we do."""
+    with scene.ground.server.connect("app") as connection:
+        found = connection.execute(
+            "SELECT pg_terminate_backend(pid, 3000) FROM (SELECT pid FROM pg_stat_activity"
+            " WHERE datname = 'app' AND client_addr IS NOT NULL ORDER BY random() LIMIT 1) AS one"
+        ).fetchone()
+    return found == (True,)
+
+
+def kill_backend(scene: On) -> bool:
+    """SIGKILL of one server process: the server ends all the others and recovers from its log."""
+    if not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble("server crash"), scene.ground.server.connect("app") as witness:
+            found = witness.execute(
+                "SELECT pid FROM pg_stat_activity"
+                " WHERE datname = 'app' AND client_addr IS NOT NULL ORDER BY random() LIMIT 1"
+            ).fetchone()
+            if found is None:
+                return False
+            os.kill(int(found[0]), signal.SIGKILL)
+            return until(lambda: _is_broken(witness), 5.0) and _is_back(scene)
+    finally:
+        scene.ground.whole.release()
+
+
+def crash_server(scene: On) -> bool:
+    """Immediate stop and start: recovery from the write-ahead log."""
+    if not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble("server crash"):
+            scene.ground.server.stop("immediate")
+            time.sleep(scene.chance.random() * 0.5)
+            scene.ground.server.start()
+            return _is_back(scene)
+    finally:
+        scene.ground.whole.release()
+
+
+def fill_disk(scene: On) -> bool:
+    """No space for a while: first tables cannot grow, then the log cannot, and the server may end by itself."""
+    disk = scene.ground.disk
+    if disk is None or not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble("disk full"):
+            disk.fill()
+            try:
+                seen = until(lambda: _is_full(scene), 3.0)
+                time.sleep(0.5)
+            finally:
+                disk.make_room()
+            return _is_back(scene) and seen
+    finally:
+        scene.ground.whole.release()
+
+
+def jump_clock(scene: On) -> bool:
+    """The database's clock is wrong by up to three leases for a while: two jumps."""
+    if not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble("clock jumped"):
+            wanted_s = round(scene.chance.uniform(-3, 3) * LEASE_S, 3)
+            scene.ground.clock.advance(wanted_s)
+            try:
+                time.sleep(0.2 + scene.chance.random())
+                with scene.ground.server.connect("app") as connection:
+                    found = connection.execute(
+                        "SELECT extract(epoch FROM fencerow.now() - clock_timestamp())"
+                    ).fetchone()
+            finally:
+                scene.ground.clock.close()
+            return found is not None and abs(float(found[0]) - wanted_s) < 0.2
+    finally:
+        scene.ground.whole.release()
+
+
+def take_connections(scene: On) -> bool:
+    """Strangers take every connection that the server has left."""
+    if not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble("no connection left"), ExitStack() as stack:
+            said = _taken_to_the_last(scene, stack)
+            time.sleep(0.8)
+            return "connection slots" in said or "too many clients" in said
+    finally:
+        scene.ground.whole.release()
+
+
+def lock_rows(scene: On) -> bool:
+    """A stranger holds the rows of some jobs, as a report or an editor left open does."""
+    with scene.ground.server.connect("app") as connection, connection.transaction():
+        held = connection.execute(
+            "SELECT id FROM fencerow.jobs WHERE state IN ('queued', 'running')"
+            " ORDER BY random() LIMIT 50 FOR UPDATE SKIP LOCKED"
+        ).fetchall()
+        time.sleep(0.7)
+        return len(held) > 0
+
+
+def lock_table(scene: On) -> bool:
+    """A stranger locks the table of jobs against every write, as maintenance does; seen by those who wait for it."""
+    if not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with (
+            scene.trouble("table locked"),
+            scene.ground.server.connect("app") as connection,
+            connection.transaction(),
+        ):
+            connection.execute("SET LOCAL lock_timeout = '3s'")
+            connection.execute("LOCK TABLE fencerow.jobs IN SHARE ROW EXCLUSIVE MODE")
+            time.sleep(0.5)
+            waiting = connection.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = 'app' AND wait_event_type = 'Lock'"
+            ).fetchone()
+            return waiting is not None and waiting[0] > 0
+    finally:
+        scene.ground.whole.release()
+
+
+KINDS: Mapping[str, Kind[PostgresGround]] = {
+    "worker killed": Kind(280, faults.kill_worker),
+    "worker stopped beyond its lease": Kind(80, faults.stop_worker),
+    "client killed": Kind(60, faults.kill_client),
+    "worker cut before its message": Kind(150, cut_worker_before),
+    "worker cut after the server's answer": Kind(170, cut_worker_after),
+    "client cut before its message": Kind(90, cut_client_before),
+    "client cut after the server's answer": Kind(120, cut_client_after),
+    "connection ended by the server": Kind(150, end_backend),
+    "rows locked by a stranger": Kind(40, lock_rows),
+    # These strike everybody at once, one after the other. More of them would leave no time for anything else.
+    "server crashed by the death of a backend": Kind(10, kill_backend, strikes_all=True),
+    "server crashed by an immediate stop": Kind(8, crash_server, strikes_all=True),
+    "disk full": Kind(4, fill_disk, strikes_all=True),
+    "clock jumped": Kind(10, jump_clock, strikes_all=True),
+    "connections exhausted": Kind(6, take_connections, strikes_all=True),
+    "table locked by a stranger": Kind(8, lock_table, strikes_all=True),
+}
+
+
+def _cut(scene: On, *, is_worker: bool, after: bool) -> bool:
+    """Break the connection that next sends a certain statement; it strikes within moments, or nobody sent it."""
+    proxy = scene.ground.proxies[is_worker]
+    text = scene.chance.choice(list((WORKERS if is_worker else OF_CALLERS).values()))
+    with scene.ground.cutting[is_worker]:
+        seen = proxy.cuts
+        (proxy.cut_after_reply_to if after else proxy.cut_before)(text)
+        return until(lambda: proxy.cuts > seen, CUT_S)
+
+
+def _taken_to_the_last(scene: On, stack: ExitStack) -> str:
+    """Connect until the server refuses; returns its words."""
+    url = scene.ground.server.conninfo("app", "app")
+    while True:
+        try:
+            stack.enter_context(psycopg.connect(url, autocommit=True, connect_timeout=3))
+        except psycopg.OperationalError as error:
+            return str(error)
+
+
+def _is_broken(witness: psycopg.Connection[tuple[object, ...]]) -> bool:
+    with suppress(psycopg.Error):
+        witness.execute("SELECT 1")
+    return witness.broken
+
+
+def _is_full(scene: On) -> bool:
+    """Whether the server says so itself: its tables, or its log, cannot grow."""
+    try:
+        with scene.ground.server.connect("app") as witness:
+            witness.execute("CREATE TABLE IF NOT EXISTS public.filler (bytes bytea)")
+            witness.execute("INSERT INTO public.filler VALUES (%s)", [os.urandom(1 << 20)])
+    except psycopg.errors.DiskFull:
+        return True
+    except psycopg.OperationalError as error:
+        return "No space left" in f"{error}{scene.ground.server.log_tail(50)}"
+    return False
+
+
+def _is_back(scene: On) -> bool:
+    """Wait until the server takes connections; start it where it has ended."""
+
+    def answers() -> bool:
+        if scene.ground.server.pid is None:
+            scene.ground.server.start()
+        try:
+            scene.ground.server.connect("app").close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    return until(answers, AWAY_S)

@@ -1,0 +1,176 @@
+"""Faults of a SQLite file: strangers that lock it, a full disk, a process with a wrong clock, a disk that fails."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from fencerow.errors import FencerowError, StorageFull
+from tests.storm import faults
+from tests.storm.ground import SqliteGround
+from tests.storm.plan import LEASE_S
+from tests.storm.scene import Kind, Scene, Silence, until
+
+STRACE = shutil.which("strace")
+INJECT_S = 4.0
+TURN_S = 10.0  # how long a fault that strikes everybody waits for the one before it
+
+On = Scene[SqliteGround]
+
+
+def stop_worker(scene: On) -> bool:
+    """One that is stopped with a lock of the file in its hands stops everybody: nobody can take over meanwhile."""
+    return faults.stop_worker(scene, all_stand=lambda: _is_locked(scene))
+
+
+def lock_file(scene: On) -> bool:
+    """A stranger holds the write lock, as a backup or a shell left open does."""
+    if not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with (
+            scene.trouble("file locked"),
+            contextlib.closing(
+                sqlite3.connect(scene.ground.path, timeout=3, isolation_level=None)
+            ) as stranger,
+        ):
+            try:
+                stranger.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError:
+                return False
+            time.sleep(0.3 + scene.chance.random())
+            stranger.execute("ROLLBACK")
+            return True
+    finally:
+        scene.ground.whole.release()
+
+
+def fill_disk(scene: On) -> bool:
+    """No space for a while; seen by a submit of our own, which is told so and stores nothing."""
+    disk = scene.ground.disk
+    if disk is None or not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble("disk full"):
+            disk.fill()
+            try:
+                seen = until(lambda: _is_full(scene), 4.0)
+                time.sleep(0.5)
+            finally:
+                disk.make_room()
+            return seen
+    finally:
+        scene.ground.whole.release()
+
+
+def jump_clock(scene: On) -> bool:
+    """The clock of one process is wrong by up to three leases for a while, as after a suspend."""
+    with scene.team.one(scene.chance, is_worker=True) as victim, scene.trouble("a clock jumped"):
+        if victim is None:
+            return False
+        offset_us = round(scene.chance.uniform(-3, 3) * LEASE_S * 1_000_000)
+        seen = []
+        for wanted_us in (offset_us, 0):
+            try:
+                victim.control.send(wanted_us)
+                if not victim.control.poll(2.0):
+                    return False
+                seen.append(abs(victim.control.recv() - time.time() * 1_000_000 - wanted_us) < 500_000)
+            except (OSError, EOFError):
+                return False
+            time.sleep(0.3 + scene.chance.random() * LEASE_S)
+        return all(seen)
+
+
+def fail_write(scene: On) -> bool:
+    """One write or sync of a worker fails with an error of the disk, as the kernel would report it."""
+    call = scene.chance.choice(["pwrite64", "fdatasync", "fsync", "ftruncate"])
+    error = scene.chance.choice(["EIO", "ENOSPC"])
+    return _inject(scene, f"{call}:error={error}:when={1 + scene.chance.randrange(12)}", call)
+
+
+def kill_in_write(scene: On) -> bool:
+    """A worker is killed at the very moment of a write or sync."""
+    call = scene.chance.choice(["pwrite64", "fdatasync", "fsync", "ftruncate"])
+    return _inject(scene, f"{call}:signal=KILL:when={1 + scene.chance.randrange(12)}", call)
+
+
+KINDS: Mapping[str, Kind[SqliteGround]] = {
+    "worker killed": Kind(56, faults.kill_worker),
+    "worker stopped beyond its lease": Kind(8, stop_worker),
+    "client killed": Kind(14, faults.kill_client),
+    "clock of a process jumped": Kind(4, jump_clock, strikes_all=True),
+    "file locked by a stranger": Kind(5, lock_file, strikes_all=True),
+    "disk full": Kind(1, fill_disk, strikes_all=True),
+    **(
+        {"worker killed in a write": Kind(8, kill_in_write), "write failed": Kind(8, fail_write)}
+        if STRACE
+        else {}
+    ),
+}
+
+
+def _is_full(scene: On) -> bool:
+    """Whether a write of our own meets it."""
+    try:
+        with scene.ground.engine.session() as session:
+            session.connection.execute("CREATE TABLE IF NOT EXISTS filler (bytes BLOB)")
+            session.connection.execute("INSERT INTO filler VALUES (randomblob(200000))")
+    except StorageFull:
+        return True
+    except FencerowError:
+        return False
+    return False
+
+
+def _is_locked(scene: On) -> bool:
+    for path in (scene.ground.path, f"{scene.ground.path}-workers"):
+        with contextlib.closing(sqlite3.connect(path, timeout=1.0, isolation_level=None)) as probe:
+            try:
+                probe.execute("BEGIN EXCLUSIVE")
+                probe.execute("ROLLBACK")
+            except sqlite3.OperationalError:
+                return True
+    return False
+
+
+def _inject(scene: On, what: str, call: str) -> bool:
+    """Let strace change one system call of a worker; counted when it was seen: in its report, or by the death."""
+    with scene.team.one(scene.chance, is_worker=True) as victim:
+        if victim is None or STRACE is None:
+            return False
+        report = victim.post.folder / f"{victim.post.name}.strace"
+        options = ["-qq", "-f", "-p", str(victim.pid), "-o", str(report), "-e", f"trace={call}"]
+        at = time.time()
+        with subprocess.Popen(
+            [STRACE, *options, "-e", f"inject={what}"], stderr=subprocess.DEVNULL
+        ) as tracer:
+            try:
+                seen = until(lambda: _says_injected(report) or not victim.process.is_alive(), INJECT_S)
+            finally:
+                _end(tracer)
+        if victim.process.is_alive():
+            return seen and "KILL" not in what
+        if not scene.team.kill(victim):
+            return False
+        scene.silences.append(Silence(victim.post.name, at, "killed"))
+        return seen
+
+
+def _end(tracer: subprocess.Popen[bytes]) -> None:
+    """Let go of the worker. One whose worker died under it may not hear of anything any more."""
+    tracer.terminate()
+    try:
+        tracer.wait(1.0)
+    except subprocess.TimeoutExpired:
+        tracer.kill()
+        tracer.wait()
+
+
+def _says_injected(report: Path) -> bool:
+    return report.exists() and "INJECTED" in report.read_text(errors="replace")

@@ -1,0 +1,109 @@
+"""How big a storm is, and which faults it brings in which order: all of it from one seed."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+LEASE_S = 2.0
+SWEEP_S = 0.4
+# What a dead worker held is claimable again within lease and sweep. The sweep's pause is drawn up to a fifth
+# longer, and the sweep itself, on a machine that is kept busy on purpose, takes its time.
+RECOVERY_S = LEASE_S + SWEEP_S * 1.2 + 1.5
+# After trouble of everybody's it takes a connection, and a lease without a gap before anybody is declared dead.
+RECOVERY_AFTER_TROUBLE_S = RECOVERY_S + 3.0
+
+ROUND = 120  # faults after which all kinds come again
+
+# PostgreSQL takes the larger part of a storm: it has more that can break.
+SHARE_OF = {"postgres": 0.6, "sqlite": 0.4}
+GAP_S = {"postgres": 0.2, "sqlite": 0.3}
+WORKERS = {"postgres": 5, "sqlite": 4}
+CLIENTS = {"postgres": 3, "sqlite": 2}
+
+WORKER_SETTINGS: Mapping[str, Any] = {
+    "lease_s": LEASE_S,
+    "renew_s": 0.25,
+    "sweep_s": SWEEP_S,
+    "poll_max_s": 0.2,
+    "cancel_raise_s": 0.2,
+    "cancel_kill_s": 0.5,
+    "shutdown_s": 3.0,
+    "connect_timeout_s": 2.0,
+    "pool_max": 5,
+}
+CLIENT_SETTINGS: Mapping[str, Any] = {"connect_timeout_s": 1.0, "pool_max": 5, "busy_timeout_s": 4.0}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One storm on one engine. `faults` counts the confirmed ones; between the starts of two pass `gap_s` seconds."""
+
+    jobs: int
+    faults: int
+    seed: int
+    gap_s: float
+    workers: int = 5
+    clients: int = 3
+    shares: Mapping[str, int] | None = None  # how often each kind of fault comes; None: as the engine says
+    mix: Mapping[str, int] | None = None  # what the clients submit; None: everything
+    bug: str = ""  # which guard the workers' statements lack: see `bugs.py`
+    disk_mib: int = 256
+
+
+def deck(
+    shares: Mapping[str, int], strike_all: Collection[str], count: int, chance: random.Random
+) -> list[str]:
+    """So many faults, each kind at least once and otherwise by its share, in a random order.
+
+    Those that strike the whole database come in the first half of each round: in the second half nothing excuses
+    a worker that is slow to take over from a dead one.
+    """
+    drawn = chance.choices(list(shares), list(shares.values()), k=max(0, count - len(shares)))
+    cards = [*shares, *drawn]
+    chance.shuffle(cards)
+    rounds = [cards[at : at + ROUND] for at in range(0, len(cards), ROUND)]
+    return [card for each in rounds for card in _gathered(each, strike_all, chance)]
+
+
+def _gathered(cards: list[str], strike_all: Collection[str], chance: random.Random) -> list[str]:
+    wide = [card for card in cards if card in strike_all]
+    narrow = [card for card in cards if card not in strike_all]
+    first = wide + narrow[: max(0, len(cards) // 2 - len(wide))]
+    chance.shuffle(first)
+    return [*first, *narrow[max(0, len(cards) // 2 - len(wide)) :]]
+
+
+def planned(kind: str, jobs: int, faults: int, seed: int, *, alone: bool = False) -> Plan:
+    """The storm of one engine, where `jobs` and `faults` are those of both together unless it is `alone`."""
+    of_both = 1.0 if alone else SHARE_OF[kind]
+    mine_jobs, mine_faults = math.ceil(jobs * of_both), math.ceil(faults * of_both)
+    return Plan(
+        jobs=mine_jobs,
+        faults=mine_faults,
+        seed=seed,
+        gap_s=GAP_S[kind],
+        workers=WORKERS[kind],
+        clients=CLIENTS[kind],
+        # Room for what is written, and little more: a disk is filled by writing all the rest of it.
+        disk_mib=(160 if kind == "postgres" else 16) + mine_jobs // 64,
+    )
+
+
+def control(kind: str, seed: int) -> Plan:
+    """A small storm over workers that lack a guard. It must be found wrong, or storms prove nothing."""
+    return Plan(
+        jobs=120,
+        faults=5,
+        seed=seed,
+        gap_s=0.5,
+        workers=WORKERS[kind],
+        clients=1,
+        shares={"worker stopped beyond its lease": 1},
+        mix={"long": 1},
+        bug="success by the id alone",
+        disk_mib=160,
+    )

@@ -1,0 +1,158 @@
+"""The processes of a storm: forked from one that has everything loaded, struck down, and counted at the end."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from tests.storm import member
+from tests.storm.plan import Plan
+from tests.storm.post import Board, Post
+
+GONE_S = 10.0
+
+
+@dataclass(eq=False)
+class Member:
+    """One process and what is known of it."""
+
+    post: Post
+    process: BaseProcess
+    control: Connection
+    started_at: float
+    is_worker: bool
+    spared: bool  # the one that is neither killed nor stopped: to it the bound on recovery is owed
+    struck: bool = False  # a fault has it in hand
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+
+class Team:
+    """Workers and clients on one database. Whoever is killed is replaced at once, under a new name."""
+
+    def __init__(self, folder: Path, url: Callable[..., str], plan: Plan) -> None:
+        # A fresh interpreter takes half a second of a core; a fork of one that has all modules takes nothing.
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload([member.__name__])
+        self.board = Board(self._context.RawArray("q", 1 + plan.clients))
+        self._first = Post("", 0, 0, "", folder, plan.seed, plan.bug, plan.mix, self.board)
+        self._url = url
+        self._lock = threading.Lock()
+        self._number = 0
+        self.members: list[Member] = []
+        self.died: list[str] = []  # by themselves: that is never right
+
+    def start(self, *, is_worker: bool, slot: int = 0, spared: bool = False) -> Member:
+        with self._lock:
+            self._number += 1
+            url = self._url(is_worker=is_worker, spared=spared)
+            name = f"{'worker' if is_worker else 'client'}-{self._number}"
+            post = replace(self._first, name=name, number=self._number, slot=slot, url=url)
+            ours, theirs = self._context.Pipe()
+            target = member.serve if is_worker else member.call
+            process = self._context.Process(target=target, args=(post, theirs), name=name, daemon=True)
+            process.start()
+            theirs.close()
+            made = Member(post, process, ours, time.time(), is_worker, spared)
+            self.members.append(made)
+            return made
+
+    @contextmanager
+    def one(self, chance: random.Random, *, is_worker: bool) -> Iterator[Member | None]:
+        """A process that may be struck, for as long as the block lasts; None if there is none just now."""
+        with self._lock:
+            able = [
+                each
+                for each in self.members
+                if each.is_worker is is_worker
+                and not (each.struck or each.spared)
+                and each.process.is_alive()
+            ]
+            chosen = chance.choice(able) if able else None
+            if chosen is not None:
+                chosen.struck = True
+        try:
+            yield chosen
+        finally:
+            if chosen is not None:
+                chosen.struck = False
+
+    def kill(self, victim: Member) -> bool:
+        """SIGKILL, wait until it is gone, and start another; false if it ended in another way."""
+        victim.process.kill()
+        victim.process.join(GONE_S)
+        gone = victim.process.exitcode == -signal.SIGKILL
+        if gone:
+            self._replace(victim)
+        return gone
+
+    def replace_dead(self) -> None:
+        """Look for processes that ended by themselves, write them down and start others."""
+        with self._lock:
+            dead = [each for each in self.members if not each.struck and not each.process.is_alive()]
+        for each in dead:
+            self.died.append(f"{each.post.name} ended with {each.process.exitcode}: {self._tail(each)}")
+            self._replace(each)
+
+    def end(self, *, workers: bool, within_s: float) -> list[str]:
+        """Ask the workers or the clients to stop; returns what did not, and had to be killed."""
+        leaving = [each for each in self.members if each.is_worker is workers]
+        for each in leaving:
+            if each.process.is_alive():
+                os.kill(each.pid, signal.SIGTERM)
+        late = []
+        until = time.monotonic() + within_s
+        for each in leaving:
+            each.process.join(max(0.1, until - time.monotonic()))
+            if each.process.is_alive():
+                late.append(each.post.name)
+                each.process.kill()
+                each.process.join(GONE_S)
+            elif each.process.exitcode not in (0, -signal.SIGTERM):  # one that had only just started
+                self.died.append(f"{each.post.name} ended with {each.process.exitcode}: {self._tail(each)}")
+            self._forget(each)
+        return late
+
+    def close(self) -> None:
+        """Kill what is left."""
+        for each in list(self.members):
+            each.process.kill()
+            each.process.join(GONE_S)
+            self._forget(each)
+
+    def _replace(self, gone: Member) -> None:
+        self._forget(gone)
+        self.start(is_worker=gone.is_worker, slot=gone.post.slot, spared=gone.spared)
+
+    def _forget(self, gone: Member) -> None:
+        with self._lock:
+            self.members.remove(gone)
+        gone.control.close()
+
+    def _tail(self, of: Member) -> str:
+        path = of.post.folder / f"{of.post.name}.log"
+        return path.read_text(errors="replace")[-1500:] if path.exists() else "(it said nothing)"
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process has been stopped by a signal."""
+    status_file = Path(f"/proc/{pid}/stat")
+    if status_file.exists():
+        status = status_file.read_text()
+        return status.rpartition(")")[2].split()[0] == "T"
+    listed = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True)
+    return listed.stdout.strip().startswith("T")

@@ -1,0 +1,55 @@
+"""The short form of the storm: faults of every kind at once, thousands of jobs, and every promise checked.
+
+The long form is `python3 dev.py storm`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.storm.evidence import complaints, line
+from tests.storm.plan import control, planned
+from tests.storm.storm import weather
+
+ENGINES = ("postgres", "sqlite")
+JOBS, FAULTS, SEED = 2_000, 200, 20_26
+
+
+@pytest.fixture
+def report(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Keep a line of numbers with the test's report; `-s` shows it."""
+
+    def say(text: str) -> None:
+        record_property("storm", text)
+        sys.stdout.write(f"\n{text}\n")
+
+    return say
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_storm_loses_nothing_and_does_nothing_twice(
+    kind: str, tmp_path: Path, report: Callable[[str], None]
+) -> None:
+    plan = planned(kind, JOBS, FAULTS, SEED)
+
+    found = weather(kind, plan, tmp_path)
+
+    report(line(found))
+    assert complaints(found) == []
+    assert found.jobs >= plan.jobs
+    assert len(found.recoveries) >= 5, "recovery was hardly ever measured"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_storm_finds_workers_that_lack_a_guard(kind: str, tmp_path: Path) -> None:
+    """The negative control: a success that names the job alone is accepted from whoever slept through its lease."""
+    found = weather(kind, control(kind, SEED), tmp_path)
+
+    assert found.confirmed >= 3
+    assert found.books.wrong["every move is legal"] or found.books.wrong["no late writer"]
