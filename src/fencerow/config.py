@@ -100,7 +100,10 @@ class Config:
     )
     connect_timeout_s: float = _number(5.0, 0.1, 300.0, "How long to wait for a new connection.")
     statement_timeout_s: float = _number(
-        30.0, 0.1, 3600.0, "After this the database ends a statement of ours."
+        30.0,
+        0.1,
+        3600.0,
+        "How long PostgreSQL may take for one statement of ours. Then it is cancelled, or the connection given up.",
     )
     busy_timeout_s: float = _number(10.0, 0.0, 300.0, "How long to wait for another writer on SQLite.")
     journal_mode: str = _text(

@@ -128,7 +128,7 @@ class JobNotFound(FencerowError):
 
 
 class JobGone(JobNotFound):
-    """The job existed and was removed by retention; its key still remembers its id."""
+    """The job existed and was removed by retention, or was ephemeral; its key may still remember its id."""
 
     code = "FR-302"
 

@@ -102,6 +102,16 @@ def test_jobs_without_a_worker_and_past_their_time_are_seen(
     assert (found["workers"], found["backlog"]) == ("warn", "warn")
 
 
+def test_a_worker_that_renews_late_is_seen(
+    cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.register(engine)
+    assert levels(cli("doctor", "--json"))["workers"] == "ok"
+    monkeypatch.setattr(backlog, "LATE_PART", -1.0)
+
+    assert "half their lease" in finding(cli("doctor", "--json"), "workers")["found"]
+
+
 def test_jobs_of_the_dead_fail_when_no_sweep_took_them(cli: Cli, url: str, engine: AnyEngine) -> None:
     jobs.running(engine, jobs.register(engine, lease_s=-10.0))
     soon = cli("doctor", "--json")

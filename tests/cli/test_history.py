@@ -8,7 +8,6 @@ import pytest
 
 from fencerow import App
 from fencerow.db.engine import Engine
-from fencerow.db.queries import qualified
 from fencerow.testing.history import recording
 from tests.cli.conftest import Cli
 from tests.jobs import AnyEngine
@@ -38,16 +37,18 @@ def test_a_clean_run(cli: Cli, run: str) -> None:
 
 
 def test_a_row_that_vanished(cli: Cli, run: str, engine: AnyEngine) -> None:
-    plain: Engine = engine
-    with plain.session() as session:
-        schema = getattr(engine, "prefix", "fencerow.")
-        session.connection.execute(qualified("DELETE FROM fencerow.jobs", lambda name: f"{schema}{name}"))
+    empty(engine, getattr(engine, "prefix", "fencerow."))
     done = cli("history", "check", run, "--undrained", "--json")
     assert done.code == 1
     (lost,) = [each for each in done.json["violations"] if each["invariant"] == "I1"]
     assert lost["what"] == "its submit was answered, and it is nowhere"
     assert len(lost["lines"]) == 2
     assert all(line.startswith(run) and line.rpartition(":")[2].isdigit() for line in lost["lines"])
+
+
+def empty(engine: Engine, prefix: str) -> None:
+    with engine.session() as session:
+        session.connection.execute(f"DELETE FROM {prefix}jobs")
 
 
 def test_without_a_database(cli: Cli, run: str) -> None:

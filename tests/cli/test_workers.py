@@ -19,6 +19,7 @@ from fencerow.model.wanted import ShareNow, Stated
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.cli.conftest import Cli, command
+from tests.jobs import bury
 
 AnyEngine = SqliteEngine | PostgresEngine
 PATIENCE_S = 30.0
@@ -126,7 +127,7 @@ def test_the_dead_take_no_orders_and_their_new_name_is_told(
 ) -> None:
     former = registered(engine)
     clock.advance(31)
-    engine.run(store.die())
+    assert bury(engine) == [former]
     gone = cli("workers", "pause", "w1")
     assert (gone.error, gone.code) == ("FR-602", 1)
 

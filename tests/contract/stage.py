@@ -10,7 +10,7 @@ from fencerow.model.state import Move, State
 from fencerow.store import store
 from fencerow.store.finish import Failure, Requeue, Stop, Success
 from fencerow.testing.clock import DatabaseClock
-from tests.jobs import AnyEngine, claim, read, register, running, submit
+from tests.jobs import AnyEngine, bury, claim, read, register, running, submit
 
 TIMEOUT_S = 10.0
 EXPIRES_S = 1000.0
@@ -146,7 +146,7 @@ def revive(engine: AnyEngine, job: Placed) -> bool:
 def reclaim(engine: AnyEngine, job: Placed, clock: DatabaseClock) -> bool:
     """The holder dies, and what it held is taken back from it by name."""
     clock.advance(40)
-    engine.run(store.die())
+    bury(engine)
     found, _ = engine.run(store.reclaim([job.holder], limit=10, actor="reaper"))
     return [one.id for one in found] == [job.id]
 

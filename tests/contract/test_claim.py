@@ -15,7 +15,7 @@ from fencerow.store.finish import Success
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, rows
-from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
+from tests.jobs import AnyEngine, bury, claim, new_job, read, register, running, submit
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -239,7 +239,7 @@ def test_a_suspect_runs_alone_in_its_worker(engine: AnyEngine, clock: DatabaseCl
     lost = register(engine)
     jobs = [running(engine, lost) for _ in range(3)]
     clock.advance(31)
-    engine.run(store.die())
+    bury(engine)
     engine.run(store.reclaim([lost], limit=10, actor=None))
     one, two = register(engine), register(engine)
 

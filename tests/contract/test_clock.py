@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
-from tests.jobs import AnyEngine, claim, new_job, register, running, submit
+from tests.jobs import AnyEngine, bury, claim, new_job, register, running, submit
 
 
 def test_an_hour_passes_at_once(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -19,9 +19,9 @@ def test_an_hour_passes_at_once(engine: AnyEngine, clock: DatabaseClock) -> None
 async def test_a_lease_runs_out_when_the_clock_says_so(engine: AnyEngine, clock: DatabaseClock) -> None:
     job = running(engine, holder := register(engine, lease_s=30))
     clock.advance(29)
-    assert await engine.arun(store.die()) == []
+    assert bury(engine) == []
     clock.advance(2)
-    assert await engine.arun(store.die()) == [holder]
+    assert bury(engine) == [holder]
     assert await engine.arun(store.dead_holders()) == [holder]
     assert job.attempt == 1
 

@@ -16,7 +16,7 @@ from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, changed, dump
-from tests.jobs import AnyEngine, claim, new_job, register, running, submit
+from tests.jobs import LATE_US, AnyEngine, bury, claim, new_job, register, running, submit
 
 Scenario = Callable[[AnyEngine, DatabaseClock], None]
 Taken = tuple[tuple[str, str], ...]  # texts of a statement, and what stands there without the guard
@@ -86,7 +86,7 @@ def claimed_by_the_dead(engine: AnyEngine, clock: DatabaseClock) -> None:
     submit(engine)
     holder = register(engine)
     clock.advance(31)
-    engine.run(store.die())
+    bury(engine)
     assert claim(engine, holder) == []
 
 
@@ -136,13 +136,39 @@ def stopped_without_a_request(engine: AnyEngine, clock: DatabaseClock) -> None:
 
 def died_while_alive(engine: AnyEngine, clock: DatabaseClock) -> None:
     register(engine)
-    assert engine.run(store.die()) == []
+    assert bury(engine) == []
+
+
+def judged_by_the_retired(engine: AnyEngine, clock: DatabaseClock) -> None:
+    register(engine)
+    judge = register(engine, lease_s=1e6)
+    engine.run(store.retire(holder=judge))
+    clock.advance(31)
+    assert engine.run(store.die(judge=judge, until_us=LATE_US)) == []
+
+
+def judged_by_the_late(engine: AnyEngine, clock: DatabaseClock) -> None:
+    """Its own lease has run out as well: it is the network that was away, not the others."""
+    judge, _ = register(engine), register(engine)
+    clock.advance(31)
+    assert engine.run(store.die(judge=judge, until_us=LATE_US)) == []
+
+
+def judged_after_an_outage(engine: AnyEngine, clock: DatabaseClock) -> None:
+    """The statement was held up; meanwhile its judge has renewed, and the others have not yet."""
+    judge, _ = register(engine), register(engine)
+    renewed = engine.run(store.renew(holder=judge))
+    assert renewed is not None
+    until_us = renewed.at_us + 12_500_000
+    clock.advance(31)
+    assert engine.run(store.renew(holder=judge))
+    assert engine.run(store.die(judge=judge, until_us=until_us)) == []
 
 
 def renewed_after_death(engine: AnyEngine, clock: DatabaseClock) -> None:
     holder = register(engine)
     clock.advance(31)
-    engine.run(store.die())
+    bury(engine)
     assert not engine.run(store.renew(holder=holder))
 
 
@@ -252,10 +278,24 @@ GUARDS = [
     Guard(
         "die",
         always(
-            'late.lease_until < (SELECT "fencerow".now())', 'worker.lease_until < (SELECT "fencerow".now())'
+            "late.lease_until < (SELECT clock.now FROM clock)",
+            "worker.lease_until < (SELECT clock.now FROM clock)",
         ),
         always("lease_until < fencerow_now()"),
         died_while_alive,
+    ),
+    Guard("die", always("judge.state = 'alive'"), always("judge.state = 'alive'"), judged_by_the_retired),
+    Guard(
+        "die",
+        always("judge.lease_until > (SELECT clock.now FROM clock)"),
+        always("judge.lease_until > fencerow_now()"),
+        judged_by_the_late,
+    ),
+    Guard(
+        "die",
+        always('(SELECT clock.now FROM clock) < "fencerow".at(CAST(:until_us AS bigint))'),
+        always("fencerow_now() < :until_us"),
+        judged_after_an_outage,
     ),
     Guard("renew", always("worker.state = 'alive'"), always("state = 'alive'"), renewed_after_death),
     Guard(

@@ -212,3 +212,26 @@ def test_cancelling_tells_why_it_cannot(engine: AnyEngine) -> None:
     assert refused.value.state == "cancelled"
     (event,) = engine.run(store.events(job_id))
     assert (event.kind, event.actor, event.detail) == ("cancelled", "ada", {"reason": "typo"})
+
+
+@pytest.mark.parametrize("ephemeral", [False, True])
+def test_a_repeat_under_a_living_key_never_runs_what_retention_has_removed(
+    engine: AnyEngine, clock: DatabaseClock, ephemeral: bool
+) -> None:
+    job = new_job(scope="s", key="k", ephemeral=ephemeral)
+    key = KeyClaim(scope="s", key="k", job_id=job.id, fingerprint="f", lifetime_s=1000.0)
+    engine.run(store.submit_keyed([job], [key]))
+    (claimed,) = claim(engine, holder := register(engine))
+    engine.run(store.succeed([store.Success(job.id, claimed.attempt, "1")], holder=holder))
+    clock.advance(100)
+    assert engine.run(store.purge_by_age(State.SUCCEEDED, age_s=10.0, limit=9)) == (not ephemeral)
+    assert engine.run(store.purge_spent(age_s=10.0, limit=9)) == ephemeral
+
+    again, other = engine.run(store.submit_keyed([job], [key])), register(engine)
+    assert [each.id for each in again] == [job.id] and claim(engine, other) == []
+
+    engine.queries = engine.queries.altered(
+        "read_keys", "owned.expires_at IS NOT NULL AS ended", "false AS ended"
+    )
+    engine.run(store.submit_keyed([job], [key]))
+    assert claim(engine, other), "the control: nothing else keeps it from running again"

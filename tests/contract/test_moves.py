@@ -7,13 +7,13 @@ import itertools
 
 import pytest
 
-from fencerow.model.job import Claimed
+from fencerow.model.job import Claimed, WorkerRecord
 from fencerow.model.state import RULES, WORKER_RULES, Move, State, WorkerMove, WorkerState, legal
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, changed, dump, play, state_of
-from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
+from tests.jobs import AnyEngine, bury, claim, new_job, read, register, running, submit
 
 # Waiting for a signal, a child or a time is a later feature: the table has its moves, no verb makes them yet.
 UNREACHABLE = {Move.WAKE, Move.SUSPEND}
@@ -158,8 +158,13 @@ def worker_in(engine: AnyEngine, clock: DatabaseClock, state: WorkerState | None
         assert engine.run(store.retire(holder=holder))
     elif state is WorkerState.DEAD:
         clock.advance(31)
-        assert engine.run(store.die()) == [holder]
+        assert bury(engine) == [holder]
     return holder
+
+
+def worker(engine: AnyEngine, holder: str) -> WorkerRecord:
+    (found,) = [each for each in engine.run(store.list_workers()) if each.id == holder]
+    return found
 
 
 def play_worker(engine: AnyEngine, clock: DatabaseClock, move: WorkerMove, holder: str) -> bool:
@@ -172,7 +177,7 @@ def play_worker(engine: AnyEngine, clock: DatabaseClock, move: WorkerMove, holde
             return engine.run(store.retire(holder=holder))
         case WorkerMove.DIE:
             clock.advance(31)
-            return holder in engine.run(store.die())
+            return holder in bury(engine)
 
 
 @pytest.mark.parametrize(
@@ -183,11 +188,11 @@ def test_a_worker_moves_as_the_table_says(
     engine: AnyEngine, clock: DatabaseClock, state: WorkerState, move: WorkerMove
 ) -> None:
     holder = worker_in(engine, clock, state)
-    (before,) = engine.run(store.list_workers())
+    before = worker(engine, holder)
 
     said = play_worker(engine, clock, move, holder)
 
-    (after,) = engine.run(store.list_workers())
+    after = worker(engine, holder)
     allowed = WORKER_RULES[move].source is state
     assert said is allowed
     assert after.state == (WORKER_RULES[move].target if allowed else state)
@@ -206,5 +211,5 @@ def test_a_renewal_extends_the_lease_and_touches_no_job(engine: AnyEngine, clock
     assert engine.run(store.renew(holder=job.holder))
     clock.advance(20)
 
-    assert engine.run(store.die()) == []
+    assert bury(engine) == []
     assert changed(before, dump(engine)) == set()

@@ -250,8 +250,7 @@ def test_a_plain_drop_of_an_attached_table_makes_everybody_wait(
     job = running(pg, holder := register(pg))
     with Report(pg), psycopg.connect(pg.conninfo) as other, ThreadPoolExecutor(1) as pool:
         dropping = pool.submit(other.execute, f"DROP TABLE fencerow.{table}".encode())
-        while not query(pg, "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted"):
-            pass
+        waits(pg, "mode = 'AccessExclusiveLock'")
         with psycopg.connect(pg.conninfo) as acker:
             (text,) = pg.queries["succeed"].statements
             acker.execute("SET LOCAL lock_timeout = '200ms'")
@@ -281,8 +280,60 @@ def test_a_closed_period_takes_nothing_in(
     assert places(pg)[job] == KEPT
 
     pg.queries = pg.queries.altered("succeed", "AND period.closed_at IS NULL", "")
-    with pytest.raises(psycopg.errors.CheckViolation, match="no partition"):
+    with pytest.raises(Busy, match="no partition"):
         ended(pg)
+
+
+@pytest.mark.parametrize(
+    "by_hand", ["DROP TABLE fencerow.{0}", "ALTER TABLE fencerow.finished_jobs DETACH PARTITION fencerow.{0}"]
+)
+def test_a_table_that_somebody_removed_is_waited_out(
+    pg: PostgresEngine, keeping: Maintenance, by_hand: str
+) -> None:
+    ended(pg)
+    (table,) = places(pg).values()
+    query(pg, by_hand.format(table))
+    job = running(pg, holder := register(pg))
+    success = store.succeed([Success(job.id, job.attempt, "1")], holder=holder)
+    with pytest.raises(Busy, match="no table of its period"):
+        pg.run(success)
+    round_of(pg, keeping)
+    assert len(pg.run(success)) == 1 and places(pg)[job.id] == KEPT
+    assert (table in tables(pg)) is ("DETACH" in by_hand), "it is no longer ours to drop"
+
+
+def test_a_statement_that_saw_a_period_open_still_finds_its_table(
+    pg: PostgresEngine, pg_clock: PostgresClock, keeping: Maintenance
+) -> None:
+    """Its snapshot is older than the closing, its insert younger than the mark of the detachment."""
+    job = running(pg, holder := register(pg))
+    slow = postgres_engine(pg.conninfo)
+    slow.queries = slow.queries.altered(
+        "succeed",
+        "job.state = 'running'",
+        "job.state = 'running' AND pg_advisory_xact_lock_shared(1) IS NOT NULL",
+    )
+    with psycopg.connect(pg.conninfo) as gate, ThreadPoolExecutor(2) as pool:
+        gate.execute("SELECT pg_advisory_xact_lock(1)")
+        success = store.succeed([Success(job.id, job.attempt, "1")], holder=holder)
+        ending = pool.submit(slow.run, success)
+        waits(pg, "locktype = 'advisory'")
+        assert pg.run(store.close_periods(State.SUCCEEDED, age_s=-1e9)) > 0
+        period = pg.run(store.take_period())
+        assert period is not None
+        detaching = pool.submit(pg.run, store.detach_period(period.partition))
+        waits(pg, "locktype = 'virtualxid'")
+        gate.rollback()
+        assert len(ending.result(10)) == 1
+        detaching.result(10)
+    slow.close()
+    assert query(pg, f"SELECT count(*) FROM fencerow.{period.partition}") == [(1,)]
+
+
+def waits(pg: PostgresEngine, what: str) -> None:
+    """Until somebody waits for such a lock."""
+    while not query(pg, f"SELECT 1 FROM pg_locks WHERE {what} AND NOT granted"):
+        pass
 
 
 def test_a_period_never_begins_at_once(pg: PostgresEngine) -> None:
@@ -345,10 +396,7 @@ def test_a_migration_asks_for_its_lock_briefly_and_again(first_step: PostgresEng
         report.execute("SELECT count(*) FROM fencerow.finished_jobs").fetchone()
         with ThreadPoolExecutor(1) as pool:
             migrating = pool.submit(store.migrate, first_step)
-            while not query(
-                first_step, "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted"
-            ):
-                pass
+            waits(first_step, "mode = 'AccessExclusiveLock'")
             began = time.monotonic()
             query(first_step, OLD_ROW.format(table="finished_jobs"))
             assert time.monotonic() - began < 2.0

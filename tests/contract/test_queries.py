@@ -30,6 +30,7 @@ ONLY: dict[str, dict[str, str]] = {
             "detach_period",
             "drop_period",
             "finalize_period",
+            "forget_lost_periods",
             "forget_period",
             "forget_period_events",
             "forget_period_logs",

@@ -7,13 +7,13 @@ from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, rows
-from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
+from tests.jobs import AnyEngine, bury, claim, new_job, read, register, running, submit
 
 
 def test_reclaiming_keeps_the_place_and_tells_the_story(engine: AnyEngine, clock: DatabaseClock) -> None:
     job = running(engine, holder := register(engine), priority=0)
     clock.advance(31)
-    engine.run(store.die())
+    bury(engine)
     ((taken,), moved) = engine.run(store.reclaim([holder], limit=10, actor="reaper"))
 
     assert (taken.id, taken.state, taken.queue, taken.attempt) == (job.id, State.QUEUED, "mail", 1)
@@ -27,7 +27,7 @@ def test_reclaim_is_bounded_and_a_second_call_takes_the_rest(engine: AnyEngine, 
     holder = register(engine)
     jobs = {running(engine, holder).id for _ in range(5)}
     clock.advance(31)
-    engine.run(store.die())
+    bury(engine)
     first, _ = engine.run(store.reclaim([holder], limit=3, actor=None))
     assert engine.run(store.dead_holders()) == [holder]
     rest, _ = engine.run(store.reclaim([holder], limit=3, actor=None))

@@ -10,7 +10,7 @@ from fencerow.store.finish import Success
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, rows
-from tests.jobs import AnyEngine, register, running, submit
+from tests.jobs import LATE_US, AnyEngine, register, running, submit
 
 DAY = 86400.0
 
@@ -109,7 +109,7 @@ def test_workers_that_ended_long_ago_are_forgotten_unless_they_hold_something(
     running(engine, holding)
     engine.run(store.retire(holder=retired))
     clock.advance(31)
-    assert engine.run(store.die()) == [holding]
+    assert engine.run(store.die(judge=alive, until_us=LATE_US)) == [holding]
     clock.advance(100)
 
     assert engine.run(store.spent_workers(age_s=1000)) == []

@@ -12,7 +12,7 @@ from fencerow.store.finish import Failure, Requeue, Stop, Success
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, changed, dump, rows
-from tests.jobs import AnyEngine, claim, read, register, running
+from tests.jobs import AnyEngine, bury, claim, read, register, running
 
 Verb = Callable[[AnyEngine, Placed], object]
 
@@ -50,7 +50,7 @@ def taken_over(engine: AnyEngine, clock: DatabaseClock, *, asked: bool) -> tuple
     """The fence of a worker that slept, and that of the one which has its job now."""
     job = running(engine, sleeper := register(engine))
     clock.advance(31)
-    assert engine.run(store.die()) == [sleeper]
+    assert bury(engine) == [sleeper]
     found, _ = engine.run(store.reclaim([sleeper], limit=10, actor="reaper"))
     assert [one.id for one in found] == [job.id]
     (again,) = engine.run(

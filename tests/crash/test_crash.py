@@ -19,7 +19,8 @@ BY_NAME = {case.name: case for case in CASES}
 # Played elsewhere: its tables are not there before it (tests/race/test_migrate.py and tests/crash/test_kill.py).
 # Periods are of PostgreSQL alone: tests/contract/test_periods.py breaks them off.
 PERIODS = {
-    "close_periods", "detach_period", "drop_period", "finalize_period", "forget_period_notes", "leave_period",
+    "close_periods", "detach_period", "drop_period", "finalize_period", "forget_lost_periods",
+    "forget_period_notes", "leave_period",
     "make_period", "owns_periods", "periods", "take_period",
 }  # fmt: skip
 ELSEWHERE = {"ledger", *PERIODS}

@@ -19,7 +19,7 @@ from fencerow.testing.history.check import Options, check
 from fencerow.testing.history.engine import RecordingEngine
 from fencerow.testing.history.recorder import Recorder
 from fencerow.testing.history.report import Report
-from tests.jobs import AnyEngine, new_job
+from tests.jobs import LATE_US, AnyEngine, new_job
 
 T = TypeVar("T")
 Cut = tuple[str, str, str]  # a query's name, a text of it, what stands there instead
@@ -76,9 +76,13 @@ class Play:
         again = store.Requeue(id=job, attempt=attempt, kind="retried", failures=1)
         self.run(store.requeue([again], holder=holder))
 
+    def die(self) -> list[str]:
+        """Declare dead whose lease is over, as a worker does whose own is not."""
+        return self.run(store.die(judge=self.worker(lease_s=1e6), until_us=LATE_US))
+
     def bury(self, *holders: str) -> None:
         """Declare dead who may be, and take back what these hold."""
-        self.run(store.die())
+        self.die()
         self.run(store.reclaim(holders, limit=10, actor="t"))
 
     def finish(self, names: int = 20) -> None:

@@ -295,6 +295,22 @@ def test_a_job_of_many_attempts_has_an_order(scribe: Scribe) -> None:
     assert report.is_clean and report.undecided == 0 and report.looked["I4"] == 1
 
 
+def test_unanswered_sweeps_do_not_make_a_job_undecidable(scribe: Scribe) -> None:
+    """Claims and sweeps whose answers were lost could go round for ever if each explained any attempt."""
+    scribe.act("submit", 1, 2, job=J, new=True)
+    for holder in ("h1", "h2", "h3"):
+        scribe.act("claim", 3, None, holder=holder, limit=5)
+    scribe.act("time_out", 4, None)
+    scribe.act("expire", 4, None)
+    scribe.end("requeue", J, 1, 20, 25, "h1")
+    for number in range(2, 40):
+        scribe.claim(J, number, number * 30, number * 30 + 5, "h2")
+        scribe.end("requeue", J, number, number * 30 + 10, number * 30 + 15, "h2")
+    report = judge(scribe, drained=False)
+    assert report.is_clean, report.text()
+    assert report.undecided == 0
+
+
 def test_a_retry_although_a_cancel_was_asked_has_no_legal_order(scribe: Scribe) -> None:
     scribe.act("submit", 1, 2, job=J, new=True)
     scribe.claim(J, 1, 10, 15, "h1")

@@ -20,7 +20,7 @@ from fencerow.errors import InvalidInput, KeyConflict
 from fencerow.store import store
 from fencerow.testing.history.final import create_effects
 from tests.history.play import Cut, Play, altered
-from tests.jobs import new_job
+from tests.jobs import AnyEngine, new_job
 
 FENCE = "\n      AND job.holder = CAST(:holder AS uuid)\n      AND job.attempt = outcome.attempt"
 ALIVE = "worker.state = 'alive')"
@@ -69,7 +69,7 @@ def double_claim(play: Play) -> None:
 def claim_by_the_dead(play: Play) -> None:
     gone = play.worker(lease_s=0.0)
     play.submit()
-    play.run(store.die())
+    play.die()
     for job in play.claim(gone):
         play.succeed(job.id, job.attempt, gone)
     play.finish()
@@ -77,13 +77,13 @@ def claim_by_the_dead(play: Play) -> None:
 
 def renewal_of_the_dead(play: Play) -> None:
     gone = play.worker(lease_s=0.0)
-    play.run(store.die())
+    play.die()
     play.run(store.renew(holder=gone))
 
 
 def early_death(play: Play) -> None:
     play.worker(lease_s=30.0)
-    play.run(store.die())
+    play.die()
 
 
 def robbery(play: Play) -> None:
@@ -244,10 +244,12 @@ SEEDS: dict[str, Seed] = {
         {"I3"},
     ),
     "archive that loses the row": Seed(
-        [("archive", "SELECT * FROM ended", "SELECT * FROM ended WHERE false")], final_failure, {"I1", "I15"}
+        [("archive", "    ephemeral\nFROM ended", "    ephemeral\nFROM ended WHERE false")],
+        final_failure,
+        {"I1", "I15"},
     ),
     "success that loses the row": Seed(
-        [("succeed", "FROM ended CROSS JOIN clock", "FROM ended CROSS JOIN clock WHERE false")],
+        [("succeed", "WHERE awaited OR NOT ephemeral", "WHERE false")],
         success,
         {"I1", "I15"},
     ),
@@ -304,6 +306,18 @@ SEEDS: dict[str, Seed] = {
         {"I15"},
     ),
 }
+
+
+def test_an_ephemeral_job_is_not_lost(engine: AnyEngine, tmp_path: Path) -> None:
+    """Its success leaves its id and nothing else; purged, not even that."""
+    play = Play(engine, tmp_path)
+    jobs = [play.submit(ephemeral=True) for _ in range(2)]
+    play.finish()
+    report = play.judge()
+    assert report.is_clean, report.text()
+    assert report.looked["I1"] == len(jobs)
+    play.run(store.purge_spent(age_s=-1.0, limit=10))
+    assert play.judge().is_clean
 
 
 @operation(alone=True)

@@ -59,4 +59,5 @@ def _cell(facts: list[dict[str, Any]], mode: str) -> str:
     mine = [fact for fact in facts if fact["mode"] == mode]
     played, total = (sum(fact[key] for fact in mine) for key in ("played", "total"))
     of = "" if played == total else f" of ≈ {total:,}"
+    of += " (reduced)" if any(fact.get("reduced") for fact in mine) else ""
     return f"{mode} {played}{of} ({sum(fact['seconds'] for fact in mine):.1f} s)"

@@ -12,6 +12,7 @@ from fencerow.testing.actor import Actor, Script, later
 from fencerow.testing.race import Story
 
 LEASE_S = 30.0
+LATE_US = 4_102_444_800_000_000  # the year 2100: whoever judges until then is never late
 
 
 def uid(number: int) -> str:
@@ -41,6 +42,10 @@ def keyed(job_id: str, fingerprint: str = "same", **fields: Any) -> Operation[li
 
 def register(holder: str) -> Operation[bool]:
     return store.register(holder=holder, name="w", host="h", pid=1, info="{}", lease_s=LEASE_S)
+
+
+def die(judge: str, until_us: int = LATE_US) -> Operation[list[str]]:
+    return store.die(judge=judge, until_us=until_us)
 
 
 def claim(holder: str, limit: int = 1) -> Operation[list[Claimed]]:
@@ -124,7 +129,7 @@ def with_zombie() -> Script:
 def sweep() -> Script:
     """What a reaper does."""
     yield later(0)
-    dead = yield store.die()
+    dead = yield die(SECOND)
     yield store.adopt((yield store.lost_holders()))
     holders = yield store.dead_holders()
     yield reclaim(*holders)

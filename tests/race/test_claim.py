@@ -268,3 +268,52 @@ def test_an_unknown_job_stays_running_when_holdings_miss_it(race: Race) -> None:
             ("fencerow.jobs.attempt = json", "fencerow.jobs.attempt > json"),
         ),
     )
+
+
+# The connection of a claim breaks, and the server runs it all the same, beside the worker's next one.
+
+
+def two_suspects() -> Script:
+    yield from with_jobs(new_job(JOB), new_job(OTHER_JOB))()
+    yield claim(FIRST, 2)
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield from sweep()
+
+
+def taking_a_suspect(name: str) -> Actor:
+    return doing(name, store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=10.0))
+
+
+def one_suspect_at_most(story: Story) -> None:
+    held = story.run(store.holdings(holder=SECOND))
+    assert len(held) == 1, f"one worker runs {len(held)} suspects at once"
+
+
+suspects = Scenario(
+    "claim_suspect × the same worker's claim_suspect",
+    two_suspects,
+    [taking_a_suspect("broken"), taking_a_suspect("next")],
+    one_suspect_at_most,
+)
+
+
+def test_a_worker_never_holds_two_suspects(race: Race) -> None:
+    race(suspects)
+
+
+@in_modes("held")
+def test_it_does_when_its_claims_do_not_take_turns(race: Race) -> None:
+    lock = "pg_try_advisory_xact_lock(hashtextextended(CAST(CAST(:holder AS uuid) AS text), 7300))"
+    race.turns_red(suspects, Cut("lock_suspects", (lock, ":holder <> ''")))
+
+
+def test_it_does_without_the_look_at_what_it_runs(race: Race) -> None:
+    race.turns_red(
+        suspects,
+        Cut(
+            "claim_suspect",
+            ("other.holder = CAST(:holder AS uuid)", "false"),
+            ("other.holder = :holder", "0"),
+        ),
+    )

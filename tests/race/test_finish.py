@@ -21,6 +21,7 @@ from tests.race.people import (
     acting,
     cancel,
     claim,
+    die,
     fence,
     finishing,
     new_job,
@@ -141,7 +142,7 @@ def first_is_dead() -> Script:
     yield from with_running()()
     yield later(LEASE_S + 1)
     yield store.renew(holder=SECOND)
-    yield store.die()
+    yield die(SECOND)
 
 
 def succeeded_or_taken(story: Story) -> None:

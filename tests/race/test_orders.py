@@ -13,7 +13,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Actor, Script, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race
-from tests.race.people import FIRST, LEASE_S, SECOND, THIRD, acting, register
+from tests.race.people import FIRST, LEASE_S, SECOND, THIRD, acting, die, register
 
 STATED = msgspec.json.encode(Stated(0, (ShareNow(("mail",), 1),))).decode()
 
@@ -94,7 +94,7 @@ def about_to_die() -> Script:
 
 
 def reaping() -> Script:
-    return (yield store.die())
+    return (yield die(SECOND))
 
 
 def coming_back() -> Script:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fencerow.store import store
-from fencerow.testing.actor import Script, doing, later
+from fencerow.testing.actor import Actor, Script, doing, later
 from fencerow.testing.race import Scenario, Story, perform
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (
@@ -15,6 +17,7 @@ from tests.race.people import (
     THIRD,
     acting,
     claim,
+    die,
     fence,
     new_job,
     reclaim,
@@ -33,7 +36,7 @@ def first_is_late() -> Script:
 
 def first_is_dead() -> Script:
     yield from first_is_late()
-    yield store.die()
+    yield die(SECOND)
 
 
 def each_taken_once(story: Story) -> None:
@@ -100,7 +103,7 @@ def one_is_dead() -> Script:
     yield from with_running()()
     yield later(LEASE_S + 1)
     yield store.renew(holder=SECOND)
-    yield store.die()
+    yield die(SECOND)
 
 
 newcomer = Scenario(
@@ -135,6 +138,78 @@ def test_whole_statements_in_any_order_never_show_it(race: Race) -> None:
     race.without(newcomer, *ANTI_JOIN)
 
 
+# A judge that is late itself, or whose verdict was held up by the outage that made the others late.
+
+
+def everybody_is_late() -> Script:
+    yield from with_running()()
+    renewed = yield store.renew(holder=SECOND)
+    yield later(LEASE_S + 1)
+    return renewed.at_us + 12_500_000  # what a judge may rely on: a renewal, and no gap since
+
+
+def verdict_of_the_late(until_us: int) -> Script:
+    return (yield die(SECOND))
+
+
+def verdict_held_up(until_us: int) -> Script:
+    yield store.renew(holder=SECOND)
+    return (yield die(SECOND, until_us))
+
+
+def coming_back() -> Script:
+    return (yield store.renew(holder=FIRST))
+
+
+def nobody_is_buried(story: Story) -> None:
+    assert story.results["judge"] == [], "an outage was taken for a death"
+    assert story.results["first"] is not None
+
+
+late_judge = Scenario(
+    "die by a late judge × renew",
+    everybody_is_late,
+    [Actor("judge", verdict_of_the_late), acting("first", coming_back)],
+    nobody_is_buried,
+)
+held_up = Scenario(
+    "die held up by an outage × renew",
+    everybody_is_late,
+    [Actor("judge", verdict_held_up), acting("first", coming_back)],
+    nobody_is_buried,
+)
+
+
+@pytest.mark.parametrize("scenario", [late_judge, held_up], ids=lambda scenario: scenario.name)
+def test_nobody_is_buried_after_an_outage(race: Race, scenario: Scenario) -> None:
+    race(scenario)
+
+
+def test_a_late_judge_buries_without_the_look_at_its_own_lease(race: Race) -> None:
+    race.turns_red(
+        late_judge,
+        Cut(
+            "die",
+            ("judge.lease_until > (SELECT clock.now FROM clock)", "true"),
+            ("judge.lease_until > fencerow.now()", "1"),
+        ),
+    )
+
+
+def test_a_verdict_that_was_held_up_buries_without_its_end(race: Race) -> None:
+    race.turns_red(
+        held_up,
+        Cut(
+            "die",
+            (
+                "(SELECT clock.now FROM clock) < fencerow.at(CAST(:until_us AS bigint))",
+                ":until_us IS NOT NULL",
+            ),
+            ("fencerow.now() < :until_us", ":until_us IS NOT NULL"),
+        ),
+    )
+
+
 # A claim that is slower than the death of its worker, and than the memory of it.
 
 
@@ -143,7 +218,7 @@ def slow_claim() -> Script:
 
 
 def dies_and_is_forgotten() -> Script:
-    yield store.die()
+    yield die(SECOND)
     yield store.forget_workers((yield store.spent_workers(age_s=0.0)), age_s=0.0)
 
 

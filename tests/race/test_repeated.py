@@ -24,7 +24,7 @@ REPEATED = [
     ("fail", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
     ("requeue", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
     ("stop", "AND job.state IS NOT DISTINCT FROM 'running'", FENCE),
-    ("die", "AND worker.lease_until < (SELECT fencerow.now())", LOCKED),
+    ("die", "AND worker.lease_until < (SELECT clock.now FROM clock)", LOCKED),
     ("die", "AND worker.state = 'alive'", LOCKED),
     ("reclaim", "AND job.state = 'running'\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", LOCKED),
     ("reclaim", "AND job.attempt = found.attempt", LOCKED),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.testing.orders import Choose, OrderImpossible, play_all, replay
+from fencerow.testing.orders import Choose, OrderImpossible, play_all, play_reduced, replay
 
 
 class Steps:
@@ -38,6 +38,24 @@ def test_a_large_one_is_sampled_and_its_size_estimated() -> None:
 
     assert counted.played <= 300
     assert counted.total == pytest.approx(17_153_136, rel=0.25)  # 18! / (6! 6! 6!)
+
+
+def test_prefixes_that_come_to_the_same_are_gone_on_from_once() -> None:
+    """Three counters that do not see each other: whoever went first is forgotten."""
+    played: list[str] = []
+
+    def play(choose: Choose) -> list[str]:
+        left, order = {"a": 3, "b": 3, "c": 3}, list[str]()
+        while any(left.values()):
+            order.append(choose([name for name, count in left.items() if count], tuple(left.values())))
+            left[order[-1]] -= 1
+        played.append("".join(order))
+        return order
+
+    assert play_reduced(play, limit=100) == 3, "only who takes the last step makes a difference"
+    assert len(played) == 3
+    assert play_all(play, limit=30).reduced
+    assert play_reduced(play, limit=1) is None
 
 
 def test_the_same_seed_plays_the_same_orders() -> None:

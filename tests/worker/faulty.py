@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -39,8 +40,8 @@ class Faulty:
     def allow(self, operation: str) -> None:
         self._broken.pop(operation, None)
 
-    def keeper(self) -> Any:
-        made = Faulty(self._engine.keeper())
+    def keeper(self, *, patience_s: float = math.inf) -> Any:
+        made = Faulty(self._engine.keeper(patience_s=patience_s))
         made._lost, made._broken, made.seen = self._lost, self._broken, self.seen
         return made
 

@@ -14,6 +14,7 @@ from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import LeaseLost
 from fencerow.model.ids import new_id
 from fencerow.store import store
+from fencerow.worker import keeper
 from fencerow.worker.attempt import Interrupt
 from fencerow.worker.context import Job
 from fencerow.worker.reaper import Reaper
@@ -37,6 +38,26 @@ async def test_a_lost_reply_to_a_claim_lets_the_strangers_go(engine: AnyEngine) 
     assert (job.state, job.attempt, job.failures, job.crashes) == ("succeeded", 2, 0, 0)
     assert stage.counters.get("strangers_released") == 1
     assert "released" in await kinds(engine, job.id)
+
+
+async def test_a_stranger_of_which_a_cancel_was_asked_is_stopped(engine: AnyEngine) -> None:
+    """It can never be queued again; without that it would seem to run until its hard deadline."""
+
+    class Asking(Faulty):
+        async def arun(self, operation):  # type: ignore[no-untyped-def]
+            result = await self._engine.arun(operation)
+            if operation.name == "claim" and result:
+                await engine.arun(store.cancel(result[0].id, actor="ada"))
+            return self._after(operation, result)
+
+    faulty = Asking(engine)
+    faulty.lose_reply("claim", times=1000)
+    async with working(faulty, one) as stage:  # type: ignore[arg-type]
+        job_id = await stage.submit("one")
+        await until(lambda: engine.run(store.read([job_id]))[job_id].is_final)
+
+    job = await read(engine, job_id)
+    assert (job.state, job.attempt) == ("cancelled", 1)
 
 
 async def test_two_looks_in_a_row_do_not_let_a_job_go_whose_claim_is_under_way(engine: AnyEngine) -> None:
@@ -317,6 +338,29 @@ async def test_code_that_keeps_the_interpreter_lock_for_less_than_the_lease_keep
         job = await stage.run("backtracks")
         assert (job.state, job.attempt, stage.worker.holder) == ("succeeded", 1, holder)
         assert 0.02 < job.result < 15, "the pattern should hold the lock for a while"
+
+
+async def test_a_renewal_that_comes_late_says_why(
+    lite: SqliteEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "LATE_S", 0.1)
+
+    def backtracks() -> None:
+        began, length = time.monotonic(), 24
+        while time.monotonic() - began < 0.4:  # the last match is as long as all before it
+            re.fullmatch("(a|aa)+b", "a" * length)
+            length += 1
+
+    async with working(lite, backtracks, config=quick(lease_s=20.0, renew_s=0.1)) as stage:
+        await stage.run("backtracks")
+        await until(lambda: stage.counters.get("keeper_late") > 0)
+
+    assert "keeps the interpreter lock" in caplog.text
+
+
+def test_a_process_that_was_stopped_is_not_said_to_compute() -> None:
+    assert "stopped" in keeper._cause(late_s=10.0, used_s=0.1)
+    assert "interpreter lock" in keeper._cause(late_s=10.0, used_s=9.0)
 
 
 async def test_suspects_are_taken_one_by_one_but_without_waiting_for_sweeps(engine: AnyEngine) -> None:

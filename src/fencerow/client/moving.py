@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fencerow.client.refs import CancelAnswer, Ref, reading, resolving
+from fencerow.client.settling import cancelled_surely, deleted_surely, revived_surely
 from fencerow.client.talk import Say, Talk, ask
 from fencerow.client.timeline import timeline_of
 from fencerow.errors import IllegalMove, JobNotFound
@@ -19,7 +20,7 @@ def cancelling(ref: Ref, actor: str | None, reason: str | None, only_queued: boo
     """Cancel the job, or ask whoever runs it."""
     _check_reason(reason)
     job_id = yield from resolving(ref)
-    done = yield from ask(store.cancel(job_id, actor=actor, reason=reason, only_queued=only_queued))
+    done = yield from cancelled_surely(job_id, actor=actor, reason=reason, only_queued=only_queued)
     if done.moved is not None:
         yield Say(encode_ended([job_id] if done.moved.awaited else []))
         return CancelAnswer.CANCELLED
@@ -31,14 +32,14 @@ def reviving(ref: Ref, actor: str | None, reason: str | None) -> Talk[None]:
     """Queue the finished job again."""
     _check_reason(reason)
     job_id = yield from resolving(ref)
-    queued = yield from ask(store.revive(job_id, actor=actor, reason=reason))
+    queued = yield from revived_surely(job_id, actor=actor, reason=reason)
     yield Say([encode(Queued(queued.queue, queued.priority, queued.run_at_us))])
 
 
 def deleting(ref: Ref) -> Talk[None]:
     """Delete the job, or say why not."""
     job_id = yield from resolving(ref)
-    if (yield from ask(store.delete([job_id]))):
+    if (yield from deleted_surely(job_id)):
         return
     fence = (yield from ask(store.read_fences([job_id]))).get(job_id)
     if fence is None:

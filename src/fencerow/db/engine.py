@@ -115,8 +115,11 @@ class Engine(Protocol):
     def flush(self, timeout_s: float) -> None:
         """Send the wake-ups that are still waiting."""
 
-    def keeper(self) -> Engine:
-        """An engine with a connection of its own for lease renewals: nothing else may make them wait."""
+    def keeper(self, *, patience_s: float = ...) -> Engine:
+        """An engine with a connection of its own for lease renewals: nothing else may make them wait.
+
+        It waits for no answer longer than `patience_s`: a renewal that comes too late is none.
+        """
         ...
 
     def close(self) -> None:

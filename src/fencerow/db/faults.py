@@ -22,6 +22,9 @@ from fencerow.errors import (
 # The whole unit was rolled back for certain and may simply run again.
 CONTENTION = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
 
+# Its partitions are ours to make; a user's own partitioned table has another name.
+FINISHED = "finished_jobs"
+
 LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "25P03"})
 
 
@@ -91,6 +94,12 @@ def fault(error: psycopg.Error) -> FencerowError | None:
         case pg.InsufficientPrivilege():
             return DatabaseError(
                 "this role may not do that", text, "grant it the privileges that `fencerow sql` lists"
+            )
+        case pg.CheckViolation() if error.diag.constraint_name is None and error.diag.table_name == FINISHED:
+            return Busy(
+                "a finished job found no table of its period",
+                text,
+                "somebody removed it by hand; maintenance of a worker whose role owns the tables mends that",
             )
         case pg.ObjectNotInPrerequisiteState():
             return Busy("somebody else is changing a table", text, "look again, then repeat it if needed")

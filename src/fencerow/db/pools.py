@@ -11,17 +11,20 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from typing import Any, cast
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from psycopg import AsyncConnection, Connection
+import psycopg
+from psycopg import AsyncConnection, BaseConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from fencerow.db.watchdog import CANCEL_S, Watchdog, Watched, is_readable
 from fencerow.errors import Unavailable
 
 RECONNECT_S = 1.0  # how long a pool tries by itself before it waits to be asked again
 WAIT_SLICE_S = 0.5
+IDLE_S = 5.0  # longer than a busy or a polling process leaves a connection alone
 
 
 class Pools:
@@ -41,14 +44,20 @@ class Pools:
             asyncio.AbstractEventLoop, dict[bool, AsyncConnectionPool[AsyncConnection[Any]]]
         ]
         self._apools = WeakKeyDictionary()
+        self._watchdog = Watchdog(statement_timeout_s)
+        self._used_at: WeakKeyDictionary[BaseConnection[Any], float] = (
+            WeakKeyDictionary()
+        )  # and when that ended
         self._pid = os.getpid()
 
     def close(self) -> None:
         """Close what was opened for sync use."""
         with self._lock:
             pools, self._pools = self._pools, {}
+            watchdog, self._watchdog = self._watchdog, Watchdog(self._statement_timeout_s)
         for pool in pools.values():
             pool.close(1.0)
+        watchdog.close()
 
     async def aclose(self) -> None:
         """Close what was opened for this event loop."""
@@ -67,7 +76,10 @@ class Pools:
                 pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
                 while (connection := _slice_of_wait(stack, pool, until)) is None:
                     pass
-                yield connection
+                try:
+                    yield connection
+                finally:
+                    self._used_at[connection] = time.monotonic()
         except PoolTimeout as error:
             raise self._unreachable() from error
 
@@ -80,7 +92,10 @@ class Pools:
                 until = time.monotonic() + self._wait_s(for_user)
                 while (connection := await _aslice_of_wait(stack, pool, until)) is None:
                     pass
-                yield connection
+                try:
+                    yield connection
+                finally:
+                    self._used_at[connection] = time.monotonic()
         except PoolTimeout as error:
             raise self._unreachable() from error
 
@@ -101,7 +116,7 @@ class Pools:
                     open=True,
                     name="fencerow",
                     reconnect_timeout=RECONNECT_S,
-                    check=ConnectionPool.check_connection,
+                    check=self._check,
                 )
             return self._pools[for_user]
 
@@ -110,7 +125,7 @@ class Pools:
         loop = asyncio.get_running_loop()
         pools = self._apools.setdefault(loop, {})
         if for_user not in pools:
-            pool = AsyncConnectionPool(
+            pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
                 self._conninfo,
                 kwargs={"autocommit": True, "prepare_threshold": None, **self.client_settings()},
                 min_size=0,
@@ -119,11 +134,50 @@ class Pools:
                 open=False,
                 name="fencerow",
                 reconnect_timeout=RECONNECT_S,
-                check=AsyncConnectionPool.check_connection,
+                check=self._acheck,
             )
-            pools[for_user] = cast("AsyncConnectionPool[AsyncConnection[Any]]", pool)
+            pools[for_user] = pool
             await pool.open()
         return pools[for_user]
+
+    def watched(self, connection: Connection[Any], *, limit_s: float | None = None) -> Watched:
+        """Watch a connection for a block: waits for the server that are too long end as a broken connection."""
+        return self._watchdog.watch(connection.fileno(), lambda: _cancel(connection), limit_s=limit_s)
+
+    def awatched(self, connection: AsyncConnection[Any], *, limit_s: float | None = None) -> Watched:
+        """`watched` in this event loop."""
+        loop = asyncio.get_running_loop()
+        return self._watchdog.watch(connection.fileno(), lambda: _acancel(connection, loop), limit_s=limit_s)
+
+    def _check(self, connection: Connection[Any]) -> None:
+        """Called by the pool before it hands a connection out; an error makes it take another."""
+        if self._is_doubtful(connection):
+            with self._watched_check(connection) as watched:
+                watched.busy()
+                ConnectionPool.check_connection(connection)
+
+    async def _acheck(self, connection: AsyncConnection[Any]) -> None:
+        if self._is_doubtful(connection):
+            with self._watched_check(connection) as watched:
+                watched.busy()
+                await AsyncConnectionPool.check_connection(connection)
+
+    def _is_doubtful(self, connection: BaseConnection[Any]) -> bool:
+        """Whether a connection must answer before it is used. A closed one is readable, and so is a last word.
+
+        What nobody closed and yet is gone (a firewall that forgot it) shows in silence only: whoever was idle for a
+        while is asked, and whoever is as old as one that we gave up.
+        """
+        used_at = self._used_at.get(connection)
+        if used_at is None:  # just made
+            return False
+        idle_s = time.monotonic() - used_at
+        return idle_s > IDLE_S or used_at <= self._watchdog.gave_up_at or is_readable(connection.fileno())
+
+    def _watched_check(self, connection: BaseConnection[Any]) -> Watched:
+        """The question is nothing: there is nothing to cancel, and time for another connection must be left."""
+        limit_s = min(self._connect_timeout_s, self._statement_timeout_s) / 3
+        return self._watchdog.watch(connection.fileno(), None, limit_s=limit_s)
 
     def client_settings(self) -> dict[str, Any]:
         """Time limits that the client keeps by itself; a server setting would not survive a pooler."""
@@ -142,6 +196,8 @@ class Pools:
             self._pid = os.getpid()
             self._pools = {}
             self._apools = WeakKeyDictionary()
+            self._used_at = WeakKeyDictionary()
+            self._watchdog = Watchdog(self._statement_timeout_s)
             self._lock = threading.Lock()
 
     def _unreachable(self) -> Unavailable:
@@ -183,3 +239,22 @@ async def _aslice_of_wait(
         if left_s <= WAIT_SLICE_S:
             raise
         return None
+
+
+def _cancel(connection: Connection[Any]) -> None:
+    """Ask the server to stop, in a thread of its own: it may be as silent about this."""
+
+    def ask() -> None:
+        with suppress(psycopg.Error):  # the socket is shut next
+            connection.cancel_safe(timeout=CANCEL_S)
+
+    threading.Thread(target=ask, name="fencerow-cancel", daemon=True).start()
+
+
+def _acancel(connection: AsyncConnection[Any], loop: asyncio.AbstractEventLoop) -> None:
+    async def ask() -> None:
+        with suppress(psycopg.Error):
+            await connection.cancel_safe(timeout=CANCEL_S)
+
+    with suppress(RuntimeError):  # the loop is closed
+        asyncio.run_coroutine_threadsafe(ask(), loop)

@@ -7,6 +7,7 @@ prepared statements, no SET, no session locks. LISTEN has a direct connection of
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random
 import threading
@@ -26,6 +27,7 @@ from fencerow.db.pools import Pools
 from fencerow.db.queries import Queries, identifier, pyformat, written
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
+from fencerow.db.watchdog import Watched
 from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
@@ -42,9 +44,10 @@ def names(schema: str) -> Callable[[str], str]:
 class PostgresSession:
     """One open transaction of ours on a sync connection."""
 
-    def __init__(self, connection: Connection[Any], queries: Queries) -> None:
+    def __init__(self, connection: Connection[Any], queries: Queries, watched: Watched) -> None:
         self.connection = connection
         self._queries = queries
+        self._watched = watched
 
     def run(self, operation: Operation[T]) -> T:
         with translated():
@@ -53,18 +56,23 @@ class PostgresSession:
     def execute(self, statement: Statement) -> Rows:
         query = self._queries[statement.name]
         rows: Rows = []
-        for text in query.statements:
-            cursor = self.connection.execute(_ready(text, statement), statement.params)
-            rows += cursor.fetchall() if cursor.description else []
+        try:
+            for text in query.statements:
+                self._watched.busy()
+                cursor = self.connection.execute(_ready(text, statement), statement.params)
+                rows += cursor.fetchall() if cursor.description else []
+        finally:
+            self._watched.rest()
         return rows
 
 
 class AsyncPostgresSession:
     """One open transaction of ours on an async connection."""
 
-    def __init__(self, connection: AsyncConnection[Any], queries: Queries) -> None:
+    def __init__(self, connection: AsyncConnection[Any], queries: Queries, watched: Watched) -> None:
         self.connection = connection
         self._queries = queries
+        self._watched = watched
 
     async def arun(self, operation: Operation[T]) -> T:
         with translated():
@@ -73,9 +81,13 @@ class AsyncPostgresSession:
     async def execute(self, statement: Statement) -> Rows:
         query = self._queries[statement.name]
         rows: Rows = []
-        for text in query.statements:
-            cursor = await self.connection.execute(_ready(text, statement), statement.params)
-            rows += await cursor.fetchall() if cursor.description else []
+        try:
+            for text in query.statements:
+                self._watched.busy()
+                cursor = await self.connection.execute(_ready(text, statement), statement.params)
+                rows += await cursor.fetchall() if cursor.description else []
+        finally:
+            self._watched.rest()
         return rows
 
 
@@ -141,14 +153,15 @@ class PostgresEngine:
         raise AssertionError("unreachable")
 
     def _run_on(self, connection: Connection[Any], operation: Operation[T], committing: list[bool]) -> T:
-        session = PostgresSession(connection, self.queries)
-        if operation.alone:
-            committing[0] = True  # one statement: sending it is committing it
-            return session.run(operation)
-        with connection.transaction():
-            result = session.run(operation)
-            committing[0] = True
-        return result
+        with self._pools.watched(connection, limit_s=_limit_s(operation)) as watched:
+            session = PostgresSession(connection, self.queries, watched)
+            if operation.alone:
+                committing[0] = True  # one statement: sending it is committing it
+                return session.run(operation)
+            with _transaction(connection, watched):
+                result = session.run(operation)
+                committing[0] = True
+            return result
 
     async def arun(self, operation: Operation[T]) -> T:
         """Run in a task of its own: a cancelled caller must not leave a statement half read or a commit in doubt."""
@@ -187,14 +200,15 @@ class PostgresEngine:
     async def _arun_on(
         self, connection: AsyncConnection[Any], operation: Operation[T], committing: list[bool]
     ) -> T:
-        session = AsyncPostgresSession(connection, self.queries)
-        if operation.alone:
-            committing[0] = True
-            return await session.arun(operation)
-        async with connection.transaction():
-            result = await session.arun(operation)
-            committing[0] = True
-        return result
+        with self._pools.awatched(connection, limit_s=_limit_s(operation)) as watched:
+            session = AsyncPostgresSession(connection, self.queries, watched)
+            if operation.alone:
+                committing[0] = True
+                return await session.arun(operation)
+            async with _atransaction(connection, watched):
+                result = await session.arun(operation)
+                committing[0] = True
+            return result
 
     def _retriable(self, error: psycopg.Error, operation: Operation[Any], doubt: bool, number: int) -> bool:
         """After a broken connection: repeat what may be repeated, else say what the caller must assume."""
@@ -217,9 +231,10 @@ class PostgresEngine:
             with (
                 translated(around_user_code=True),
                 self._pools.connection(for_user=True) as connection,
-                connection.transaction(),
+                self._pools.watched(connection) as watched,
+                _transaction(connection, watched),
             ):
-                yield PostgresSession(connection, self.queries)
+                yield PostgresSession(connection, self.queries, watched)
                 committing = True
         except psycopg.Error as error:
             if connection_lost(error):
@@ -231,9 +246,11 @@ class PostgresEngine:
         committing = False
         try:
             with translated(around_user_code=True):
-                async with self._pools.aconnection(for_user=True) as connection, connection.transaction():
-                    yield AsyncPostgresSession(connection, self.queries)
-                    committing = True
+                async with self._pools.aconnection(for_user=True) as connection:
+                    with self._pools.awatched(connection) as watched:
+                        async with _atransaction(connection, watched):
+                            yield AsyncPostgresSession(connection, self.queries, watched)
+                            committing = True
         except psycopg.Error as error:
             if connection_lost(error):
                 raise _lost_session(committing) from error
@@ -249,7 +266,8 @@ class PostgresEngine:
         self._sender.post(messages)
 
     def _notify(self, messages: list[str]) -> None:
-        with self._pools.connection() as connection:
+        with self._pools.connection() as connection, self._pools.watched(connection) as watched:
+            watched.busy()
             connection.execute(
                 "SELECT pg_notify(%s, message) FROM unnest(CAST(%s AS text[])) AS message",
                 (self.channel, messages),
@@ -264,14 +282,14 @@ class PostgresEngine:
         if self._sender is not None:
             self._sender.flush(timeout_s)
 
-    def keeper(self) -> PostgresEngine:
+    def keeper(self, *, patience_s: float = math.inf) -> PostgresEngine:
         return PostgresEngine(
             self.conninfo,
             self.queries,
             schema=self.schema,
             pool_max=1,
             connect_timeout_s=self._connect_timeout_s,
-            statement_timeout_s=self._statement_timeout_s,
+            statement_timeout_s=min(self._statement_timeout_s, patience_s),
         )
 
     # --- connections -----------------------------------------------------------------------------
@@ -297,6 +315,34 @@ class PostgresEngine:
             self._pid = os.getpid()
             self._sender = None
             self._lock = threading.Lock()
+
+
+def _limit_s(operation: Operation[Any]) -> float | None:
+    """A step of a migration takes what it takes; everything else has the engine's limit."""
+    return math.inf if operation.writes == "schema" else None
+
+
+@contextmanager
+def _transaction(connection: Connection[Any], watched: Watched) -> Iterator[None]:
+    """A transaction whose BEGIN and end are watched. What happens inside is watched by whoever does it."""
+    watched.busy()
+    with connection.transaction():
+        watched.rest()
+        try:
+            yield
+        finally:
+            watched.busy()
+
+
+@asynccontextmanager
+async def _atransaction(connection: AsyncConnection[Any], watched: Watched) -> AsyncIterator[None]:
+    watched.busy()
+    async with connection.transaction():
+        watched.rest()
+        try:
+            yield
+        finally:
+            watched.busy()
 
 
 def _ready(text: str, statement: Statement) -> Any:

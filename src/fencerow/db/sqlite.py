@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import sqlite3
 import threading
@@ -213,12 +214,12 @@ class SqliteEngine:
         """Almost nothing waits here: listeners were told at once."""
         self._wakes.flush(timeout_s)
 
-    def keeper(self) -> SqliteEngine:
+    def keeper(self, *, patience_s: float = math.inf) -> SqliteEngine:
         return SqliteEngine(
             self.path,
             self.queries,
             prefix=self.prefix,
-            busy_timeout_s=self._busy_timeout_s,
+            busy_timeout_s=min(self._busy_timeout_s, patience_s),
             jobs_timeout_s=min(KEEPER_WAIT_S, self._busy_timeout_s),
             journal_mode=self._journal_mode,
             clock=self.clock,

@@ -14,6 +14,7 @@ from fencerow.store import store
 from fencerow.store.read import Count
 
 LATE_S = 300.0
+LATE_PART = 0.5  # of the lease: three renewals were missed
 SHOWN_MAX = 5
 WORKERS_MAX = 1_000
 
@@ -70,6 +71,13 @@ def _workers(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator
         yield warn("workers", f"none is alive, and {queued} jobs are queued", "start `fencerow worker`")
     else:
         yield info("workers", "none is alive, and nothing is queued")
+    late = [each for each in live if each.now_us - each.renewed_at_us > each.lease_s * 1e6 * LATE_PART]
+    if late:
+        yield warn(
+            "workers",
+            f"{len(late)} have not renewed for half their lease, {late[0].name} first of all",
+            "its log says why: code that keeps the interpreter lock belongs in a child process",
+        )
     silent = len(alive) - len(live)
     if silent:
         yield warn(

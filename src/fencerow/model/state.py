@@ -161,7 +161,11 @@ WORKER_RULES: dict[WorkerMove, WorkerRule] = {
     WorkerMove.REGISTER: WorkerRule(None, WorkerState.ALIVE, "a fresh id, never used before"),
     WorkerMove.RENEW: WorkerRule(WorkerState.ALIVE, WorkerState.ALIVE, "lease_until moves on"),
     WorkerMove.RETIRE: WorkerRule(WorkerState.ALIVE, WorkerState.RETIRED, "it handed back what it held"),
-    WorkerMove.DIE: WorkerRule(WorkerState.ALIVE, WorkerState.DEAD, "lease_until < now"),
+    WorkerMove.DIE: WorkerRule(
+        WorkerState.ALIVE,
+        WorkerState.DEAD,
+        "lease_until < now, said by a worker that is within its own lease",
+    ),
 }
 
 

@@ -42,9 +42,16 @@ def claim(
     return claimed
 
 
-@operation(alone=True)
+@operation()
 def claim_suspect(queue: str, *, holder: str, names: Sequence[str], margin_s: float) -> Steps[list[Claimed]]:
-    """Take at most one suspect job (one whose last worker died), unless this worker runs one already."""
+    """Take at most one suspect job (one whose last worker died), unless this worker runs one already.
+
+    Two of one worker take turns, so that the second sees what the first took: the server may still run the
+    first when its connection has broken. The second takes nothing while the first is under way.
+    """
+    got = yield from execute("lock_suspects", holder=holder)
+    if not got[0][0]:
+        return []
     rows = yield from execute(
         "claim_suspect", queue=queue, holder=holder, names=list(names), margin_s=margin_s
     )

@@ -24,13 +24,14 @@ class Cancelled:
     holder: str | None = None
 
 
-@operation(repeatable=True)
+@operation()
 def cancel(
     job_id: str, *, actor: str | None, reason: str | None = None, only_queued: bool = False
 ) -> Steps[Cancelled]:
     """Cancel a job: at once when nobody runs it, by request when somebody does (not with `only_queued`).
 
-    A bounded loop, because between the look and the move others move the job too. Repeating it is harmless.
+    A bounded loop, because between the look and the move others move the job too. Repeating it after an unknown
+    outcome is harmless, but not silent: what the first one cancelled is refused to the second, with its state.
 
     Raises:
         IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
@@ -83,8 +84,10 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
     if scope is not None and key is not None:
         yield from _take_key_back(job_id, scope, key)
     rows = yield from execute("revive", id=job_id, actor=actor, reason=reason)
-    (requeued,) = requeued_rows(rows)
-    return requeued
+    if not rows:
+        # Its row is locked, but its whole period is being detached: a later statement does not see it any more.
+        raise _not_found(job_id)
+    return requeued_rows(rows)[0]
 
 
 @operation()
@@ -124,7 +127,7 @@ def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:
     if kept:
         return
     wanted = msgspec.json.encode([{"scope": scope, "key": key}]).decode()
-    for _, _, owner, _, expired in (yield from execute("read_keys", keys=wanted)):
+    for _, _, owner, _, expired, _ in (yield from execute("read_keys", keys=wanted)):
         if not expired:
             raise KeyConflict(
                 f"key {key!r} in scope {scope!r} belongs to job {owner} now",

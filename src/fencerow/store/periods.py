@@ -90,6 +90,12 @@ def close_periods(state: State, *, age_s: float) -> Steps[int]:
     return len((yield from execute("close_periods", state=state.value, age_s=age_s)))
 
 
+@operation(alone=True, repeatable=True, writes="schema")
+def forget_lost_periods() -> Steps[list[int]]:
+    """Forget open periods whose table was detached or dropped by hand; jobs end row by row until the next begins."""
+    return [whole(row[0]) for row in (yield from execute("forget_lost_periods"))]
+
+
 @operation(writes="schema")
 def take_period() -> Steps[Period | None]:
     """Take a closed period to end it; None when there is none that nobody works on."""

@@ -24,9 +24,14 @@ class Reclaimed(msgspec.Struct, frozen=True):
 
 
 @operation(alone=True, writes="workers")
-def die() -> Steps[list[str]]:
-    """Declare workers dead whose lease has run out; returns their ids. Its jobs go back by `reclaim`."""
-    return first_column((yield from execute("die")))
+def die(*, judge: str, until_us: int) -> Steps[list[str]]:
+    """Declare workers dead whose lease has run out; returns their ids. Their jobs go back by `reclaim`.
+
+    `judge` is the worker that says so. It must be alive and within its lease itself, and the database's
+    clock must not have passed `until_us`, up to which the judge may rely on what it knows. Otherwise nobody
+    is: after an outage everybody is late.
+    """
+    return first_column((yield from execute("die", judge=judge, until_us=until_us)))
 
 
 @operation(alone=True, repeatable=True, writes="", both_files=True)

@@ -49,13 +49,18 @@ def submit_keyed(jobs: Sequence[NewJob], claims: Sequence[KeyClaim]) -> Steps[li
     """Insert jobs under idempotency keys (one claim per job, in the same order); returns one answer per job.
 
     Waits for a concurrent submit of the same key to commit or abort. May be repeated: a key that
-    this very job id owns is its own. Keys are reserved in sorted order.
+    this very job id owns is its own, and once that job has ended it is not run again for as long as the key
+    lives, even when retention has removed it. Keys are reserved in sorted order.
 
     Raises:
         KeyConflict: a key belongs to a job with another payload. Nothing is stored.
     """
-    owners = yield from _reserve(claims)
-    fresh = [job for job, claim in zip(jobs, claims, strict=True) if owners[claim.scope, claim.key] == job.id]
+    owners, ended = yield from _reserve(claims)
+    fresh = [
+        job
+        for job, claim in zip(jobs, claims, strict=True)
+        if owners[claim.scope, claim.key] == job.id and job.id not in ended
+    ]
     if fresh:
         yield from resubmit(fresh).steps()
     return [
@@ -64,22 +69,28 @@ def submit_keyed(jobs: Sequence[NewJob], claims: Sequence[KeyClaim]) -> Steps[li
     ]
 
 
-def _reserve(claims: Sequence[KeyClaim]) -> Steps[dict[tuple[str, str], str]]:
-    """Reserve each key or find its owner: insert, look in a second statement, again if the owner is gone."""
+def _reserve(claims: Sequence[KeyClaim]) -> Steps[tuple[dict[tuple[str, str], str], set[str]]]:
+    """Reserve each key or find its owner: insert, look in a second statement, again if the owner is gone.
+
+    Also returns which of the owners have ended while their keys still live.
+    """
     by_key: dict[tuple[str, str], KeyClaim] = {}
     for claim in claims:
         first = by_key.setdefault((claim.scope, claim.key), claim)
         _refuse_other_payload(claim, first.job_id, first.fingerprint)
     owners: dict[tuple[str, str], str] = {}
+    ended: set[str] = set()
     for _ in range(ROUNDS_MAX):
         missing = [by_key[pair] for pair in sorted(by_key) if pair not in owners]
         if not missing:
-            return owners
+            return owners, ended
         wanted = msgspec.json.encode(missing).decode()
         for scope, key in (yield from execute("reserve_keys", keys=wanted)):
             owners[str(scope), str(key)] = by_key[str(scope), str(key)].job_id
         expired = False
-        for scope, key, job_id, fingerprint, is_expired in (yield from execute("read_keys", keys=wanted)):
+        for scope, key, job_id, fingerprint, is_expired, has_ended in (
+            yield from execute("read_keys", keys=wanted)
+        ):
             pair = (str(scope), str(key))
             if pair in owners:
                 continue
@@ -88,6 +99,8 @@ def _reserve(claims: Sequence[KeyClaim]) -> Steps[dict[tuple[str, str], str]]:
                 continue
             _refuse_other_payload(by_key[pair], str(job_id), str(fingerprint))
             owners[pair] = str(job_id)
+            if has_ended and not is_expired:
+                ended.add(str(job_id))
         if expired:
             yield from execute("drop_expired_keys", keys=wanted)
     raise KeyConflict(

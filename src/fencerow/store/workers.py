@@ -24,10 +24,14 @@ class Holding(msgspec.Struct, frozen=True):
 
 
 class Renewed(msgspec.Struct, frozen=True):
-    """The lease was extended; and what is wanted of the worker, None while nobody asked for anything."""
+    """The lease was extended; and what is wanted of the worker, None while nobody asked for anything.
+
+    `at_us` is the database's instant from which the lease counts, in microseconds.
+    """
 
     version: int
     wanted: Wanted | None
+    at_us: int
 
 
 @operation(alone=True, writes="workers")
@@ -70,7 +74,7 @@ def renew(*, holder: str, stated: str | None = None) -> Steps[Renewed | None]:
     if not rows:
         return None
     text = text_or_none(rows[0][1])
-    return Renewed(whole(rows[0][0]), None if text is None else _wanted.decode(text))
+    return Renewed(whole(rows[0][0]), None if text is None else _wanted.decode(text), whole(rows[0][2]))
 
 
 @operation(alone=True, repeatable=True, writes="workers")

@@ -16,9 +16,10 @@ from fencerow.testing.actor import Course
 from fencerow.testing.crash import Point
 from fencerow.testing.held import EMPTY, HELD_SELECTS, LATER, PREPARE, START_CLOCK, TABLES, TRIGGER
 from fencerow.testing.invariants import SNAPSHOT, History, together
-from fencerow.testing.orders import Choose
+from fencerow.testing.orders import Choose, Known
 from fencerow.testing.player import Player
 from fencerow.testing.race import Scenario, Story
+from fencerow.testing.reduction import Reduction
 from fencerow.testing.wire import Wire
 
 T = TypeVar("T")
@@ -79,8 +80,9 @@ class PostgresArena:
         return result
 
     def play(self, scenario: Scenario, context: Any, choose: Choose, story: Story) -> None:
+        reduction = Reduction()
         players = [
-            Player(Course(actor, context), self._seat(number), GATES + number, self)
+            Player(Course(actor, context), self._seat(number), GATES + number, self, reduction)
             for number, actor in enumerate(scenario.actors)
         ]
         history = History()
@@ -91,15 +93,21 @@ class PostgresArena:
             while any(not player.course.done for player in players):
                 options = {player.course.actor.name: player for player in players if player.may_go}
                 assert options, "nobody can go on: the actors wait for each other"
-                player = options[choose(list(options))]
+                player = options[choose(list(options), reduction.state())]
                 story.order.append(player.course.actor.name)
                 player.go(story)
                 self._settle(players, story)
+                for waiting in (each for each in players if each.wire.busy and not each.held):
+                    reduction.waits(waiting.name)
                 ends = sum(player.ends for player in players)
                 if ends:
                     self.look(history, moves=ends)
                 for player in players:
                     player.ends = 0
+        except Known:
+            for player in players:
+                player.abandon()
+            raise
         except BaseException:
             self._leave()
             raise

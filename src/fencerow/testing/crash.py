@@ -118,21 +118,22 @@ def drain() -> Script:
     """Let everything come to its end by what a healthy installation does: sweeps, and a worker that succeeds."""
     for number in range(ROUNDS_MAX):
         yield later(FAR_S)
-        yield from sweep()
+        holder = f"00000000-0000-4000-9000-{number:012d}"
+        yield store.register(holder=holder, name="drain", host="h", pid=1, info="{}", lease_s=30.0)
+        yield from sweep(holder)
         queues = {count.queue for count in (yield store.counts())}
         if not queues:
             return None
-        holder = f"00000000-0000-4000-9000-{number:012d}"
-        yield store.register(holder=holder, name="drain", host="h", pid=1, info="{}", lease_s=30.0)
         for queue in sorted(queues):
             yield from _work_off(queue, holder)
         yield store.retire(holder=holder)
     raise AssertionError("some job does not come to its end")
 
 
-def sweep() -> Script:
+def sweep(judge: str) -> Script:
     """What a reaper does."""
-    yield store.die()
+    now_us = yield store.clock()
+    yield store.die(judge=judge, until_us=now_us + 1_000_000)
     yield store.adopt((yield store.lost_holders()))
     dead = yield store.dead_holders()
     if dead:

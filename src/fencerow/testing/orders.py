@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import prod
 from statistics import mean
+from typing import Protocol
 
-Choose = Callable[[Sequence[str]], str]
-"""Given who may go next, says who does."""
 
+class Choose(Protocol):
+    """Given who may go next, says who does. `state` is equal for prefixes of orders that nobody can tell apart."""
+
+    def __call__(self, options: Sequence[str], state: Hashable = None) -> str: ...
+
+
+REDUCIBLE = (
+    2000  # a tree of so many times the limit may come down to it by leaving out what comes to the same
+)
 PROBES = 8  # random orders from which the size of the tree is estimated
 SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many different orders were played. `total` is exact when all were, else an estimate."""
+    """How many different orders were played. `total` is exact when all were, else an estimate.
+
+    `reduced`: of those that come to the same one was played; `total` then is how many of these there are.
+    """
 
     played: int
     total: int
+    reduced: bool = False
+
+
+class Known(Exception):
+    """A prefix of another order has come to the same: what follows was played."""
 
 
 class OrderImpossible(RuntimeError):
@@ -31,7 +47,8 @@ def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEE
     """Play every order once; `play` is given the chooser and returns the order that came about.
 
     The number of orders is not known before: who may go next depends on the locks. It is estimated from a
-    few random orders, and when it is far beyond `limit`, a seeded sample of `limit` orders is played instead.
+    few random orders. When it is far beyond `limit`, of the orders that come to the same one is played, and when
+    these are too many as well, a seeded sample.
     """
     drawn = random.Random(seed)  # noqa: S311 (an order to play, not a secret)
     seen: set[tuple[str, ...]] = set()
@@ -39,7 +56,11 @@ def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEE
 
     def sample() -> None:
         branches: list[int] = []
-        order = play(lambda options: _draw(drawn, options, branches))
+
+        def draw(options: Sequence[str], state: Hashable = None) -> str:  # noqa: ARG001 (by chance)
+            return _draw(drawn, options, branches)
+
+        order = play(draw)
         seen.add(tuple(order))
         sizes.append(prod(branches))
 
@@ -51,17 +72,41 @@ def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEE
             seen.add(tuple(play(_follow(path))))
             if not _advance(path):
                 return Counted(number + 1, number + 1)
+    elif mean(sizes) <= REDUCIBLE * limit:
+        played = play_reduced(play, limit=limit)
+        if played is not None:
+            return Counted(played, played, reduced=True)
+        limit //= 2  # some of them were played just now
     while len(sizes) < limit:
         sample()
     # Each random order weighs as much as the choices it had: their mean is an unbiased count of the leaves.
     return Counted(len(seen), max(len(seen) + 1, round(mean(sizes))))
 
 
+def play_reduced(play: Callable[[Choose], list[str]], *, limit: int) -> int | None:
+    """Play one of all orders that come to the same; returns how many there are, or None when beyond the limit.
+
+    Most plays end early, where an order turns out to be known: there may be four times the limit.
+    """
+    path: list[tuple[int, int]] = []
+    known: set[Hashable] = set()
+    whole = 0
+    for _ in range(4 * limit):
+        try:
+            play(_follow(path, known))
+            whole += 1
+        except Known:
+            pass
+        if not _advance(path):
+            return whole
+    return None
+
+
 def replay(play: Callable[[Choose], list[str]], order: Sequence[str]) -> None:
     """Play one recorded order again."""
     rest = iter(order)
 
-    def choose(options: Sequence[str]) -> str:
+    def choose(options: Sequence[str], state: Hashable = None) -> str:  # noqa: ARG001 (a named order)
         wanted = next(rest, None)
         if wanted is None or wanted not in options:
             raise OrderImpossible(f"{wanted!r} cannot go next; only {', '.join(options)} can")
@@ -75,17 +120,22 @@ def _draw(drawn: random.Random, options: Sequence[str], branches: list[int]) -> 
     return drawn.choice(list(options))
 
 
-def _follow(path: list[tuple[int, int]]) -> Choose:
+def _follow(path: list[tuple[int, int]], known: set[Hashable] | None = None) -> Choose:
+    """Go the way of the path, and on from its end. A state that is `known` was met on another way, and all played."""
     depth = 0
 
-    def choose(options: Sequence[str]) -> str:
+    def choose(options: Sequence[str], state: Hashable = None) -> str:
         nonlocal depth
         if depth == len(path):
+            if known is not None and state is not None:
+                if state in known:
+                    raise Known
+                known.add(state)
             path.append((0, len(options)))
-        taken, known = path[depth]
-        if known != len(options):
+        taken, before = path[depth]
+        if before != len(options):
             raise OrderImpossible(
-                f"after the same {depth} steps {known} actors could go, now {len(options)} can"
+                f"after the same {depth} steps {before} actors could go, now {len(options)} can"
             )
         depth += 1
         return options[taken]
@@ -96,8 +146,8 @@ def _follow(path: list[tuple[int, int]]) -> Choose:
 def _advance(path: list[tuple[int, int]]) -> bool:
     """Turn the path into the next one; false when the tree is done."""
     while path:
-        taken, known = path.pop()
-        if taken + 1 < known:
-            path.append((taken + 1, known))
+        taken, many = path.pop()
+        if taken + 1 < many:
+            path.append((taken + 1, many))
             return True
     return False

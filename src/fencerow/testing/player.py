@@ -11,6 +11,7 @@ from fencerow.db.queries import Query
 from fencerow.db.statement import Rows, Statement
 from fencerow.testing.actor import Course
 from fencerow.testing.race import Story
+from fencerow.testing.reduction import Reduction, may_write
 from fencerow.testing.wire import Wire
 
 RESTARTS_MAX = 5
@@ -33,16 +34,21 @@ class Ground(Protocol):
 class Player:
     """An actor on its connection."""
 
-    def __init__(self, course: Course, wire: Wire, gate: int, arena: Ground) -> None:
+    def __init__(self, course: Course, wire: Wire, gate: int, arena: Ground, reduction: Reduction) -> None:
         self.course = course
         self.wire = wire
         self.gate = gate
         self.held = False
         self.ends = 0  # transactions that ended since somebody looked
         self._arena = arena
+        self._reduction = reduction
         self._doing = ""
         self._shut = False
         self._broken = False
+
+    @property
+    def name(self) -> str:
+        return self.course.actor.name
 
     @property
     def may_go(self) -> bool:
@@ -51,11 +57,13 @@ class Player:
     def go(self, story: Story) -> None:
         """Take one step: send the next statement or the transaction's end, or go on with a held one."""
         if self.wire.busy:
-            story.tell(self.course.actor.name, f"{self._doing}, held until now, goes on")
+            story.tell(self.name, f"{self._doing}, held until now, goes on")
+            self._reduction.steps(self.name, "goes on", self._pending())
             self.held = self._shut = False
             self._arena.open(self.gate)
         elif self.course.pending is None:
             self._doing = "ROLLBACK" if self.course.aborts else "COMMIT"
+            self._reduction.steps(self.name, self._doing, None)
             self.wire.begin(self._doing)
         else:
             self._send(self.course.pending)
@@ -67,16 +75,33 @@ class Player:
         try:
             rows = self.wire.wait()
         except psycopg.Error as error:
-            story.tell(self.course.actor.name, f"{self._doing} → {type(error).__name__}")
+            story.tell(self.name, f"{self._doing} → {type(error).__name__}")
+            self._reduction.steps(self.name, type(error).__name__, None)
+            self._reduction.ended(self.name, committed=False)
             self._refused(error)
             return
-        story.tell(self.course.actor.name, f"{self._doing} → {_shown(rows)}" if statement else self._doing)
+        story.tell(self.name, f"{self._doing} → {_shown(rows)}" if statement else self._doing)
         if statement is None or not self.course.begun:
             self.ends += 1
         if statement is None:
+            self._reduction.ended(self.name, committed=self._doing == "COMMIT")
             self.course.ended()
         else:
+            query = self._arena.query(statement.name)
+            wrote, commits = may_write(query, rows), not self.course.begun
+            self._reduction.answered(self.name, query, str(rows), wrote=wrote, commits=commits)
             self.course.answered(rows)
+
+    def abandon(self) -> None:
+        """Leave everything as it was before the play."""
+        if self.wire.busy:
+            self.wire.cancel()
+            try:
+                self.wire.wait()
+            except psycopg.Error:
+                pass  # it was cancelled
+        if self.course.begun:
+            self.wire.run("ROLLBACK")
 
     def break_ring(self) -> None:
         self._broken = True
@@ -92,7 +117,11 @@ class Player:
             self._arena.shut(self.gate)
             self._shut = True
         self._doing = statement.name
+        self._reduction.steps(self.name, statement.name, self._pending())
         self.wire.start(self._arena.query(statement.name), statement.params)
+
+    def _pending(self) -> Query | None:
+        return None if self.course.pending is None else self._arena.query(self.course.pending.name)
 
     def _refused(self, error: psycopg.Error) -> None:
         if self.course.begun:

@@ -48,13 +48,14 @@ class Violation(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was explored."""
+    """What was explored. `reduced`: all orders, but one of those that come to the same; these are counted."""
 
     scenario: str
     mode: str
     played: int
     total: int
     seconds: float
+    reduced: bool = False
 
 
 class Arena(Protocol):
@@ -104,7 +105,8 @@ def explore(arena: Arena, scenario: Scenario, *, limit: int = 5000, seed: int = 
     """
     started = time.monotonic()
     counted = play_all(lambda choose: play(arena, scenario, choose).order, limit=limit, seed=seed)
-    return Report(scenario.name, arena.mode, counted.played, counted.total, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    return Report(scenario.name, arena.mode, counted.played, counted.total, seconds, counted.reduced)
 
 
 def play_again(arena: Arena, scenario: Scenario, order: str) -> Story:

@@ -21,6 +21,8 @@ from fencerow.worker.claims import Claims
 
 log = logging.getLogger("fencerow.worker")
 
+LOST_REPLY = '{"reason":"lost reply"}'
+
 
 class Holdings:
     """What the keeper tells in its own thread, acted upon on the event loop."""
@@ -37,6 +39,7 @@ class Holdings:
         soon: Callable[[Callable[[], None]], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         on_queued: Callable[[list[Requeued]], None],
+        on_ended: Callable[[list[str]], None],
         on_failed: Callable[[BaseException], None],
     ) -> None:
         self._engine = engine
@@ -48,6 +51,7 @@ class Holdings:
         self._soon = soon
         self._spawn = spawn
         self._on_queued = on_queued
+        self._on_ended = on_ended
         self._on_failed = on_failed
         self._strangers: dict[tuple[str, int], float] = {}  # and since when
 
@@ -68,10 +72,12 @@ class Holdings:
         """Pass cancels on, and let go of jobs that a lost reply left to us without our knowing."""
         now = time.monotonic()
         unknown: dict[tuple[str, int], float] = {}
+        asked: set[str] = set()
         for held in holdings:
             attempt = self._attempts.get((held.id, held.attempt))
             if attempt is None:
                 unknown[held.id, held.attempt] = self._strangers.get((held.id, held.attempt), now)
+                asked |= {held.id} if held.cancel_requested else set()
             elif held.cancel_requested:
                 attempt.end(Interrupt.CANCEL, self._cancel_raise_s)
         self._strangers = unknown
@@ -84,12 +90,22 @@ class Holdings:
                 "job %s attempt %d is ours but unknown here (a lost reply); letting it go", job_id, number
             )
             self._telemetry.counters.add("strangers_released")
-            self._spawn(self._release(holder, job_id, number))
+            let_go = self._stop if job_id in asked else self._release
+            self._spawn(self._letting_go(let_go(holder, job_id, number), job_id))
 
     async def _release(self, holder: str, job_id: str, number: int) -> None:
-        released = store.Requeue(id=job_id, attempt=number, kind="released", detail='{"reason":"lost reply"}')
+        released = store.Requeue(id=job_id, attempt=number, kind="released", detail=LOST_REPLY)
+        self._on_queued(await self._engine.arun(store.requeue([released], holder=holder)))
+
+    async def _stop(self, holder: str, job_id: str, number: int) -> None:
+        """A job of which a cancel was asked is never queued again."""
+        stopped = store.Stop(job_id, number, LOST_REPLY)
+        moved = await self._engine.arun(store.stop([stopped], holder=holder))
+        self._on_ended([job.id for job in moved if job.awaited])
+
+    async def _letting_go(self, work: Coroutine[Any, Any, None], job_id: str) -> None:
         try:
-            self._on_queued(await self._engine.arun(store.requeue([released], holder=holder)))
+            await work
         except Exception as error:
             if not is_trouble(error):
                 raise

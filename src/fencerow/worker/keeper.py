@@ -3,6 +3,7 @@
 A blocked event loop or a handler that computes in Python does not stop it. Code that keeps the
 interpreter lock for longer than the lease does (one giant regular expression, one giant json.loads):
 the lease is then lost, the fence refuses the late result, and such code belongs in a child process.
+A renewal that came late for that reason is reported, long before one comes too late.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from fencerow.worker.lease import Lease, steady
 log = logging.getLogger("fencerow.worker.keeper")
 
 RETRY_S = 0.5
+PATIENCE_S = 1.0  # at least; with a third of the lease two renewals may stay without an answer
+LATE_S = 1.0  # beyond what a busy machine does to a thread
 BLOCKED_S = 0.5  # two looks may follow one another at once; that is no blocked loop
 
 
@@ -72,7 +75,7 @@ class Keeper:
         telemetry: Telemetry,
         ping: Callable[[Callable[[], None]], None],
     ) -> None:
-        self._engine = engine.keeper()
+        self._engine = engine.keeper(patience_s=max(PATIENCE_S, lease.lease_s / 3))
         self._lease = lease
         self._owner = owner
         self._orders = orders
@@ -125,12 +128,23 @@ class Keeper:
     def _run(self) -> None:
         try:
             while not self._stopped.is_set():
-                self._soon.wait(self._pause_s())
-                self._soon.clear()
+                self._wait(self._pause_s())
                 if not self._stopped.is_set():
                     self._tick()
         except BaseException as error:
             self._owner.on_keeper_failed(error)
+
+    def _wait(self, pause_s: float) -> None:
+        """Sleep until the next renewal, and say so when this thread came back late."""
+        began, used_s = time.monotonic(), time.process_time()
+        self._soon.wait(pause_s)
+        self._soon.clear()
+        late_s = time.monotonic() - began - pause_s
+        if late_s > LATE_S:
+            self._telemetry.counters.add("keeper_late")
+            log.warning(
+                "the lease is renewed %.1f s late: %s", late_s, _cause(late_s, time.process_time() - used_s)
+            )
 
     def _pause_s(self) -> float:
         return self._renew_s if self._lease.holds() else min(RETRY_S, self._renew_s)
@@ -181,7 +195,7 @@ class Keeper:
         renewed = self._engine.run(store.renew(holder=holder, stated=self._orders.stated()))
         if renewed is None:
             return False
-        self._lease.renewed(sent)
+        self._lease.renewed(sent, renewed.at_us)
         self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
         self._orders.on_renewed(holder, renewed.version, renewed.wanted)
         return True
@@ -202,3 +216,13 @@ class Keeper:
 
     def _ponged(self) -> None:
         self._pinged_at = None
+
+
+def _cause(late_s: float, used_s: float) -> str:
+    """Why the keeper's thread did not run: this process computed meanwhile, as far as it was let, or it did not."""
+    if used_s > late_s / 10:
+        return (
+            "code here keeps the interpreter lock (one long regular expression, one huge json.loads), or the machine "
+            "is overloaded; run such a job in a child process, or all jobs here will lose their lease"
+        )
+    return "this process was stopped for a while"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass
 
 # A laptop that slept or a paused machine has let its lease run out; CLOCK_MONOTONIC does not count that time on Linux.
 _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
@@ -22,6 +23,14 @@ _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 def steady() -> float:
     """Seconds that only grow and also count the time during which the machine was suspended, where it can tell."""
     return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Warrant:
+    """In whose name others may be declared dead, and until when by the database's clock (microseconds)."""
+
+    judge: str
+    until_us: int
 
 
 class Lease:
@@ -36,6 +45,7 @@ class Lease:
         self._deadline = 0.0
         self._renewed_at = 0.0
         self._gapless_since = 0.0
+        self._renewed_us: int | None = None  # the same renewal by the database's clock
 
     @property
     def holder(self) -> str | None:
@@ -48,14 +58,16 @@ class Lease:
             self._holder = holder
             self._deadline = sent + self.lease_s - self.margin_s
             self._renewed_at = self._gapless_since = sent
+            self._renewed_us = None
 
-    def renewed(self, sent: float) -> None:
-        """A renewal sent at this `steady()` time succeeded."""
+    def renewed(self, sent: float, at_us: int) -> None:
+        """A renewal sent at this `steady()` time succeeded, at this instant of the database."""
         with self._lock:
             if sent - self._renewed_at > self._gap_s:
                 self._gapless_since = sent
             self._deadline = sent + self.lease_s - self.margin_s
             self._renewed_at = sent
+            self._renewed_us = at_us
 
     def stumbled(self) -> None:
         """A renewal failed: the gapless run is over, the lease itself may still stand."""
@@ -76,3 +88,14 @@ class Lease:
         """Whether others may be declared dead: own renewals went well without a gap for one whole lease."""
         moment = steady() if now is None else now
         return self.holds(moment) and moment - self._gapless_since >= self.lease_s
+
+    def warrant(self, now: float | None = None) -> Warrant | None:
+        """The right to declare others dead, if there is one.
+
+        It ends, by the database's clock, when the renewal it rests on is followed by a gap: a statement that
+        comes later than that was held up by the very outage which made the others late.
+        """
+        with self._lock:
+            if not self.may_judge(now) or self._holder is None or self._renewed_us is None:
+                return None
+            return Warrant(self._holder, self._renewed_us + round(self._gap_s * 1_000_000))

@@ -26,7 +26,7 @@ NOTES_ROWS = 5000
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
 # A table may go when its youngest job is past its retention: so much of the retention, at most, jobs stay longer.
-PERIODS_PER_RETENTION = 5
+PERIODS_PER_RETENTION = 4
 
 
 class Maintenance:
@@ -59,8 +59,11 @@ class Maintenance:
             in_periods = await self._engine.arun(store.owns_periods())
             if in_periods:
                 await self._make_periods()
+            await self._alarm(
+                in_periods
+            )  # at once: to end one may take long, and the next may begin meanwhile
+            if in_periods:
                 await self._end_periods()
-            await self._alarm(in_periods)
         await self._purge(everywhere=not in_periods)
 
     # --- periods -----------------------------------------------------------------------------------
@@ -73,6 +76,8 @@ class Maintenance:
         return max(self._config.retention_period_s, age_s / PERIODS_PER_RETENTION)
 
     async def _make_periods(self) -> None:
+        if lost := await self._engine.arun(store.forget_lost_periods()):
+            log.error("the tables of open periods are gone, jobs could not end into them: %s", lost)
         for state in self._ages:
             length_s = self._length_s(state)
             if length_s is None:

@@ -49,8 +49,10 @@ class Reaper:
 
     async def tick(self) -> float:
         """One sweep; returns the pause until the next."""
-        if self._lease.may_judge():
-            for holder in await self._engine.arun(store.die()):
+        warrant = self._lease.warrant()
+        if warrant is not None:
+            dead = store.die(judge=warrant.judge, until_us=warrant.until_us)
+            for holder in await self._engine.arun(dead):
                 log.warning("worker %s is dead: its lease ran out", holder)
             if lost := await self._engine.arun(store.lost_holders()):
                 await self._engine.arun(store.adopt(lost))

@@ -299,6 +299,7 @@ class Worker:
             soon=self._soon,
             spawn=self._slots.spawn,
             on_queued=self._hearing.announce_queued,
+            on_ended=self._hearing.announce_ended,
             on_failed=self._death.tell,
         )
         self._keeper = Keeper(

@@ -51,6 +51,12 @@ SELECT CAST(json_agg(json_build_array(
        ) ORDER BY priority DESC, run_at, id) AS text)
 FROM (SELECT claimed.*, sum(args_bytes) OVER (ORDER BY priority DESC, run_at, id) AS bytes_so_far FROM claimed) AS sized;
 
+-- name: lock_suspects
+-- Make this worker's claims of suspects take turns, until the transaction ends; false while another is under way.
+-- A statement of its own, before the one that looks: two that look at once would each see no suspect running.
+-- It is tried, and is no lock on the worker's row: a transaction whose client has gone must not stop the renewals.
+SELECT pg_try_advisory_xact_lock(hashtextextended(CAST(CAST(:holder AS uuid) AS text), 7300));
+
 -- name: claim_suspect
 -- Take the one suspect job of a queue that is due first: a worker runs at most one at a time, so that a death counts
 -- against it alone. Guards as in claim.

@@ -22,8 +22,9 @@ LEFT JOIN pg_inherits AS link ON link.inhrelid = leaf.oid
 ORDER BY period.id;
 
 -- name: owns_periods
--- Whether this role may make, detach and drop partitions: it owns the table, or belongs to the role that does.
-SELECT pg_has_role(relation.relowner, 'USAGE')
+-- Whether this role may make, detach and drop partitions: it owns the table. One that merely belongs to the owner, or
+-- may do everything, would leave partitions that the owner cannot drop.
+SELECT pg_get_userbyid(relation.relowner) = current_user
 FROM pg_class AS relation
 WHERE relation.oid = (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.finished_jobs)));
 
@@ -57,6 +58,22 @@ SET closed_at = (SELECT fencerow.now())
 WHERE period.state = :state
   AND period.closed_at IS NULL
   AND period.ends_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+RETURNING period.id;
+
+-- name: forget_lost_periods
+-- Forget open periods whose table somebody has detached or dropped by hand: jobs that end would look for it for ever.
+-- The table itself, if there is one, is left to whoever did that.
+DELETE FROM fencerow.finished_periods AS period
+WHERE period.closed_at IS NULL
+  AND NOT EXISTS (
+        SELECT 1
+        FROM pg_inherits AS link
+        JOIN pg_class AS leaf ON leaf.oid = link.inhrelid
+        WHERE link.inhparent = (SELECT typrelid FROM pg_type
+                                WHERE oid = pg_typeof(CAST(NULL AS fencerow.finished_jobs)))
+          AND leaf.relname = 'finished_' || period.state || '_' || period.id
+          AND NOT link.inhdetachpending
+    )
 RETURNING period.id;
 
 -- name: take_period

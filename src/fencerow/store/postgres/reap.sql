@@ -5,20 +5,28 @@
 -- name: die
 -- Declare workers dead whose lease has run out. A dead worker can never renew; it must register anew.
 -- Guard: alive, and past its lease by the database's clock; one that renews right now is skipped.
+-- Guard of the judge: alive and within its own lease, at the same instant, and not later than what it knew when it
+-- judged: a statement that a network delivers after an outage finds everybody late, and buries nobody.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now)
 UPDATE fencerow.workers AS worker
 SET state = 'dead',
-    ended_at = (SELECT fencerow.now())
+    ended_at = (SELECT clock.now FROM clock)
 WHERE worker.id = ANY(ARRAY(
         SELECT late.id
         FROM fencerow.workers AS late
         WHERE late.state = 'alive'
-          AND late.lease_until < (SELECT fencerow.now())
+          AND late.lease_until < (SELECT clock.now FROM clock)
         ORDER BY late.lease_until
         LIMIT 100
         FOR UPDATE SKIP LOCKED
     ))
   AND worker.state = 'alive'
-  AND worker.lease_until < (SELECT fencerow.now())
+  AND worker.lease_until < (SELECT clock.now FROM clock)
+  AND EXISTS (SELECT 1 FROM fencerow.workers AS judge
+              WHERE judge.id = CAST(:judge AS uuid)
+                AND judge.state = 'alive'
+                AND judge.lease_until > (SELECT clock.now FROM clock))
+  AND (SELECT clock.now FROM clock) < fencerow.at(CAST(:until_us AS bigint))
 RETURNING worker.id;
 
 -- name: lost_holders

@@ -54,9 +54,10 @@ ON CONFLICT (scope, key) DO NOTHING
 RETURNING scope, key;
 
 -- name: read_keys
--- Who owns these keys. A statement of its own: the reserving statement's snapshot is older than the winner's commit.
+-- Who owns these keys, and whether that job has ended. A statement of its own: the reserving statement's snapshot is older than the winner's commit.
 SELECT owned.scope, owned.key, owned.job_id, owned.fingerprint,
-       owned.expires_at IS NOT NULL AND owned.expires_at <= (SELECT fencerow.now()) AS expired
+       owned.expires_at IS NOT NULL AND owned.expires_at <= (SELECT fencerow.now()) AS expired,
+       owned.expires_at IS NOT NULL AS ended
 FROM json_to_recordset(CAST(:keys AS json)) AS wanted (scope text, key text)
 JOIN fencerow.keys AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key;
 

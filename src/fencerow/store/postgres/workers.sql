@@ -25,7 +25,7 @@ SET renewed_at = clock.now,
 FROM (SELECT fencerow.now() AS now) AS clock
 WHERE worker.id = CAST(:holder AS uuid)
   AND worker.state = 'alive'
-RETURNING worker.wanted_version, CAST(worker.wanted AS text);
+RETURNING worker.wanted_version, CAST(worker.wanted AS text), fencerow.us(worker.renewed_at);
 
 -- name: order_worker
 -- Write down what an operator wants of a worker, as a whole. It is carried out at the worker's next renewal.

@@ -46,6 +46,10 @@ RETURNING json_array(
     CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END
 );
 
+-- name: lock_suspects
+-- Make this worker's claims of suspects take turns: the transaction has the file's one write lock already.
+SELECT :holder IS NOT NULL;
+
 -- name: claim_suspect
 -- Take the one suspect job of a queue that is due first: a worker runs at most one at a time, so that a death counts
 -- against it alone. Guards as in claim.

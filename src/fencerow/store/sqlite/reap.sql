@@ -5,11 +5,15 @@
 -- name: die
 -- Declare workers dead whose lease has run out. A dead worker can never renew; it must register anew.
 -- Guard: alive, and past its lease.
+-- Guard of the judge: alive and within its own lease, and not later than what it knew when it judged.
 UPDATE fencerow.workers
 SET state = 'dead',
     ended_at = fencerow.now()
 WHERE state = 'alive'
   AND lease_until < fencerow.now()
+  AND EXISTS (SELECT 1 FROM fencerow.workers AS judge
+              WHERE judge.id = :judge AND judge.state = 'alive' AND judge.lease_until > fencerow.now())
+  AND fencerow.now() < :until_us
 RETURNING id;
 
 -- name: lost_holders

@@ -47,9 +47,10 @@ ON CONFLICT (scope, key) DO NOTHING
 RETURNING scope, key;
 
 -- name: read_keys
--- Who owns these keys.
+-- Who owns these keys, and whether that job has ended.
 SELECT owned.scope, owned.key, owned.job_id, owned.fingerprint,
-       owned.expires_at IS NOT NULL AND owned.expires_at <= fencerow.now() AS expired
+       owned.expires_at IS NOT NULL AND owned.expires_at <= fencerow.now() AS expired,
+       owned.expires_at IS NOT NULL AS ended
 FROM json_each(:keys) AS wanted
 JOIN fencerow.keys AS owned
   ON owned.scope = json_extract(wanted.value, '$.scope') AND owned.key = json_extract(wanted.value, '$.key');

@@ -50,7 +50,7 @@ SET renewed_at = fencerow.now(),
     stated = coalesce(:stated, stated)
 WHERE id = :holder
   AND state = 'alive'
-RETURNING wanted_version, wanted;
+RETURNING wanted_version, wanted, renewed_at;
 
 -- name: order_worker
 -- Write down what an operator wants of a worker, as a whole. It is carried out at the worker's next renewal.

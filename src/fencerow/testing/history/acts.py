@@ -102,11 +102,6 @@ class History:
 
     @property
     def end_us(self) -> int:
-        """When the last line was written."""
-        ends = [act.end_us if act.end_us < NEVER else act.start_us for act in self.others]
-        ends += [
-            act.end_us if act.end_us < NEVER else act.start_us
-            for acts in self.by_job.values()
-            for act in acts
-        ]
-        return max(ends, default=0)
+        """When the last line was written. Looks at every act."""
+        everything = (act for acts in (self.others, *self.by_job.values()) for act in acts)
+        return max((act.end_us if act.end_us < NEVER else act.start_us for act in everything), default=0)

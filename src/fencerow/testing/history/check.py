@@ -74,7 +74,7 @@ def judge(history: History, final: Final | None, options: Options) -> Report:
     """Check what was read already."""
     report = Report(history)
     workers, hidden = workers_of(history), unseen(history)
-    watch = watch_of(workers, sweep_s=_sweep_s(history, options), slack_s=options.slack_s)
+    watch = watch_of(workers, history.end_us, sweep_s=_sweep_s(history, options), slack_s=options.slack_s)
     suspects = Suspects()
     for life in lives(history):
         before = len(report.violations)

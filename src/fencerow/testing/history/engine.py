@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -119,8 +120,8 @@ class RecordingEngine:
     def flush(self, timeout_s: float) -> None:
         self.inner.flush(timeout_s)
 
-    def keeper(self) -> Engine:
-        return RecordingEngine(self.inner.keeper(), self.recorder)
+    def keeper(self, *, patience_s: float = math.inf) -> Engine:
+        return RecordingEngine(self.inner.keeper(patience_s=patience_s), self.recorder)
 
     def close(self) -> None:
         self.inner.close()

@@ -33,6 +33,7 @@ class FinalRow:
     key: str | None
     claimed_us: int | None
     ended_us: int | None
+    spent: bool = False  # only its id is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ def _rows() -> Steps[dict[str, list[FinalRow]]]:
                 text_or_none(row[8]),
                 _maybe_whole(row[9]),
                 _maybe_whole(row[10]),
+                bool(row[11]),
             )
         )
     return found

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from fencerow.testing.history.acts import NEVER, Act, History
 
 CLAIMS = frozenset({"claim", "claim_suspect"})
-FINISHES = frozenset({"succeed", "fail", "stop", "requeue"})  # by the holder, under its fence
+FINISHES = frozenset({"succeed", "fail", "stop", "requeue", "crash"})  # by the holder, under its fence
 TAKINGS = frozenset({"reclaim", "time_out"})  # by others
 ENDINGS = FINISHES | TAKINGS
-NOTES = frozenset({"progress", "log"})
+NOTES = frozenset({"progress", "log", "note_alone"})
 FENCED = ENDINGS | NOTES
-REMOVALS = frozenset({"delete", "purge_by_age", "purge_by_own_age", "purge_by_count"})
+REMOVALS = frozenset({"delete", "purge_by_age", "purge_by_own_age", "purge_by_count", "purge_spent"})
+PERIODS = frozenset({"detach_period", "finalize_period", "drop_period"})  # whose jobs go without being named
+ENDED_BY_AGE = frozenset({"expire", "disown"})
 
 
 @dataclass(slots=True)
@@ -101,6 +103,8 @@ def unseen(history: History) -> Unseen:
     """Collect what is undecided and names no job; the acts are sorted by their start."""
     found = Unseen()
     for act in history.others:
+        if act.verb in PERIODS and act.possible:
+            found.removal = found.removal or act
         if not act.maybe:
             continue
         if act.verb in CLAIMS:
@@ -111,7 +115,7 @@ def unseen(history: History) -> Unseen:
             found.time_out = found.time_out or act
         elif act.verb in REMOVALS:
             found.removal = found.removal or act
-        elif act.verb == "expire":
+        elif act.verb in ENDED_BY_AGE:
             found.expiry = found.expiry or act
     return found
 

@@ -14,6 +14,7 @@ import msgspec
 
 from fencerow.db.statement import Param, Row, Rows
 from fencerow.model.state import State
+from fencerow.model.wanted import Stated
 from fencerow.store.claim import decoded
 from fencerow.testing.history.line import REFUSED, Kind
 from fencerow.testing.history.recorder import Fact
@@ -69,6 +70,15 @@ def _registration(params: Params) -> list[Fact]:
     return [_named(params, "holder", "lease_s") | ({"slots": slots} if isinstance(slots, int) else {})]
 
 
+def _renewal(params: Params) -> list[Fact]:
+    """The slots are what the worker says it has now: they may have been changed while it ran."""
+    fact = _named(params, "holder")
+    if params.get("stated"):
+        stated = msgspec.json.decode(str(params["stated"]), type=Stated)
+        fact["slots"] = sum(share.slots for share in stated.shares)
+    return [fact]
+
+
 def _claim(params: Params) -> list[Fact]:
     return [{"limit": 1, **_named(params, "holder", "queue", "limit")}]
 
@@ -98,6 +108,17 @@ def _moved(
     ]
 
 
+def _crashed(params: Params, rows: Rows) -> list[End]:
+    """Each went where its budget allowed; what is not among the rows was refused."""
+    states = {str(row[0]): str(row[1]) for row in rows}
+    return [
+        (Kind.OK, fact | {"state": states[fact["job"]]})
+        if fact["job"] in states
+        else (Kind.FAIL, fact | {"code": REFUSED})
+        for fact in _outcomes(params)
+    ]
+
+
 def _whether(asked: Callable[[Params], list[Fact]], params: Params, rows: Rows) -> list[End]:
     """Any row at all says that it was done."""
     (fact,) = asked(params)
@@ -107,6 +128,11 @@ def _whether(asked: Callable[[Params], list[Fact]], params: Params, rows: Rows) 
 def _found(name: Callable[[Row], Fact], _: Params, rows: Rows) -> list[End]:
     """What was done is known only from the rows."""
     return [(Kind.OK, name(row)) for row in rows] or [(Kind.OK, {})]
+
+
+def _done(_: Params, __: Rows) -> list[End]:
+    """It says nothing of itself, but that it was answered."""
+    return [(Kind.OK, {})]
 
 
 def _inserted(params: Params, rows: Rows) -> list[End]:
@@ -211,23 +237,31 @@ VERBS: dict[str, Verb] = {
     "fail": _each(_outcomes, State.FAILED),
     "stop": _each(_outcomes, State.CANCELLED),
     "requeue": _each(_outcomes, State.QUEUED),
+    "crash": Verb(_outcomes, _crashed),
     "archive": _each(_ids),
     "progress": _single(_one(*_FENCE)),
     "log": _single(_one(*_FENCE)),
+    "note_alone": _single(_one(*_FENCE)),
     "cancel_idle": _each(_one(), State.CANCELLED),
     "ask_cancel": Verb(_one(), _asked_of),
     "expire": _rows(partial(_as_job, State.FAILED)),
+    "disown": _rows(partial(_as_job, State.FAILED)),
     "revive": _each(_one(), State.QUEUED),
     "delete": _each(_ids),
     "purge_by_age": _PURGE,
     "purge_by_own_age": _PURGE,
     "purge_by_count": _PURGE,
+    "purge_spent": _PURGE,
+    "detach_period": Verb(_nothing, _done),
+    "finalize_period": Verb(_nothing, _done),
+    "drop_period": Verb(_nothing, _done),
     "reclaim": _rows(_as_taken, _holders),
     "time_out": _rows(_as_taken),
     "die": _rows(_as_holder),
     "adopt": _rows(_as_holder),
     "register": _single(_registration),
-    "renew": _single(_one("holder")),
+    "renew": _single(_renewal),
+    "order_worker": _single(_one("holder")),
     "retire": _single(_one("holder")),
 }
 

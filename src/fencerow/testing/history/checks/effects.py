@@ -23,7 +23,8 @@ def check_effects(report: Report, life: Life, final: Final | None, names: Collec
 
 def _name(life: Life, final: Final) -> str | None:
     rows = final.rows.get(life.job)
-    return rows[0].name if rows else next((act.name for act in life.acts if act.name is not None), None)
+    named = rows[0].name if rows else ""
+    return named or next((act.name for act in life.acts if act.name is not None), None)
 
 
 def _in_the_database(report: Report, life: Life, final: Final, attempts: list[int]) -> None:

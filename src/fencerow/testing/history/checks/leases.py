@@ -19,7 +19,8 @@ class Registration:
 
     holder: str
     lease_s: float | None = None
-    slots: int | None = None
+    slots: int | None = None  # the most it ever said it had
+    ordered: bool = False  # whether somebody may have changed them while it ran
     renewals: list[Act] = field(default_factory=list[Act])  # the registration itself is the first
     ends: list[Act] = field(default_factory=list[Act])  # deaths and retirements, undecided ones too
 
@@ -44,7 +45,7 @@ def workers_of(history: History) -> Workers:
     """Read the lives of the workers."""
     workers = Workers()
     for act in history.others:
-        if act.verb in ("register", "renew", "retire", "die", "adopt") and act.possible:
+        if act.verb in ("register", "renew", "retire", "die", "adopt", "order_worker") and act.possible:
             _take(workers, act)
     return workers
 
@@ -56,11 +57,12 @@ def _take(workers: Workers, act: Act) -> None:
         return
     found = workers.by_holder.setdefault(act.holder, Registration(act.holder))
     found.lease_s = found.lease_s if act.lease_s is None else act.lease_s
-    found.slots = act.slots or found.slots
+    found.slots = max((each for each in (act.slots, found.slots) if each is not None), default=None)
+    found.ordered = found.ordered or act.verb == "order_worker"
     if act.verb in ("register", "renew"):
         if act.happened:
             found.renewals.append(act)
-    else:
+    elif act.verb != "order_worker":
         found.ends.append(act)
 
 

@@ -89,7 +89,7 @@ def check_slots(report: Report, history: History, workers: Workers) -> None:
                 runs.setdefault(act.holder, []).append(Held(act.start_us, act.end_us, act))
     for holder, spans in runs.items():
         found = workers.by_holder.get(holder)
-        if found is None or found.slots is None:
+        if found is None or found.slots is None or found.ordered:
             continue
         report.looked["I14"] += len(spans)
         acts = exceeded([span for span in spans if span.until_us < NEVER], found.slots)

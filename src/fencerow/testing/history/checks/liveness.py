@@ -20,30 +20,31 @@ GAP_OF_LEASE = 0.5  # renewals further apart than this share of the lease are a 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The times during which somebody could judge the dead, and how long that may take."""
+    """The times during which somebody could judge the dead, how long that may take, and when the run ended."""
 
     spans: list[tuple[int, int]]
     bound_us: int
+    end_us: int
 
 
-def watch_of(workers: Workers, *, sweep_s: float, slack_s: float) -> Watch:
+def watch_of(workers: Workers, end_us: int, *, sweep_s: float, slack_s: float) -> Watch:
     """When the workers of a run were able to find the dead."""
     spans: list[tuple[int, int]] = []
     for found in workers.by_holder.values():
         spans += _judging(found)
-    return Watch(_joined(spans), round((sweep_s + slack_s) * 1e6))
+    return Watch(_joined(spans), round((sweep_s + slack_s) * 1e6), end_us)
 
 
 def check_liveness(report: Report, life: Life, workers: Workers, watch: Watch) -> None:
     """Every attempt of one job whose holder fell silent before it ended."""
     for attempt in life.attempts.values():
-        orphaned = _orphaned(report, attempt, workers)
+        orphaned = _orphaned(attempt, workers, watch)
         if orphaned is not None:
             report.looked["I9"] += 1
             _in_time(report, life, attempt, orphaned, watch)
 
 
-def _orphaned(report: Report, attempt: Attempt, workers: Workers) -> tuple[int, int] | None:
+def _orphaned(attempt: Attempt, workers: Workers, watch: Watch) -> tuple[int, int] | None:
     """From the end of the holder's lease until the attempt was over, if it was left behind."""
     holder = attempt.holder
     found = workers.by_holder.get(holder) if holder is not None else None
@@ -52,7 +53,7 @@ def _orphaned(report: Report, attempt: Attempt, workers: Workers) -> tuple[int, 
     if any(act.verb != "reclaim" for act in attempt.endings) or attempt.maybe_ended:
         return None
     expired_us = max(act.end_us for act in found.renewals) + round(found.lease_s * 1e6)
-    taken_us = min((act.end_us for act in attempt.endings), default=report.history.end_us)
+    taken_us = min((act.end_us for act in attempt.endings), default=watch.end_us)
     return (expired_us, taken_us) if taken_us > expired_us else None
 
 

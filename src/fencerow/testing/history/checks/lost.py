@@ -11,7 +11,7 @@ from fencerow.testing.history.line import Kind
 from fencerow.testing.history.lives import CLAIMS, REMOVALS, Life, Unseen
 from fencerow.testing.history.report import Report
 
-ENDED = ("succeed", "fail", "stop", "cancel_idle", "expire")
+ENDED = ("succeed", "fail", "stop", "cancel_idle", "expire", "disown")
 
 
 def check_lost(report: Report, life: Life, hidden: Unseen, final: Final | None, *, drained: bool) -> None:
@@ -34,7 +34,7 @@ def _kept(report: Report, life: Life, hidden: Unseen, final: Final, *, drained: 
     if len(rows) > 1:
         states = " and ".join(row.state for row in rows)
         report.add("I1", f"it stands in both tables, {states}", life.job, life.acts)
-    elif not rows and not life.possible(*REMOVALS) and not hidden.removal:
+    elif not rows and not life.possible(*REMOVALS) and not (hidden.removal and _ends(report, life)):
         report.add("I1", "its submit was answered, and it is nowhere", life.job, life.acts)
     elif rows and drained and rows[0].state not in FINAL:
         what = f"it was left {rows[0].state} in attempt {rows[0].attempt}"
@@ -43,14 +43,20 @@ def _kept(report: Report, life: Life, hidden: Unseen, final: Final, *, drained: 
 
 def _ended_in_history(report: Report, life: Life, hidden: Unseen) -> None:
     """Without a database: something ended it after its last revive."""
-    revived = life.all("revive")
+    if not _ends(report, life) and not (hidden.expiry or hidden.time_out or hidden.reclaims):
+        report.add("I1", "nothing in the history ended it", life.job, life.acts)
+
+
+def _ends(report: Report, life: Life) -> list[Act]:
+    """What may have ended it and was not undone by a revive."""
     ends = life.possible(*ENDED, *REMOVALS)
     ends += [
-        act for act in life.all("reclaim", "time_out") if act.state is not None and State(act.state) in FINAL
+        act
+        for act in life.all("reclaim", "time_out", "crash")
+        if act.state is not None and State(act.state) in FINAL
     ]
-    ends = [end for end in ends if not any(report.history.before(end, again) for again in revived)]
-    if not ends and not hidden.expiry and not hidden.time_out and not hidden.reclaims:
-        report.add("I1", "nothing in the history ended it", life.job, life.acts)
+    revived = life.all("revive")
+    return [end for end in ends if not any(report.history.before(end, again) for again in revived)]
 
 
 def _refused(report: Report, life: Life, final: Final | None, submits: list[Act]) -> None:
@@ -97,7 +103,7 @@ def check_conservation(
         for job in final.rows:
             if not any(act.verb == "submit" and act.possible for act in history.by_job.get(job, [])):
                 report.add("I15", "no submit in the history made it", job, history.by_job.get(job, []))
-    rows = Counter(row.state for standing in final.rows.values() for row in standing)
+    rows = Counter(row.state for standing in final.rows.values() for row in standing if not row.spent)
     for state in State:
         if rows[state] != final.counted[state]:
             what = f"the counters say {final.counted[state]} {state}, the tables hold {rows[state]}"

@@ -15,9 +15,11 @@ MOVE_OF = {
     "failed": Move.FAIL,
     "stopped": Move.STOP,
     "reclaimed": Move.RECLAIM,
+    "crashed": Move.RECLAIM,  # the same way, told by the holder itself
     "timed_out": Move.TIMEOUT,
     "cancelled": Move.CANCEL,
     "expired": Move.EXPIRE,
+    "disowned": Move.DISOWN,
     "revived": Move.REVIVE,
 }
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from fencerow.model.state import FINAL, State
 from fencerow.testing.history.acts import NEVER, Act
 from fencerow.testing.history.line import Kind
-from fencerow.testing.history.lives import CLAIMS, FENCED, REMOVALS, Life, Unseen
+from fencerow.testing.history.lives import CLAIMS, ENDED_BY_AGE, FENCED, REMOVALS, Life, Unseen
 from fencerow.testing.history.report import Report
 
 VISITS_MAX = 20_000
 MOVES = frozenset(
-    {"submit", "cancel_idle", "ask_cancel", "expire", "revive", "delete", *CLAIMS, *FENCED, *REMOVALS}
+    {"submit", "cancel_idle", "ask_cancel", "revive", *ENDED_BY_AGE, *CLAIMS, *FENCED, *REMOVALS}
 )
 ENDS = {"succeed": State.SUCCEEDED, "fail": State.FAILED, "stop": State.CANCELLED}
 ROBBED = (State.QUEUED, State.FAILED, State.CANCELLED)
@@ -39,6 +39,7 @@ class _Free:
 
     act: Act
     verb: str
+    numbers: frozenset[int] = frozenset()  # of a claim: the attempts that no answered claim made
 
 
 def check_order(report: Report, life: Life, hidden: Unseen) -> None:
@@ -114,11 +115,11 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
             return [replace(now, state=State.CANCELLED, asked=True)] if idle else []
         case "ask_cancel":
             return [replace(now, asked=True)] if now.state is State.RUNNING else []
-        case "expire":
+        case "expire" | "disown":
             return [replace(now, state=State.FAILED)] if now.state in (State.QUEUED, State.WAITING) else []
         case "revive":
             return [Standing(State.QUEUED, now.attempt)] if now.state in FINAL else []
-        case "reclaim" | "time_out":
+        case "reclaim" | "time_out" | "crash":
             return _taken(act, now)
         case _:
             if act.verb in REMOVALS:
@@ -169,8 +170,9 @@ def _taken(act: Act, now: Standing) -> list[Standing]:
 def _free_moves(life: Life, hidden: Unseen) -> list[_Free]:
     """Undecided acts that name no job, as far as they can matter to this one."""
     found: list[_Free] = []
-    if _needs_claim(life):
-        found += [_Free(act, "claim") for act in hidden.claims.values()]
+    unclaimed = _unclaimed(life)
+    if any(number <= life.highest for number in unclaimed):
+        found += [_Free(act, "claim", unclaimed) for act in hidden.claims.values()]
     holders = {attempt.holder for attempt in life.attempts.values()}
     found += [_Free(act, act.verb) for act in hidden.takings(holders)]
     found += [
@@ -179,11 +181,12 @@ def _free_moves(life: Life, hidden: Unseen) -> list[_Free]:
     return found
 
 
-def _needs_claim(life: Life) -> bool:
-    """Whether some attempt has no claim that was answered, so that an unanswered one must have made it."""
-    return any(
-        number not in life.attempts or not life.attempts[number].claims
-        for number in range(1, life.highest + 1)
+def _unclaimed(life: Life) -> frozenset[int]:
+    """The attempts up to the highest, and one more, that only an unanswered claim can have made."""
+    return frozenset(
+        number
+        for number in range(1, life.highest + 2)
+        if number not in life.attempts or not life.attempts[number].claims
     )
 
 
@@ -191,8 +194,8 @@ def _freely(move: _Free, now: Standing) -> list[Standing]:
     holder = move.act.holder
     match move.verb:
         case "claim":
-            queued = now.state is State.QUEUED
-            return [Standing(State.RUNNING, now.attempt + 1, holder)] if queued else []
+            follows = now.state is State.QUEUED and now.attempt + 1 in move.numbers
+            return [Standing(State.RUNNING, now.attempt + 1, holder)] if follows else []
         case "reclaim" | "time_out":
             if now.state is not State.RUNNING or holder not in (None, now.holder):
                 return []

@@ -5,10 +5,15 @@
 CREATE TABLE IF NOT EXISTS fencerow.effect (job uuid NOT NULL, attempt bigint NOT NULL, holder uuid);
 
 -- name: final_rows
--- Every job, live and finished, with the instants of its last attempt.
+-- Every job, live and finished, with the instants of its last attempt, and last of which only the id is left: the
+-- ephemeral that succeeded.
 SELECT job.id, job.name, job.state, job.attempt, job.holder, job.failures, job.crashes, job.scope, job.key,
-       fencerow.us(job.claimed_at), fencerow.us(job.ended_at)
-FROM fencerow.all_jobs AS job;
+       fencerow.us(job.claimed_at), fencerow.us(job.ended_at), false
+FROM fencerow.all_jobs AS job
+UNION ALL
+SELECT spent.id, '', 'succeeded', spent.attempt, NULL, 0, 0, NULL, NULL, NULL, fencerow.us(spent.ended_at), true
+FROM fencerow.spent_ids AS spent
+WHERE NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = spent.id);
 
 -- name: final_events
 -- What was noted about jobs, in the order in which it was noted of each.

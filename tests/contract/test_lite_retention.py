@@ -1,0 +1,81 @@
+"""Retention in a SQLite file: short transactions between which others write, and space that is used again."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+
+from fencerow.config import Config
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.model.state import State
+from fencerow.store import store
+from fencerow.store.finish import Success
+from fencerow.telemetry import Telemetry
+from fencerow.worker import maintenance
+from fencerow.worker.maintenance import Maintenance
+from tests.contract.stage import rows
+from tests.jobs import claim, new_job, register, submit
+
+KIBIBYTE = '{"to":"' + "x" * 1024 + '"}'
+
+
+def finish(engine: SqliteEngine, number: int) -> None:
+    submit(engine, *(new_job(KIBIBYTE) for _ in range(number)))
+    claimed = claim(engine, holder := register(engine), limit=number)
+    engine.run(store.succeed([Success(job.id, job.attempt, "1") for job in claimed], holder=holder))
+
+
+def pages(engine: SqliteEngine) -> tuple[int, int]:
+    """How many pages the file has, and how many of them are free."""
+    connection = sqlite3.connect(engine.path)
+    try:
+        (total,) = connection.execute("PRAGMA page_count").fetchone()
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        return total, free
+    finally:
+        connection.close()
+
+
+def test_the_space_of_what_went_is_used_again(lite: SqliteEngine) -> None:
+    sizes = []
+    for _ in range(4):
+        finish(lite, 300)
+        sizes.append(pages(lite)[0])
+        lite.clock.offset_us += 10_000_000
+        assert lite.run(store.purge_by_age(State.SUCCEEDED, age_s=1.0, limit=1000)) == 300
+    assert pages(lite)[1] > 100, "nothing became free"
+    assert sizes[-1] <= sizes[1] * 1.05, sizes
+
+    finish(lite, 300)
+    finish(lite, 300)  # the control: without a purge in between it grows
+    assert pages(lite)[0] > sizes[-1] * 1.3
+
+
+def test_another_process_writes_between_two_batches(lite: SqliteEngine) -> None:
+    for _ in range(5):
+        finish(lite, 1000)
+    lite.clock.offset_us += 100_000_000
+    made = Maintenance(lite, Config(retention_succeeded_s=1.0, retention_period_s=60.0), Telemetry())
+    other = SqliteEngine(lite.path, lite.queries)  # its own lock, as another process has
+    over = threading.Event()
+    took: list[float] = []
+
+    def write() -> None:
+        while not over.is_set():
+            began = time.monotonic()
+            submit(other)
+            took.append(time.monotonic() - began)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    asyncio.run(made.round())
+    over.set()
+    writer.join()
+    other.close()
+    assert rows(lite, "SELECT count(*) AS n FROM {finished_jobs}") == [{"n": 0}]
+    assert len(took) >= 5_000 // maintenance.BATCH_ROWS / 2, (
+        "the other got through at every second batch at least"
+    )
+    assert max(took) < 2.0, max(took)

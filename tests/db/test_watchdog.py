@@ -1,0 +1,236 @@
+"""A server that takes a statement and never answers: nobody waits for it for ever, and nobody is told a lie."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from fencerow.db import pools
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.statement import Operation
+from fencerow.db.watchdog import Watched
+from fencerow.errors import OutcomeUnknown, Unavailable
+from fencerow.store import store
+from fencerow.testing.postgres import PostgresServer
+from tests.db.silence import Silence
+from tests.db.test_postgres import plain, with_text
+from tests.jobs import new_job
+from tests.worker.stage import quick, until, working
+
+LIMIT_S = 0.4
+SOON_S = 5.0  # limit, cancel, and a busy machine
+
+Runner = Callable[[PostgresEngine, Operation[Any]], Coroutine[Any, Any, Any]]
+
+
+async def in_a_thread(engine: PostgresEngine, operation: Operation[Any]) -> Any:
+    return await asyncio.to_thread(engine.run, operation)
+
+
+async def in_the_loop(engine: PostgresEngine, operation: Operation[Any]) -> Any:
+    return await engine.arun(operation)
+
+
+both = pytest.mark.parametrize("run", [in_a_thread, in_the_loop])
+
+
+@pytest.fixture(scope="module")
+def tcp_server() -> Iterator[PostgresServer]:
+    with PostgresServer(fast=True, tcp=True) as running:
+        made = PostgresEngine(
+            running.create_role_and_schema(role="app", database="app"), store.postgres_queries()
+        )
+        store.migrate(made)
+        made.close()
+        yield running
+
+
+@pytest.fixture
+def silence(tcp_server: PostgresServer) -> Iterator[Silence]:
+    with Silence(tcp_server.port) as made:
+        yield made
+
+
+@pytest.fixture
+async def far(tcp_server: PostgresServer, silence: Silence) -> Any:
+    """An engine beyond the silence, connected in both ways."""
+    engine = engine_to(tcp_server, silence)
+    await asyncio.to_thread(engine.run, store.clock())
+    await engine.arun(store.clock())
+    yield engine
+    await engine.aclose()
+
+
+@pytest.fixture
+def near(tcp_server: PostgresServer) -> Iterator[PostgresEngine]:
+    engine = PostgresEngine(tcp_server.conninfo("app", "app"), store.postgres_queries())
+    yield engine
+    engine.close()
+
+
+def engine_to(server: PostgresServer, silence: Silence, limit_s: float = LIMIT_S) -> PostgresEngine:
+    url = f"postgresql://app:{server.password}@127.0.0.1:{silence.port}/app"
+    return PostgresEngine(url, store.postgres_queries(), statement_timeout_s=limit_s, connect_timeout_s=1.0)
+
+
+def exists(engine: PostgresEngine, job_id: str) -> bool:
+    return bool(engine.run(store.read([job_id])))
+
+
+@both
+@pytest.mark.parametrize("deaf", [False, True], ids=["done, never answered", "never heard"])
+async def test_a_statement_without_an_answer_is_an_unknown_outcome(
+    far: PostgresEngine, near: PostgresEngine, silence: Silence, run: Runner, deaf: bool
+) -> None:
+    silence.fall(deaf=deaf)
+    began = time.monotonic()
+    with pytest.raises(OutcomeUnknown):
+        await run(far, store.submit([job := new_job()]))
+
+    assert LIMIT_S <= time.monotonic() - began < SOON_S
+    assert exists(near, job.id) is not deaf, "unknown: it may have happened or not"
+    # The next one goes by a new connection and tells.
+    assert await run(far, store.resubmit([job])) == ([job.id] if deaf else [])
+
+
+@both
+async def test_what_may_be_repeated_comes_through_by_itself(
+    far: PostgresEngine, silence: Silence, run: Runner
+) -> None:
+    silence.fall()
+    assert await run(far, store.clock()) > 0
+
+
+@both
+async def test_a_server_that_is_silent_for_new_connections_too_is_unavailable(
+    far: PostgresEngine, silence: Silence, run: Runner
+) -> None:
+    silence.fall(deaf=True, also_new=True)
+    began = time.monotonic()
+    with pytest.raises(Unavailable):
+        await run(far, store.clock())
+    assert time.monotonic() - began < SOON_S
+
+
+@both
+async def test_without_the_watchdog_they_wait_on(
+    far: PostgresEngine, silence: Silence, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Watched, "lose_patience", lambda self: None)
+        silence.fall()
+        waiting = asyncio.create_task(run(far, store.clock()))
+        done, _ = await asyncio.wait([waiting], timeout=LIMIT_S + 2)
+        assert not done
+    assert await waiting > 0
+
+
+@both
+async def test_a_statement_that_is_only_slow_is_cancelled_and_leaves_no_backend(
+    near: PostgresEngine, tcp_server: PostgresServer, silence: Silence, run: Runner
+) -> None:
+    slow = with_text(engine_to(tcp_server, silence), "SELECT pg_sleep(60), 'slow one'")
+    with pytest.raises(Unavailable, match="timeout"):
+        await run(slow, plain("clock"))
+    with tcp_server.connect("app") as connection:
+        query = (
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%slow one%' AND pid <> pg_backend_pid()"
+        )
+        await until(lambda: connection.execute(f"{query} AND state = 'active'").fetchall() == [(0,)])
+    await slow.aclose()
+
+
+async def test_an_answer_that_nobody_comes_to_read_is_no_silence(far: PostgresEngine) -> None:
+    """A handler blocks the event loop for longer than the limit; the answer lies in the socket."""
+    asked = asyncio.create_task(far.arun(store.submit([job := new_job()])))
+    while not far._pools._watchdog._watched:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    time.sleep(LIMIT_S + 2.5)
+
+    assert await asked == [job.id]
+
+
+async def test_a_handler_may_think_inside_its_transaction(far: PostgresEngine, near: PostgresEngine) -> None:
+    with far.session() as session:
+        session.run(store.submit([job := new_job()]))
+        await asyncio.sleep(LIMIT_S + 1.5)
+    async with far.asession() as other:
+        await other.arun(store.submit([another := new_job()]))
+        await asyncio.sleep(LIMIT_S + 1.5)
+
+    assert exists(near, job.id) and exists(near, another.id)
+
+
+@both
+async def test_an_idle_connection_costs_no_question_before_it_is_used(
+    far: PostgresEngine, silence: Silence, run: Runner
+) -> None:
+    before = len(silence.sent)
+    await run(far, store.clock())
+    once = len(silence.sent) - before
+    await run(far, store.clock())
+
+    assert once < 200, "one statement and nothing else"
+    assert len(silence.sent) - before == 2 * once
+
+
+@both
+async def test_a_closed_connection_is_not_handed_out(
+    far: PostgresEngine, near: PostgresEngine, tcp_server: PostgresServer, run: Runner
+) -> None:
+    terminate(tcp_server)
+    assert await run(far, store.submit([job := new_job()])) == [job.id]
+
+
+@both
+async def test_it_is_without_the_look(
+    far: PostgresEngine, tcp_server: PostgresServer, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "is_readable", lambda fd: False)
+    terminate(tcp_server)
+    with pytest.raises(OutcomeUnknown):
+        await run(far, store.submit([new_job()]))
+
+
+def terminate(server: PostgresServer) -> None:
+    """End the backends as an administrator does, and wait until they are gone."""
+    ours = "FROM pg_stat_activity WHERE datname = 'app' AND usename = 'app'"
+    with server.connect() as connection:
+        connection.execute(f"SELECT pg_terminate_backend(pid, 5000) {ours}")
+
+
+@both
+async def test_a_connection_that_was_idle_for_long_is_asked(
+    far: PostgresEngine, silence: Silence, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A firewall has forgotten it: nobody closed it, and a submit must not be the first to find out."""
+    monkeypatch.setattr(pools, "IDLE_S", -1.0)
+    silence.fall(deaf=True)
+    assert await run(far, store.submit([job := new_job()])) == [job.id]
+
+
+async def test_a_keeper_in_the_silence_comes_back_and_renews(
+    tcp_server: PostgresServer, near: PostgresEngine, silence: Silence
+) -> None:
+    def one() -> int:
+        return 1
+
+    engine = engine_to(tcp_server, silence, limit_s=30.0)
+    async with working(engine, one, config=quick(lease_s=9.0, renew_s=0.2)) as stage:
+        holder = stage.worker.holder
+        (before,) = [each for each in near.run(store.list_workers()) if each.id == holder]
+        silence.fall(deaf=True)
+        await until(lambda: renewed(near, holder) > before.renewed_at_us + 2_000_000)
+
+        assert stage.worker.holder == holder, "it lost its registration"
+        assert (await stage.run("one")).result == 1
+    await engine.aclose()
+
+
+def renewed(engine: PostgresEngine, holder: str | None) -> int:
+    return max(each.renewed_at_us for each in engine.run(store.list_workers()) if each.id == holder)

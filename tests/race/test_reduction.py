@@ -1,0 +1,118 @@
+"""Leaving out the orders that come to the same leaves out no outcome, and no fault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fencerow.db.postgres import PostgresEngine, names
+from fencerow.db.queries import Query, qualified
+from fencerow.store import store
+from fencerow.testing.arena_postgres import PostgresArena
+from fencerow.testing.orders import Choose, play_all, play_reduced
+from fencerow.testing.postgres import PostgresServer
+from fencerow.testing.race import Scenario, Violation, play
+from fencerow.testing.reduction import Reduction, may_write
+from tests.race import test_claim, test_marks, test_moves, test_reap
+from tests.race.conftest import Cut
+
+FLEETING = re.compile(r"\d{15,17}|0x[0-9a-f]+")  # instants and addresses
+LIMIT = 2000
+
+
+@pytest.fixture(scope="module")
+def arena(race_server: PostgresServer) -> Iterator[PostgresArena]:
+    url = race_server.create_role_and_schema(role="racer", database="race_reduced")
+    engine = PostgresEngine(url, store.postgres_queries())
+    store.migrate(engine)
+    engine.close()
+    made = PostgresArena(url, store.postgres_queries(), held=True)
+    yield made
+    made.close()
+
+
+def outcomes(arena: PostgresArena, scenario: Scenario, explore: Callable[..., Any]) -> set[str]:
+    """How the actors fared and what became of the job, over all orders that were explored."""
+    found: set[str] = set()
+
+    def once(choose: Choose) -> list[str]:
+        story = play(arena, scenario, choose)
+        jobs = sorted(repr(job) for job in story.run(store.list_jobs()))
+        found.add(FLEETING.sub("T", f"{story.results} {sorted(story.waited)} {jobs}"))
+        return story.order
+
+    assert explore(once, limit=LIMIT) is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [test_marks.waiting("fail", test_marks.waits), test_claim.claim_cancel, test_claim.suspects],
+    ids=lambda scenario: scenario.name,
+)
+def test_no_outcome_is_left_out(arena: PostgresArena, scenario: Scenario) -> None:
+    arena.queries = store.postgres_queries()
+
+    assert outcomes(arena, scenario, play_reduced) == outcomes(arena, scenario, play_all)
+
+
+LOCK = "pg_try_advisory_xact_lock(hashtextextended(CAST(CAST(:holder AS uuid) AS text), 7300))"
+FAULTS = [
+    (test_moves.cancel_loop, [Cut("read_fences", ("fencerow.all_jobs", "fencerow.jobs"))]),
+    (test_claim.suspects, [Cut("lock_suspects", (LOCK, ":holder <> ''"))]),
+    (test_reap.newcomer, [*test_reap.ANTI_JOIN]),
+    (test_marks.taken_over, [Cut("log", ("    FOR SHARE\n", ""))]),
+]
+
+
+@pytest.mark.parametrize(("scenario", "cuts"), [pytest.param(*fault, id=fault[0].name) for fault in FAULTS])
+def test_no_fault_is_left_out(arena: PostgresArena, scenario: Scenario, cuts: list[Cut]) -> None:
+    queries = store.postgres_queries()
+    for cut in cuts:
+        assert cut.postgres is not None
+        old, new = (qualified(text, names("fencerow")) for text in cut.postgres)
+        queries = queries.altered(cut.query, old, new)
+    arena.queries = queries
+
+    with pytest.raises(Violation):
+        play_reduced(lambda choose: play(arena, scenario, choose).order, limit=LIMIT)
+
+
+JOBS = Query("jobs", ('UPDATE "fencerow".jobs SET x = 1 RETURNING id',), ())
+KEYS = Query("keys", ('UPDATE "fencerow".keys SET x = 1 RETURNING id',), ())
+
+
+def after(*steps: tuple[str, Query, bool]) -> Any:
+    """The state after these actors committed these statements, one after the other."""
+    reduction = Reduction()
+    for actor, query, wrote in steps:
+        reduction.steps(actor, query.name, query)
+        reduction.answered(actor, query, "1", wrote=wrote, commits=True)
+    return reduction.state()
+
+
+def test_only_steps_that_do_not_see_each_other_may_change_places() -> None:
+    assert after(("a", JOBS, True), ("b", KEYS, True)) == after(("b", KEYS, True), ("a", JOBS, True))
+    assert after(("a", JOBS, True), ("b", JOBS, True)) != after(("b", JOBS, True), ("a", JOBS, True))
+    assert after(("a", JOBS, False), ("b", JOBS, False)) == after(("b", JOBS, False), ("a", JOBS, False))
+
+
+def test_who_waits_first_is_part_of_the_state() -> None:
+    one, other = Reduction(), Reduction()
+    for reduction, queue in ((one, "ab"), (other, "ba")):
+        for actor in queue:
+            reduction.steps(actor, "jobs", JOBS)
+        for actor in queue:
+            reduction.waits(actor)
+
+    assert one.state() != other.state()
+
+
+def test_what_returns_nothing_changed_nothing() -> None:
+    assert may_write(JOBS, [("1",)])
+    assert not may_write(JOBS, [])
+    assert not may_write(Query("look", ('SELECT id FROM "fencerow".jobs',), ()), [("1",)])
+    assert may_write(Query("silent", ('DELETE FROM "fencerow".jobs',), ()), [])
