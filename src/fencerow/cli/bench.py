@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -59,7 +58,7 @@ def bench(
             output.warn(
                 f"{place.kind} {figure.question}: {figure.what}: {_number(figure.ours)} {figure.unit}"
             )
-    evidence = document(facts, sys.argv[2:] if len(sys.argv) > 2 else [], found)
+    evidence = document(facts, _command(wanted, questions, quick=quick, engine=engine), found)
     if save is not None:
         save.write_text(json.dumps(evidence, indent=2) + "\n", encoding="utf-8")
     if wanted.json:
@@ -67,6 +66,12 @@ def bench(
     else:
         _show(facts, found)
     return 0
+
+
+def _command(wanted: Asked, questions: Sequence[str], *, quick: bool, engine: str | None) -> list[str]:
+    """The command as it matters to the figures; where the database is concerns nobody else."""
+    given = [*questions, *(["--quick"] if quick else []), *(["--engine", engine] if engine else [])]
+    return [*given, "--url", "..."] if wanted.url is not None else given
 
 
 def _places(wanted: Asked, engine: str | None, force: bool) -> list[AbstractContextManager[Place]]:
