@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +22,7 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import InvalidInput
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
+from tests.house.tree import ROOT
 from tests.jobs import register
 
 TINY = Sizes(
@@ -124,3 +129,15 @@ def test_the_command_prints_and_keeps_its_evidence(
 def test_a_url_names_the_engine(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["bench", "--url", "postgresql://nowhere.invalid/x", "--engine", "sqlite"]) == 2
     assert "the URL names the engine" in capsys.readouterr().err
+
+
+def test_the_workers_own_python_is_measured_without_a_database() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "python_per_job.py"), "200", "1"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"[\d.]+ us a job at best", done.stdout)
