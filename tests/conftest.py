@@ -14,12 +14,13 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
+from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 from tests.leftovers import no_connections_left, no_threads_left
 from tests.race.evidence import pytest_addoption, pytest_terminal_summary  # noqa: F401 (hooks must be found here)
 
 # Prints how many scenarios passed; loaded here, since only this file is read by each of several test processes.
-pytest_plugins = ["tests.systems.tally"]
+pytest_plugins = ["tests.systems.tally", "tests.through"]
 
 MEMORY = Path("/dev/shm")
 TEMPLATE = "migrated"
@@ -45,24 +46,25 @@ def _template(server: PostgresServer) -> str:
 
 
 @pytest.fixture
-def postgres_url(server: PostgresServer, _template: str) -> Iterator[str]:
+def postgres_url(server: PostgresServer, pooler: PgBouncer | None, _template: str) -> Iterator[str]:
     """A fresh migrated database, as a role that owns the schema `fencerow` and nothing else."""
     name = f"test_{next(_numbers)}"
     server.create_database(name, template=_template)
-    yield server.conninfo(name, ROLE)
-    try:
-        no_connections_left(server, name)
-    finally:
-        server.drop_database(name)
+    yield from _lent(server, pooler, name)
 
 
 @pytest.fixture
-def empty_postgres_url(server: PostgresServer) -> Iterator[str]:
+def empty_postgres_url(server: PostgresServer, pooler: PgBouncer | None) -> Iterator[str]:
     """The same before the first migration."""
     name = f"empty_{next(_numbers)}"
-    yield server.create_role_and_schema(role=ROLE, database=name)
+    server.create_role_and_schema(role=ROLE, database=name)
+    yield from _lent(server, pooler, name)
+
+
+def _lent(server: PostgresServer, pooler: PgBouncer | None, name: str) -> Iterator[str]:
+    yield (pooler or server).conninfo(name, ROLE)
     try:
-        no_connections_left(server, name)
+        no_connections_left(server, name, pooler)
     finally:
         server.drop_database(name)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 
 WAIT_S = 5.0  # an ended thread and a closed connection's backend take a moment to go
@@ -24,13 +25,13 @@ def no_threads_left() -> Iterator[None]:
     _until(lambda: not ours(), lambda: f"these threads were left: {ours()}")
 
 
-def no_connections_left(server: PostgresServer, database: str) -> None:
-    """Complain of connections to a database that nobody closed."""
+def no_connections_left(server: PostgresServer, database: str, pooler: PgBouncer | None = None) -> None:
+    """Complain of connections to a database that nobody closed; a pooler keeps its own, and tells of its clients'."""
     with server.connect() as connection:
         query = "SELECT application_name, query FROM pg_stat_activity WHERE datname = %s"
 
-        def found() -> list[tuple[object, ...]]:
-            return connection.execute(query, [database]).fetchall()
+        def found() -> Sequence[object]:
+            return pooler.clients(database) if pooler else connection.execute(query, [database]).fetchall()
 
         _until(lambda: not found(), lambda: f"these connections were left open: {found()}")
 

@@ -11,6 +11,10 @@ handle = await extract.asubmit("invoice.pdf")
 pages = await handle.aresult()
 """
 
+# First: it refuses where the rest could not work.
+import fencerow.model.platforms  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+# isort: split
 from fencerow.app import App, Call, Contract, DeclaredJob, Draft, LocalDatabaseWarning, contract
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle

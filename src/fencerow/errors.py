@@ -56,6 +56,12 @@ class MissingExtra(FencerowError):
     code = "FR-103"
 
 
+class UnsupportedPlatform(FencerowError):
+    """This operating system is not supported. Use Linux or macOS."""
+
+    code = "FR-107"
+
+
 class DeclarationError(FencerowError):
     """A job was declared in a way that cannot work (name taken, unsupported parameter kind, bad option)."""
 
@@ -66,6 +72,13 @@ class NoDatabase(ConfigError):
     """A long-running process was started without a database URL. Give --url or FENCEROW_URL."""
 
     code = "FR-105"
+
+
+class NotImportable(DeclarationError):
+    """A job that runs in child processes cannot be found by importing the module that declares it."""
+
+    code = "FR-106"
+    retryable = True  # as an attempt's failure: another worker may find it
 
 
 # --- input refused at the door (2xx) -----------------------------------------------------------
@@ -236,6 +249,12 @@ class DecidedTwice(FencerowError):
     code = "FR-405"
 
 
+class TooManyHung(FencerowError):
+    """So many handlers of a worker ignore their end that it has drained and ended. Start it again."""
+
+    code = "FR-406"
+
+
 # --- the database (5xx) ---------------------------------------------------------------------------
 
 
@@ -253,7 +272,7 @@ class Unavailable(DatabaseError):
 
 
 class OutcomeUnknown(DatabaseError):
-    """The connection broke while a commit was under way: it may have happened. Ask by id or key, then repeat.
+    """The connection broke, or the disk failed, while a commit was under way: it may have happened. Ask, then repeat.
 
     `job_ids` are the ids of a submit in doubt: submit again under the same ids, or look them up.
     """

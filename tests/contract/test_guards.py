@@ -26,6 +26,8 @@ FENCED: dict[str, Callable[[AnyEngine, Placed], object]] = {
     "fail": stage.fail,
     "stop": stage.stop,
     "requeue": stage.retry,
+    "crash": stage.crash,
+    "note_alone": stage.note_alone,
     "progress": lambda e, j: e.run(
         store.progress(j.id, holder=j.holder, attempt=j.attempt, percent=1.0, note=None)
     ),
@@ -172,6 +174,16 @@ def renewed_after_death(engine: AnyEngine, clock: DatabaseClock) -> None:
     assert not engine.run(store.renew(holder=holder))
 
 
+def described_after_death(engine: AnyEngine, clock: DatabaseClock) -> None:
+    holder = register(engine)
+    assert engine.run(store.describe_worker(holder=holder, info='{"now":1}'))
+    clock.advance(31)
+    bury(engine)
+    assert not engine.run(store.describe_worker(holder=holder, info='{"now":2}'))
+    (row,) = [each for each in engine.run(store.list_workers()) if each.id == holder]
+    assert row.info == {"now": 1}
+
+
 def reclaimed_from_the_living(engine: AnyEngine, clock: DatabaseClock) -> None:
     running(engine)
     before = dump(engine)
@@ -203,8 +215,13 @@ def _instant(engine: AnyEngine) -> str:
     return "clock_timestamp()" if engine.dialect == "postgres" else "0"
 
 
-GROUPS = ("succeed", "fail", "stop", "requeue")
-SCRIPTS = ("fail", "stop", "requeue")  # on SQLite the event and the update are two statements of one script
+GROUPS = ("succeed", "fail", "stop", "requeue", "crash")
+SCRIPTS = (
+    "fail",
+    "stop",
+    "requeue",
+    "crash",
+)  # on SQLite the event and the update are two statements of one script
 
 
 def always(*texts: str) -> Taken:
@@ -299,11 +316,17 @@ GUARDS = [
     ),
     Guard("renew", always("worker.state = 'alive'"), always("state = 'alive'"), renewed_after_death),
     Guard(
+        "describe_worker",
+        always("worker.state = 'alive'"),
+        always("state = 'alive'"),
+        described_after_death,
+    ),
+    Guard(
         "reclaim",
         always("job.holder = ANY(CAST(:dead AS uuid[]))"),
         (
-            ("found.holder IN (SELECT value FROM json_each(:dead))", "true"),
             ("job.holder IN (SELECT value FROM json_each(:dead))", "true"),
+            ("fencerow_jobs.holder IN (SELECT value FROM json_each(:dead))", "true"),
         ),
         reclaimed_from_the_living,
     ),

@@ -16,6 +16,10 @@ from tests.db.lenders import LENDERS, MINE, Lender, Loan, place
 @pytest.fixture(params=LENDERS, ids=lambda lender: lender.name)
 def lender(request: pytest.FixtureRequest) -> Lender:
     found: Lender = request.param
+    if request.config.getoption("--through") and found.name == "async-session-asyncpg-autocommit":
+        pytest.skip(
+            "SQLAlchemy prepares in one transaction and runs in the next: nobody has that behind a pooler"
+        )
     return found
 
 

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import aiosqlite
 import asyncpg
@@ -20,6 +21,7 @@ from sqlalchemy.orm import Session
 from fencerow.db.borrow import borrowed
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
+from fencerow.testing.pgbouncer import is_pooled
 
 T = TypeVar("T")
 
@@ -128,7 +130,7 @@ async def lend_async_psycopg(engine: Engine, where: str, **options: Any) -> Asyn
 
 @asynccontextmanager
 async def lend_asyncpg(engine: Engine, where: str, **options: Any) -> AsyncIterator[Loan]:
-    connection = await asyncpg.connect(where, **options)
+    connection = await asyncpg.connect(where, **options, **_unprepared(where))
     async with asynccontextmanager(_asyncpg_loan)(engine, connection) as loan:
         yield loan
     await connection.close()
@@ -137,11 +139,16 @@ async def lend_asyncpg(engine: Engine, where: str, **options: Any) -> AsyncItera
 @asynccontextmanager
 async def lend_pooled_asyncpg(engine: Engine, where: str, **options: Any) -> AsyncIterator[Loan]:
     async with (
-        asyncpg.create_pool(where, min_size=0, max_size=1, **options) as pool,
+        asyncpg.create_pool(where, min_size=0, max_size=1, **options, **_unprepared(where)) as pool,
         pool.acquire() as connection,
         asynccontextmanager(_asyncpg_loan)(engine, connection) as loan,
     ):
         yield loan
+
+
+def _unprepared(where: str) -> dict[str, Any]:
+    """What users of asyncpg must set behind a pooler in transaction mode."""
+    return {"statement_cache_size": 0} if is_pooled(where) else {}
 
 
 async def _asyncpg_loan(engine: Engine, connection: Any) -> AsyncIterator[Loan]:
@@ -201,6 +208,12 @@ async def lend_alchemy(
 async def lend_async_alchemy(
     engine: Engine, where: str, driver: str, session: bool = True, **options: Any
 ) -> AsyncIterator[Loan]:
+    if driver.endswith("asyncpg") and is_pooled(where):
+        options["connect_args"] = {
+            "statement_cache_size": 0,
+            "prepared_statement_cache_size": 0,
+            "prepared_statement_name_func": lambda: f"__asyncpg_{uuid4()}__",
+        }
     made = create_async_engine(alchemy_url(driver, where), poolclass=NullPool, **options)
     lender: Any = AsyncSession(made) if session else await made.connect()
 

@@ -77,7 +77,9 @@ async def test_a_read_only_transaction_is_refused_and_can_go_on_reading(
     await loan.sql("SET TRANSACTION READ ONLY")
 
     verb: Operation[Any] = store.submit_keyed(jobs, keys) if with_key else store.submit(jobs)
-    with pytest.raises(ReadOnly):
+    with pytest.raises(
+        ReadOnly, match=r"may not write.*declared READ ONLY, or .* a standby .*on the primary"
+    ):
         await loan.run(verb)
 
     assert await loan.sql("SELECT 1") == [(1,)]

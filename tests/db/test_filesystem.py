@@ -53,7 +53,37 @@ def test_a_link_is_followed(mounts: Path, tmp_path: Path) -> None:
 
 
 def test_where_nothing_is_known_nothing_is_refused(tmp_path: Path) -> None:
-    refuse_network(Path("/data/jobs.db"), tmp_path / "not-there")
+    refuse_network(Path("/data/jobs.db"), tmp_path / "not-there", [""])
+    refuse_network(Path("/data/jobs.db"), tmp_path / "not-there", ["/sbin/not-there"])
+    refuse_network(Path("/data/jobs.db"), tmp_path / "not-there", ["/bin/echo", "no mounts"])
+
+
+PRINTED = """\
+/dev/disk3s1s1 on / (apfs, sealed, local, read-only, journaled)
+devfs on /dev (devfs, local, nobrowse)
+//ada@server/share on /Volumes/my share (x) (smbfs, nodev, nosuid, mounted by ada)
+server:/export on /Volumes/export (nfs)
+/dev/disk4s1 on /Volumes/export/local (hfs, local)
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "mount"),
+    [
+        ("/srv/jobs.db", Mount("/", "apfs")),
+        ("/Volumes/my share (x)/jobs.db", Mount("/Volumes/my share (x)", "smbfs")),
+        ("/Volumes/export/jobs.db", Mount("/Volumes/export", "nfs")),
+        ("/Volumes/export/local/jobs.db", Mount("/Volumes/export/local", "hfs")),
+    ],
+)
+def test_where_there_is_no_list_of_mounts_the_command_tells(tmp_path: Path, path: str, mount: Mount) -> None:
+    """As macOS prints it."""
+    told = tmp_path / "printed"
+    told.write_text(PRINTED)
+    assert mount_of(Path(path), tmp_path / "not-there", ["/bin/cat", str(told)]) == mount
+    if mount.kind in NETWORK:
+        with pytest.raises(UnsafeFileSystem, match=mount.kind):
+            refuse_network(Path(path), tmp_path / "not-there", ["/bin/cat", str(told)])
 
 
 def test_the_engine_makes_no_file_on_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

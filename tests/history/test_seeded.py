@@ -5,6 +5,7 @@ Each case is played twice, in the same order: as it is, where the checker finds 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -193,7 +194,57 @@ def budget(play: Play) -> None:
     play.finish()
 
 
+def greedy(play: Play) -> None:
+    """The claim itself notices that it took too many, too late: they run, and nobody knows them."""
+    holder = play.worker()
+    for _ in range(3):
+        play.submit()
+    with suppress(AssertionError):
+        for job in play.claim(holder, limit=2):
+            play.succeed(job.id, job.attempt, holder)
+    play.finish()
+
+
+def abandoned(play: Play) -> None:
+    """A worker falls silent; another renews and sweeps for longer than the bound, in real time."""
+    silent, awake = play.worker(lease_s=0.3), play.worker(lease_s=0.3)
+    play.submit()
+    play.claim(silent)
+    for _ in range(20):
+        play.run(store.renew(holder=awake))
+        play.die()
+        dead = play.run(store.dead_holders())
+        play.run(store.reclaim(dead, limit=10, actor="t"))
+        time.sleep(0.06)
+    play.finish()
+
+
 SEEDS: dict[str, Seed] = {
+    "claim beyond its limit": Seed(
+        [
+            (
+                "claim",
+                "LIMIT CAST(:limit AS integer)\n                FOR",
+                "LIMIT 10 * CAST(:limit AS integer)\n                FOR",
+            ),
+            (
+                "claim",
+                "LIMIT CAST(:limit AS integer)\n        ))",
+                "LIMIT 10 * CAST(:limit AS integer)\n        ))",
+            ),
+        ],
+        greedy,
+        {"I17"},
+    ),
+    "nobody takes back": Seed(
+        [("reclaim", "ORDER BY job.id", "AND false ORDER BY job.id")],
+        abandoned,
+        {"I1", "I9"},
+    ),
+    "leases that overlap by the database's clock": Seed(
+        [("claim", "claimed_at = clock.now,", "claimed_at = clock.now - INTERVAL '1 hour',")], retries, {"I3"}
+    ),
+    "a timeline that lies": Seed([("requeue", "moved.kind, CAST", "'cancelled', CAST")], retries, {"I4"}),
     "finish without the fence": Seed([("succeed", FENCE, "")], zombie, {"I2"}),
     "progress without the fence": Seed(
         [
@@ -231,14 +282,9 @@ SEEDS: dict[str, Seed] = {
             (
                 "reclaim",
                 "job.holder = ANY(CAST(:dead AS uuid[]))\n      AND job.state = 'running'\n    ORDER",
-                "job.state = 'running'\n    ORDER",
+                "CAST(:dead AS uuid[]) IS NOT NULL\n      AND job.state = 'running'\n    ORDER",
             ),
             ("reclaim", "\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", ""),
-            (
-                "reclaim",
-                "WHERE job.id = found.id",
-                "WHERE CAST(:dead AS uuid[]) IS NOT NULL AND job.id = found.id",
-            ),
         ],
         robbery,
         {"I3"},
@@ -259,7 +305,7 @@ SEEDS: dict[str, Seed] = {
         {"I4"},
     ),
     "resubmit without the second look": Seed(
-        [("withdraw", "AND job.attempt = 0", "AND false")], repeated_submit, {"I1", "I6"}
+        [("withdraw", "AND job.attempt = 0", "AND false")], repeated_submit, {"I1", "I6", "I17"}
     ),
     "cancel of a running job": Seed(
         [("cancel_idle", "AND job.state IN ('waiting', 'queued')", "")], late_cancel, {"I8"}
@@ -297,8 +343,8 @@ SEEDS: dict[str, Seed] = {
         two_suspects,
         {"I14"},
     ),
-    "reclaim without an end to the budget": Seed(
-        [("reclaim", "job.crashes + 1 >= job.crashes_max", "false")], budget, {"I4"}
+    "a crash that counts too often": Seed(
+        [("reclaim", "crashes = job.crashes + ", "crashes = 7 + job.crashes + ")], budget, {"I4"}
     ),
     "counters that forget": Seed(
         [("finished_counts", "GROUP BY", "WHERE job.state = 'failed' GROUP BY")],

@@ -21,13 +21,21 @@ UNRECORDED = {
     "note_disowned": "goes with disown, in one transaction",
     "forget_notes": "goes with the removal of its jobs, in one transaction",
     **dict.fromkeys(
-        ("open_period", "close_periods", "take_period", "leave_period", "forget_period"),
+        (
+            "open_period",
+            "close_periods",
+            "take_period",
+            "leave_period",
+            "forget_period",
+            "forget_lost_periods",
+        ),
         "where finished jobs lie; that they go is told by detach_period and drop_period",
     ),
     **dict.fromkeys(
         ("forget_period_events", "forget_period_logs", "forget_period_progress"),
         "notes of jobs that go with their period",
     ),
+    "describe_worker": "what a worker says of itself; its lease stays",
     "forget_workers": "rows of workers that ended and hold nothing",
     "make_ledger": "the schema",
     "note_migration": "the schema",

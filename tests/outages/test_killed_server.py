@@ -19,10 +19,10 @@ BACK_S = 5.0
 
 
 async def test_all_come_back_by_themselves_within_five_seconds(
-    report: Callable[[str], None],
+    report: Callable[[str], None], fronted: Callable[[PostgresServer, str], str]
 ) -> None:
     with PostgresServer(fast=True) as server:
-        url = server.create_role_and_schema()
+        url = fronted(server, server.create_role_and_schema())
         # A quick answer to callers, so that there are many of them; the workers keep the defaults.
         counter, first, second = Shop(url, connect_timeout_s=0.5), Shop(url), Shop(url)
         await asyncio.to_thread(counter.prepare)

@@ -6,6 +6,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -22,6 +23,9 @@ ENGINES = ("postgres", "sqlite")
 def main(arguments: list[str]) -> int:
     """0 when every promise held and every control turned red; 1 otherwise."""
     given = _parsed(arguments)
+    signal.signal(
+        signal.SIGTERM, lambda number, _: sys.exit(128 + number)
+    )  # so that disks and servers are put away
     kinds = ENGINES if given.engine is None else (given.engine,)
     started = time.monotonic()
     evidence: dict[str, Any] = {**surroundings(kinds), "command": ["storm", *arguments], "seed": given.seed}

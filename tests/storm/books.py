@@ -118,8 +118,10 @@ def _check_submits(books: Books, rows: dict[str, Row], told: Sequence[Told]) -> 
             kept += [f"{n}: {each.answer}" for n, found in zip(numbers, there, strict=True) if found]
         elif len({len(found) for found in there}) != 1 or any(len(found) > 1 for found in there):
             torn.append(f"{numbers} {each.answer}")
-    books.refuse("what was accepted is there", lost, len(submits))
-    books.refuse("of what was refused nothing is there", kept, sum(e.phase == "no" for e in submits))
+    books.refuse("what was accepted is there", lost, sum(e.phase == "ok" for e in submits))
+    books.refuse(
+        "of what was refused nothing is there", kept, sum(e.phase in ("no", "refused") for e in submits)
+    )
     books.refuse("what was in doubt is there whole or not", torn, sum(e.phase == "unknown" for e in submits))
     books.refuse(
         "no submit made two jobs", (f"{n}: {i}" for n, i in by_number.items() if len(i) > 1), len(known)

@@ -30,7 +30,7 @@ ASYNC_KINDS = {
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1,
 }  # fmt: skip
 PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4}
-RESULT_S = 20.0
+RESULT_S = 10.0
 
 
 class Client:

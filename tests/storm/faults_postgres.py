@@ -10,12 +10,15 @@ from contextlib import ExitStack, suppress
 
 import psycopg
 
+from fencerow.testing.faults import Fault as Aimed
+from fencerow.testing.faults import Phase
 from tests.outages.cuts import OF_CALLERS, OF_WORKERS
 from tests.storm import faults
 from tests.storm.ground import PostgresGround
 from tests.storm.plan import LEASE_S
-from tests.storm.scene import Kind, Scene, until
+from tests.storm.scene import Fault, Kind, Scene, until
 
+SECONDS = {Phase.DELAY: 1.0, Phase.TRICKLE: 0.004}  # how late, and how long between two bytes
 CUT_S = 2.0  # how long a cut waits for the statement that it is meant for
 AWAY_S = 15.0
 TURN_S = 10.0  # how long a fault that strikes everybody waits for the one before it
@@ -25,20 +28,38 @@ WORKERS = {**OF_WORKERS, "effect": "INSERT INTO fencerow.effect"}
 On = Scene[PostgresGround]
 
 
-def cut_worker_before(scene: On) -> bool:
-    return _cut(scene, is_worker=True, after=False)
+def meet(phase: Phase, *, is_worker: bool) -> Fault[PostgresGround]:
+    """The fault that strikes one statement of a worker or a client, or its answer, on the way."""
+
+    def strike(scene: On) -> bool:
+        proxy = scene.ground.proxies[is_worker]
+        text = scene.chance.choice(list((WORKERS if is_worker else OF_CALLERS).values()))
+        seconds = SECONDS.get(phase, 0.0) * (0.5 + scene.chance.random())
+        fault = Aimed(phase, text, seconds=seconds, reset=scene.chance.random() < 0.5)
+        with scene.ground.cutting[is_worker]:
+            proxy.inject(fault)
+            # It strikes within moments, or nobody sent such a statement.
+            if until(lambda: any(each.fault is fault for each in proxy.strikes), CUT_S):
+                return True
+            proxy.disarm()
+            return any(each.fault is fault for each in proxy.strikes)
+
+    return strike
 
 
-def cut_worker_after(scene: On) -> bool:
-    return _cut(scene, is_worker=True, after=True)
-
-
-def cut_client_before(scene: On) -> bool:
-    return _cut(scene, is_worker=False, after=False)
-
-
-def cut_client_after(scene: On) -> bool:
-    return _cut(scene, is_worker=False, after=True)
+def silence_network(scene: On) -> bool:
+    """Nothing passes between workers and server for a while, then all connections break."""
+    proxy = scene.ground.proxies[True]
+    with scene.ground.cutting[True], scene.ground.server.connect("app") as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = 'app' AND client_addr IS NOT NULL"
+        ).fetchone()
+        proxy.black_hole()
+        try:
+            time.sleep(scene.chance.uniform(0.3, 1.5) * LEASE_S)
+        finally:
+            proxy.heal()
+    return found is not None and found[0] > 0
 
 
 def end_backend(scene: On) -> bool:
@@ -171,10 +192,18 @@ KINDS: Mapping[str, Kind[PostgresGround]] = {
     "worker killed": Kind(280, faults.kill_worker),
     "worker stopped beyond its lease": Kind(80, faults.stop_worker),
     "client killed": Kind(60, faults.kill_client),
-    "worker cut before its message": Kind(150, cut_worker_before),
-    "worker cut after the server's answer": Kind(170, cut_worker_after),
-    "client cut before its message": Kind(90, cut_client_before),
-    "client cut after the server's answer": Kind(120, cut_client_after),
+    "worker cut before its message": Kind(120, meet(Phase.BEFORE, is_worker=True)),
+    "worker cut before the answer": Kind(130, meet(Phase.UNANSWERED, is_worker=True)),
+    "worker cut within the answer": Kind(40, meet(Phase.DURING, is_worker=True)),
+    "worker cut after the answer": Kind(30, meet(Phase.AFTER, is_worker=True)),
+    "answer to a worker late": Kind(25, meet(Phase.DELAY, is_worker=True)),
+    "answer to a worker byte by byte": Kind(15, meet(Phase.TRICKLE, is_worker=True)),
+    "network of the workers silent": Kind(8, silence_network),
+    "client cut before its message": Kind(80, meet(Phase.BEFORE, is_worker=False)),
+    "client cut before the answer": Kind(100, meet(Phase.UNANSWERED, is_worker=False)),
+    "client cut within the answer": Kind(30, meet(Phase.DURING, is_worker=False)),
+    "client cut after the answer": Kind(20, meet(Phase.AFTER, is_worker=False)),
+    "answer to a client late": Kind(15, meet(Phase.DELAY, is_worker=False)),
     "connection ended by the server": Kind(150, end_backend),
     "rows locked by a stranger": Kind(40, lock_rows),
     # These strike everybody at once, one after the other. More of them would leave no time for anything else.
@@ -185,16 +214,6 @@ KINDS: Mapping[str, Kind[PostgresGround]] = {
     "connections exhausted": Kind(6, take_connections, strikes_all=True),
     "table locked by a stranger": Kind(8, lock_table, strikes_all=True),
 }
-
-
-def _cut(scene: On, *, is_worker: bool, after: bool) -> bool:
-    """Break the connection that next sends a certain statement; it strikes within moments, or nobody sent it."""
-    proxy = scene.ground.proxies[is_worker]
-    text = scene.chance.choice(list((WORKERS if is_worker else OF_CALLERS).values()))
-    with scene.ground.cutting[is_worker]:
-        seen = proxy.cuts
-        (proxy.cut_after_reply_to if after else proxy.cut_before)(text)
-        return until(lambda: proxy.cuts > seen, CUT_S)
 
 
 def _taken_to_the_last(scene: On, stack: ExitStack) -> str:

@@ -20,6 +20,7 @@ from fencerow.errors import DatabaseError, FencerowError
 from fencerow.store import store
 from tests.storm import faults_postgres, faults_sqlite, ledger
 from tests.storm.books import Books, reckon
+from tests.storm.bugs import spoiled
 from tests.storm.ground import Ground, PostgresGround, SqliteGround, postgres_ground, sqlite_ground
 from tests.storm.plan import Plan, deck
 from tests.storm.recovery import Recovery, recoveries
@@ -30,7 +31,11 @@ AT_ONCE = 6  # faults under way together
 AHEAD = 80  # jobs that may be submitted before the first fault
 REFUSED_SHARE = 0.15  # of the submits: keys that were given already, and what an outage refused
 CALM_S = 90.0
-LOOK_S, LATE_S = 0.05, 0.4
+LEFT = """
+SELECT job.id, job.name, job.state, job.attempt, job.suspect, job.holder, job.run_at, job.cancel_requested_at
+FROM fencerow.jobs AS job ORDER BY job.id LIMIT 20
+"""
+LOOK_S, LATE_S = 0.05, 0.12
 UNSEEN_FACTOR = 4  # a storm in which most faults miss has lost its way
 
 
@@ -74,6 +79,7 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
         kinds = {
             name: replace(kinds[name], share=share) for name, share in plan.shares.items() if name in kinds
         }
+    spoiled(ground.engine.queries, plan.bug)  # before workers that cannot begin are started again and again
     team = Team(folder, ground.url, plan)
     scene = Scene(ground, team, random.Random(plan.seed))
     tally = Tally()
@@ -173,15 +179,18 @@ def _calm(scene: Scene[Any], plan: Plan, tally: Tally) -> None:
     scene.team.board.allow(0)
     late = scene.team.end(workers=False, within_s=45)
     while (left := _live(scene.ground)) > 0:
-        _in_time(until, f"{left} jobs had not ended")
+        _in_time(until, f"{left} jobs had not ended", scene.ground)
         scene.team.replace_dead()
         time.sleep(0.1)
     late += scene.team.end(workers=True, within_s=20)
     tally.errors += [f"{name} did not stop when asked" for name in late]
 
 
-def _in_time(until: float, complaint: str) -> None:
-    assert time.monotonic() < until, f"calm did not come: {complaint}"
+def _in_time(until: float, complaint: str, ground: Ground | None = None) -> None:
+    if time.monotonic() < until:
+        return
+    left = [] if ground is None else ledger.ask(ground.engine, LEFT)
+    raise AssertionError("\n".join([f"calm did not come: {complaint}", *map(str, left)]))
 
 
 def _stored(ground: Ground) -> int:

@@ -21,6 +21,7 @@ from tests.storm.plan import Plan
 from tests.storm.post import Board, Post
 
 GONE_S = 10.0
+SETTLED_S = 2.5
 
 
 @dataclass(eq=False)
@@ -82,7 +83,9 @@ class Team:
                 and not (each.struck or each.spared)
                 and each.process.is_alive()
             ]
-            chosen = chance.choice(able) if able else None
+            # One that has only just started holds nothing yet.
+            settled = [each for each in able if time.time() - each.started_at > SETTLED_S]
+            chosen = chance.choice(settled or able) if able else None
             if chosen is not None:
                 chosen.struck = True
         try:

@@ -25,7 +25,8 @@ CONTENTION = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
 # Its partitions are ours to make; a user's own partitioned table has another name.
 FINISHED = "finished_jobs"
 
-LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "25P03"})
+# 08P01 is also what PgBouncer says when it lost the server behind it, or found none in time.
+LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08P01", "25P03"})
 
 
 def connection_lost(error: BaseException) -> bool:

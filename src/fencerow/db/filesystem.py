@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fencerow.errors import UnsafeFileSystem
 
-MOUNTS = Path("/proc/self/mountinfo")
+MOUNTS = Path("/proc/self/mountinfo")  # Linux
+MOUNT_COMMAND = (
+    "/sbin/mount",
+)  # macOS and the BSDs, where it prints: server:/share on /Volumes/share (nfs, nodev)
+COMMAND_S = 5.0
+PRINTED = re.compile(r".* on (?P<point>/.*) \((?P<kind>[^,)]+)[,)].*")
 ESCAPED = re.compile(r"\\([0-7]{3})")
 
 # Locks are advisory, cached or absent between machines here, and a WAL needs memory shared by all of them.
@@ -30,6 +37,7 @@ NETWORK = frozenset(
         ),
         *("glusterfs", "fuse.glusterfs", "beegfs", "orangefs", "gpfs", "davfs", "fuse.davfs2", "fuse.sshfs"),
         *("fuse.s3fs", "fuse.goofys", "fuse.rclone", "fuse.gcsfuse", "fuse.blobfuse", "fuse.blobfuse2"),
+        *("afpfs", "webdav", "ftp", "smb", "macfuse", "osxfuse"),
         *("fuse.curlftpfs", "fuse.juicefs", "fuse.mount-s3", "fuse.seaweedfs"),
     }
 )
@@ -45,15 +53,16 @@ class Mount:
     kind: str
 
 
-def mount_of(path: Path, mounts: Path = MOUNTS) -> Mount | None:
+def mount_of(path: Path, mounts: Path = MOUNTS, command: Sequence[str] = MOUNT_COMMAND) -> Mount | None:
     """The file system that holds `path`, which need not exist yet; None where the system does not tell."""
     try:
         lines = mounts.read_text("utf-8", "surrogateescape").splitlines()
+        parsed = map(_parsed, lines)
     except OSError:
-        return None
+        parsed = map(_printed, _told_by(command))
     where = path.resolve()
     found = None
-    for mount in map(_parsed, lines):
+    for mount in parsed:
         # Of two mounted on one place the later hides the earlier.
         if (
             mount
@@ -64,19 +73,32 @@ def mount_of(path: Path, mounts: Path = MOUNTS) -> Mount | None:
     return found
 
 
-def refuse_network(path: Path, mounts: Path = MOUNTS) -> None:
+def refuse_network(path: Path, mounts: Path = MOUNTS, command: Sequence[str] = MOUNT_COMMAND) -> None:
     """Say no to a path on a network file system, before anything is written there.
 
     Raises:
         UnsafeFileSystem: the path lies on one; move the file to a local disk or use PostgreSQL.
     """
-    mount = mount_of(path, mounts)
+    mount = mount_of(path, mounts, command)
     if mount and mount.kind in NETWORK:
         raise UnsafeFileSystem(
             f"{path} lies on a network file system ({mount.kind}, mounted on {mount.point})",
             "file locks across a network do not keep two writers apart, and the file would be damaged",
             "put the file on a local disk, or use PostgreSQL for several machines",
         )
+
+
+def _told_by(command: Sequence[str]) -> list[str]:
+    try:
+        told = subprocess.run(command, capture_output=True, timeout=COMMAND_S, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return told.stdout.decode("utf-8", "surrogateescape").splitlines()
+
+
+def _printed(line: str) -> Mount | None:
+    found = PRINTED.fullmatch(line)
+    return Mount(found["point"], found["kind"]) if found else None
 
 
 def _parsed(line: str) -> Mount | None:

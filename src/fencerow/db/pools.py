@@ -17,25 +17,30 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, BaseConnection, Connection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from fencerow.db.connections import shares
 from fencerow.db.watchdog import CANCEL_S, Watchdog, Watched, is_readable
-from fencerow.errors import Unavailable
+from fencerow.errors import ReadOnly, Unavailable
 
+# After a failover we may still be connected to what is a standby now. The next connection goes where the URL leads.
+REFUSES_WRITES = (ReadOnlySqlTransaction, ReadOnly)
 RECONNECT_S = 1.0  # how long a pool tries by itself before it waits to be asked again
 WAIT_SLICE_S = 0.5
 IDLE_S = 5.0  # longer than a busy or a polling process leaves a connection alone
 
 
 class Pools:
-    """Opens connections when they are first needed, at most `pool_max` in all for each kind of use."""
+    """Opens connections when they are first needed: at most `pool_max` for threads, and for each event loop."""
 
     def __init__(
         self, conninfo: str, *, pool_max: int, connect_timeout_s: float, statement_timeout_s: float
     ) -> None:
         self._conninfo = conninfo
-        self._user_max = max(1, pool_max // 2)
-        self._pool_max = max(1, pool_max - self._user_max)
+        self._hosts = hosts(conninfo)
+        self._pool_max, self._user_max = shares(pool_max)
         self._connect_timeout_s = connect_timeout_s
         self._statement_timeout_s = statement_timeout_s
         self._lock = threading.Lock()
@@ -78,6 +83,10 @@ class Pools:
                     pass
                 try:
                     yield connection
+                except REFUSES_WRITES:
+                    connection.close()
+                    pool.drain()
+                    raise
                 finally:
                     self._used_at[connection] = time.monotonic()
         except PoolTimeout as error:
@@ -94,6 +103,10 @@ class Pools:
                     pass
                 try:
                     yield connection
+                except REFUSES_WRITES:
+                    await connection.close()
+                    await pool.drain()
+                    raise
                 finally:
                     self._used_at[connection] = time.monotonic()
         except PoolTimeout as error:
@@ -182,7 +195,7 @@ class Pools:
     def client_settings(self) -> dict[str, Any]:
         """Time limits that the client keeps by itself; a server setting would not survive a pooler."""
         return {
-            "connect_timeout": max(2, round(self._connect_timeout_s)),
+            "connect_timeout": max(2, round(self._connect_timeout_s / self._hosts)),  # for each host in turn
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
@@ -206,6 +219,15 @@ class Pools:
             "the server is away, refuses us, or all connections of the pool are in use",
             "check the URL with `fencerow doctor`; nothing was stored",
         )
+
+
+def hosts(conninfo: str) -> int:
+    """How many hosts a URL names. One that libpq cannot read has one; connecting will say what is wrong."""
+    try:
+        found = conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        return 1
+    return len(str(found.get("host") or found.get("hostaddr") or "").split(","))
 
 
 def _slice_of_wait(

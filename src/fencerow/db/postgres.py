@@ -22,13 +22,13 @@ from psycopg import AsyncConnection, Connection
 from fencerow.db.engine import adrive, drive
 from fencerow.db.faults import CONTENTION, connection_lost, first_line, translated
 from fencerow.db.listener import Listener
-from fencerow.db.patience import apatience, patience
+from fencerow.db.patience import impatient
 from fencerow.db.pools import Pools
 from fencerow.db.queries import Queries, identifier, pyformat, written
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.wakes import Sender
 from fencerow.db.watchdog import Watched
-from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
+from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
 
 T = TypeVar("T")
 
@@ -110,6 +110,7 @@ class PostgresEngine:
         self.conninfo = conninfo
         self.queries = queries
         self.schema = identifier(schema, "schema name")
+        self.pool_max = pool_max
         self.channel = self.schema if self.schema.startswith("fencerow") else f"fencerow_{self.schema}"
         self._listen_conninfo = listen_conninfo or conninfo
         self._pools = Pools(
@@ -132,11 +133,7 @@ class PostgresEngine:
         for number in range(1, TRIES_MAX + 1):
             committing = [False]
             try:
-                with (
-                    translated(),
-                    self._pools.connection() as connection,
-                    patience(connection, operation.patience_s),
-                ):
+                with impatient(operation.patience_s), translated(), self._pools.connection() as connection:
                     return self._run_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -147,13 +144,15 @@ class PostgresEngine:
                 if not self._retriable(error, operation, doubt, number):
                     raise
             except DatabaseError as error:
+                if isinstance(error, ReadOnly) and number == 1:
+                    continue  # on a fresh connection: this one led to what is a standby now
                 if doubt:  # this try stored nothing, but the one before may have
                     raise _doubtful(error, operation.name) from error
                 raise
         raise AssertionError("unreachable")
 
     def _run_on(self, connection: Connection[Any], operation: Operation[T], committing: list[bool]) -> T:
-        with self._pools.watched(connection, limit_s=_limit_s(operation)) as watched:
+        with self._pools.watched(connection, limit_s=operation.patience_s) as watched:
             session = PostgresSession(connection, self.queries, watched)
             if operation.alone:
                 committing[0] = True  # one statement: sending it is committing it
@@ -180,8 +179,8 @@ class PostgresEngine:
         for number in range(1, TRIES_MAX + 1):
             committing = [False]
             try:
-                with translated():
-                    async with self._pools.aconnection() as connection, apatience(operation.patience_s):
+                with impatient(operation.patience_s), translated():
+                    async with self._pools.aconnection() as connection:
                         return await self._arun_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -192,6 +191,8 @@ class PostgresEngine:
                 if not self._retriable(error, operation, doubt, number):
                     raise
             except DatabaseError as error:
+                if isinstance(error, ReadOnly) and number == 1:
+                    continue  # on a fresh connection: this one led to what is a standby now
                 if doubt:  # this try stored nothing, but the one before may have
                     raise _doubtful(error, operation.name) from error
                 raise
@@ -200,7 +201,7 @@ class PostgresEngine:
     async def _arun_on(
         self, connection: AsyncConnection[Any], operation: Operation[T], committing: list[bool]
     ) -> T:
-        with self._pools.awatched(connection, limit_s=_limit_s(operation)) as watched:
+        with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
             session = AsyncPostgresSession(connection, self.queries, watched)
             if operation.alone:
                 committing[0] = True
@@ -315,11 +316,6 @@ class PostgresEngine:
             self._pid = os.getpid()
             self._sender = None
             self._lock = threading.Lock()
-
-
-def _limit_s(operation: Operation[Any]) -> float | None:
-    """A step of a migration takes what it takes; everything else has the engine's limit."""
-    return math.inf if operation.writes == "schema" else None
 
 
 @contextmanager

@@ -187,18 +187,23 @@ class Ear:
             return None
 
 
+# Linux has it; elsewhere a folder with a long path has no wake-ups between processes, and polling remains.
+DESCRIPTORS = Path("/proc/self/fd")
+
+
 class Short:
     """Names a socket in a folder whose path may be longer than the hundred bytes that a socket's name may have."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, descriptors: Path = DESCRIPTORS) -> None:
         self._folder = folder
+        self._descriptors = descriptors
         self._fd: int | None = None
 
     def __enter__(self) -> Callable[[str], str]:
-        if len(os.fsencode(self._folder)) < 60 or not Path("/proc/self/fd").is_dir():
+        if len(os.fsencode(self._folder)) < 60 or not self._descriptors.is_dir():
             return lambda name: str(self._folder / name)
         self._fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        return lambda name: f"/proc/self/fd/{self._fd}/{name}"
+        return lambda name: f"{self._descriptors}/{self._fd}/{name}"
 
     def __exit__(self, *_: object) -> None:
         if self._fd is not None:

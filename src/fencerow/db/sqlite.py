@@ -25,7 +25,7 @@ from fencerow.db.engine import drive
 from fencerow.db.filesystem import refuse_network
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.sockets import FileWakes
-from fencerow.db.sqlite_faults import translated
+from fencerow.db.sqlite_faults import committing, translated
 from fencerow.db.statement import Operation, Param, Rows, Statement
 from fencerow.errors import Busy
 
@@ -333,7 +333,8 @@ class SqliteEngine:
         try:
             yield
             if connection.in_transaction:
-                connection.execute("COMMIT")
+                with committing(self.path):
+                    connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

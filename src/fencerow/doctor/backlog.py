@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from fencerow.config import Config
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Steps, execute, operation, whole
 from fencerow.doctor.finding import Finding, fail, info, ok, warn
 from fencerow.model.job import WorkerRecord
+from fencerow.model.loss import losses_of
 from fencerow.model.state import State, WorkerState
 from fencerow.store import store
 from fencerow.store.read import Count
@@ -33,6 +35,7 @@ def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
     yield from _paused(engine)
     yield from _paused_workers(alive)
     yield from _workers(alive, counts)
+    yield from _losses(engine)
     yield from _orphans(engine, config)
     yield from _unknown_names(alive, counts)
     yield from _late(counts)
@@ -85,6 +88,31 @@ def _workers(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator
             f"{silent} let their lease run out and nobody has declared them dead",
             "start a worker: each sweeps",
         )
+
+
+def _losses(engine: Engine) -> Iterator[Finding]:
+    """What workers have noticed: the database forgot what it had confirmed to them."""
+    if engine.dialect != "postgres":
+        return
+    records = engine.run(store.list_workers(limit=WORKERS_MAX))
+    told = [(each, loss) for each in records for loss in losses_of(each.info)]
+    for record, loss in told[:SHOWN_MAX]:
+        yield fail(
+            "lost commits",
+            f"worker {record.name} found on {_moment(loss.noticed_us)} that the database has forgotten what it had "
+            f"confirmed to it since {_moment(loss.kept_until_us)}, up to {_moment(loss.confirmed_until_us)} or later",
+            "a failover or a restore lost it: submit again what is missing, see docs/postgresql.md",
+        )
+    if not told:
+        yield ok("lost commits", "no worker has noticed any")
+
+
+def _moment(us: int | None) -> str:
+    return (
+        "its registration"
+        if us is None
+        else datetime.fromtimestamp(us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    )
 
 
 def _orphans(engine: Engine, config: Config) -> Iterator[Finding]:

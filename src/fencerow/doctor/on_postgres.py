@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from fencerow.config import Config
+from fencerow.db.connections import of_worker
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.statement import Steps, execute, operation
 from fencerow.doctor.finding import Finding, fail, info, ok, warn
@@ -183,11 +184,12 @@ def _privileges_of(engine: PostgresEngine) -> Iterator[Finding]:
 
 
 def _connections(server: Server, config: Config) -> Finding:
+    most = sum(of_worker(config.pool_max, plain=True).values())
     found = (
         f"{server.connections} of {server.connections_max} connections are in use; "
-        f"a process opens up to {config.pool_max}"
+        f"a worker opens up to {most}"
     )
-    if server.connections + config.pool_max > server.connections_max:
+    if server.connections + most > server.connections_max:
         return warn("connections", found, "lower FENCEROW_POOL_MAX, use a pooler, or raise max_connections")
     return ok("connections", found)
 

@@ -6,6 +6,7 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 from __future__ import annotations
 
 from fencerow.store.claim import Mark, claim, claim_suspect, fetch_args, lanes
+from fencerow.store.crash import Crash, crash, note_alone
 from fencerow.store.disown import disown
 from fencerow.store.finish import (
     AWAITED_S,
@@ -65,14 +66,17 @@ from fencerow.store.tables import known_migrations, postgres_queries, sqlite_que
 from fencerow.store.workers import (
     Holding,
     Renewed,
+    describe_worker,
     forget_workers,
     held_counts,
     held_jobs,
     holdings,
+    last_renewal,
     list_workers,
     register,
     renew,
     retire,
+    server_identity,
     spent_workers,
 )
 
@@ -80,6 +84,7 @@ __all__ = [
     "AWAITED_S",
     "Cancelled",
     "Count",
+    "Crash",
     "Failure",
     "Found",
     "Holding",
@@ -106,8 +111,10 @@ __all__ = [
     "clock",
     "close_periods",
     "counts",
+    "crash",
     "dead_holders",
     "delete",
+    "describe_worker",
     "detach_period",
     "die",
     "disown",
@@ -128,6 +135,7 @@ __all__ = [
     "key_owner",
     "known_migrations",
     "lanes",
+    "last_renewal",
     "leave_period",
     "ledger",
     "list_jobs",
@@ -138,6 +146,7 @@ __all__ = [
     "make_period",
     "mark_awaited",
     "migrate",
+    "note_alone",
     "order_worker",
     "ordering",
     "outcomes",
@@ -163,6 +172,7 @@ __all__ = [
     "retire",
     "revive",
     "search",
+    "server_identity",
     "spent_workers",
     "sqlite_queries",
     "stop",

@@ -84,6 +84,26 @@ def retire(*, holder: str) -> Steps[bool]:
 
 
 @operation(alone=True, repeatable=True, writes="")
+def last_renewal(*, holder: str) -> Steps[int | None]:
+    """The database's instant of the last renewal it has, in microseconds; None when it has no such worker."""
+    rows = yield from execute("last_renewal", holder=holder)
+    return whole(rows[0][0]) if rows else None
+
+
+@operation(alone=True, repeatable=True, writes="")
+def server_identity() -> Steps[str | None]:
+    """Which server this is, and its timeline, which a promotion changes; None where there is no such thing."""
+    rows = yield from execute("server_identity")
+    return text_or_none(rows[0][0]) if rows else None
+
+
+@operation(alone=True, repeatable=True, writes="workers")
+def describe_worker(*, holder: str, info: str) -> Steps[bool]:
+    """Replace what a worker's row tells operators; false when the registration has ended."""
+    return bool((yield from execute("describe_worker", holder=holder, info=info)))
+
+
+@operation(alone=True, repeatable=True, writes="")
 def holdings(*, holder: str) -> Steps[list[Holding]]:
     """What the database says this worker runs."""
     rows = yield from execute("holdings", holder=holder)

@@ -15,7 +15,7 @@ PREFIX = "fencerow-pg-"
 # In both, a fresh directory with a random name and mode 0700 is made.
 MEMORY = Path("/dev/shm")  # noqa: S108
 FALLBACK = Path("/tmp")  # noqa: S108
-SOCKET_PATH_BYTES_MAX = 107
+SOCKET_PATH_BYTES_MAX = 103  # macOS; Linux takes four more
 SOCKET_NAME = "/.s.PGSQL.65535.lock"
 SWEEP_AFTER_S = 60
 

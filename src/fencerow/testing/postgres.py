@@ -115,7 +115,7 @@ class PostgresServer:
             return self
         if self._home is None:
             self._create()
-        self._process = self._spawn(["postgres", "-D", str(self._data), *self._options()])
+        self._process = self._spawn(["postgres", "-D", str(self.data), *self._options()])
         self._wait_until_ready(time.monotonic() + self._deadline_s)
         return self
 
@@ -217,26 +217,30 @@ class PostgresServer:
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
 
     @property
-    def _data(self) -> Path:
+    def data(self) -> Path:
         return self.directory / "data"
 
     def _create(self) -> None:
         self._home = Home(self._account, self._fast, self._parent)
         atexit.register(self._at_exit)
         self._make_binaries_reachable()
+        self._fill()
+
+    def _fill(self) -> None:
+        """Make the data directory."""
         secret = self.directory / "password"
         secret.write_text(self.password)
         os.chown(secret, self._account.uid, self._account.gid)
-        made = self._spawn(
-            [
-                *("initdb", "-D", str(self._data), "-U", SUPERUSER, "--pwfile", str(secret)),
-                *("--auth-local=trust", "--auth-host=scram-sha-256"),
-                *("--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"),
-            ]
+        self._make(
+            *("initdb", "-D", str(self.data), "-U", SUPERUSER, "--pwfile", str(secret)),
+            *("--auth-local=trust", "--auth-host=scram-sha-256"),
+            *("--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"),
         )
-        if made.wait(self._deadline_s) != 0:
-            raise self._failure("initdb failed")
         secret.unlink()
+
+    def _make(self, *command: str) -> None:
+        if self._spawn(list(command)).wait(self._deadline_s) != 0:
+            raise self._failure(f"{command[0]} failed")
 
     def _make_binaries_reachable(self) -> None:
         """Copy the programs into our directory if `nobody` cannot reach them, as below a closed home."""

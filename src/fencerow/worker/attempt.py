@@ -104,20 +104,27 @@ class Attempt:
         return self._event
 
     def begin(
-        self, raise_in: Callable[[Interrupt], None], give_up: Callable[[], None], *, kill_s: float
+        self,
+        raise_in: Callable[[Interrupt], None],
+        give_up: Callable[[], None],
+        *,
+        kill_s: float,
+        limited: bool = True,
     ) -> None:
         """The handler starts now. `raise_in` raises an exception in it; `give_up` goes on without it.
 
-        A handler that ignores the exception for `kill_s` seconds is given up. Its time limit is watched from
-        `limit_time` on.
+        A handler that ignores the exception for `kill_s` seconds is given up. With `limited=False` its time limit
+        is watched from `limit_time` on.
         """
         self.started = time.monotonic()
         self._raise = raise_in
         self._give_up = give_up
         self._kill_s = kill_s
+        if limited:
+            self.limit_time()
 
     def limit_time(self) -> None:
-        """The handler waits for something: from now on it may have to be ended. Nothing could end it before."""
+        """The handler waits for something: from now on it may have to be ended. Before, nothing could end it."""
         if self.timeout_s is not None:
             left_s = self.started + self.timeout_s - time.monotonic()
             self._later(max(0.0, left_s), lambda: self.end(Interrupt.TIMEOUT))

@@ -26,6 +26,7 @@ from fencerow.store import store
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.lease import Lease, steady
+from fencerow.worker.past import Past
 
 log = logging.getLogger("fencerow.worker.keeper")
 
@@ -76,6 +77,7 @@ class Keeper:
         ping: Callable[[Callable[[], None]], None],
     ) -> None:
         self._engine = engine.keeper(patience_s=max(PATIENCE_S, lease.lease_s / 3))
+        self._past = Past(self._engine, telemetry)
         self._lease = lease
         self._owner = owner
         self._orders = orders
@@ -96,8 +98,14 @@ class Keeper:
         Raises:
             DatabaseError: the first registration failed; nothing was started.
         """
+        self._past.look(None)
         self._register()
         self._thread.start()
+
+    def claimed_twice(self, job_id: str, attempt: int) -> None:
+        """A claim brought what this worker holds already: see `Past.doubted`."""
+        self._past.doubted(job_id, attempt)
+        self._soon.set()
 
     def look_now(self) -> None:
         """Renew and compare at once: somebody hinted at a cancel or an order, or an order was carried out."""
@@ -153,6 +161,9 @@ class Keeper:
         self._watch_loop()
         try:
             holder = self._lease.holder
+            # Before the renewal, which would write over what tells that the database has gone back.
+            if self._past.look(holder) and holder is not None:
+                self._engine.run(store.describe_worker(holder=holder, info=self._told()))
             if holder is None:
                 self._register()
             elif not self._renew(holder):
@@ -179,7 +190,7 @@ class Keeper:
                 name=self._name,
                 host=platform.node(),
                 pid=os.getpid(),
-                info=msgspec.json.encode(self._info).decode(),
+                info=self._told(),
                 lease_s=self._lease.lease_s,
                 stated=self._orders.stated(),
                 former=self._former,
@@ -188,7 +199,12 @@ class Keeper:
         # A lost reply makes the runner say so with an error; an id that is taken is a fault of the id maker.
         assert registered, "a fresh worker id was already in use"
         self._lease.begin(holder, sent)
+        self._past.registered()
         self._former = holder
+
+    def _told(self) -> str:
+        """What the worker's row tells operators."""
+        return msgspec.json.encode({**self._info, **self._past.told()}).decode()
 
     def _renew(self, holder: str) -> bool:
         sent = steady()
@@ -196,6 +212,7 @@ class Keeper:
         if renewed is None:
             return False
         self._lease.renewed(sent, renewed.at_us)
+        self._past.renewed(sent, renewed.at_us)
         self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
         self._orders.on_renewed(holder, renewed.version, renewed.wanted)
         return True

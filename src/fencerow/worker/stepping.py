@@ -20,7 +20,10 @@ class InContext(Generic[T]):
     """
 
     def __init__(
-        self, context: Context, coroutine: Coroutine[Any, Any, T], on_wait: Callable[[], None]
+        self,
+        context: Context,
+        coroutine: Coroutine[Any, Any, T],
+        on_wait: Callable[[], None] | None = None,
     ) -> None:
         self._context = context
         self._coroutine = coroutine
@@ -30,7 +33,8 @@ class InContext(Generic[T]):
         context, coroutine = self._context, self._coroutine
         try:
             waiting = context.run(coroutine.send, None)
-            self._on_wait()
+            if self._on_wait is not None:
+                self._on_wait()
             while True:
                 try:
                     answer = yield waiting

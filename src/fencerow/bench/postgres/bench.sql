@@ -26,7 +26,7 @@ TRUNCATE fencerow.jobs, fencerow.finished_jobs;
 
 -- name: bench_vacuum
 -- What autovacuum would have done by now.
-VACUUM ANALYZE fencerow.jobs;
+VACUUM ANALYZE fencerow.jobs, fencerow.finished_jobs;
 
 -- name: bench_workers
 -- Who works on this database under the configured schema.

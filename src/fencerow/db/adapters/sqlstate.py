@@ -43,7 +43,9 @@ def fault(error: BaseException, kind: str) -> FencerowError | None:
         return failed(kind)
     if state == READ_ONLY:
         return ReadOnly(
-            "your transaction is read-only", text, "use a connection to the primary that may write"
+            "your transaction may not write",
+            f"it was declared READ ONLY, or the server is a standby ({text})",
+            "roll it back, and lend one that may write, on the primary",
         )
     try:
         return known_fault(psycopg.errors.lookup(state)(text))

@@ -52,6 +52,25 @@ WHERE worker.id = CAST(:holder AS uuid)
   AND worker.state = 'alive'
 RETURNING worker.id;
 
+-- name: last_renewal
+-- The last renewal that this database has: after a failover or a restore it may have lost some.
+SELECT fencerow.us(worker.renewed_at)
+FROM fencerow.workers AS worker
+WHERE worker.id = CAST(:holder AS uuid);
+
+-- name: server_identity
+-- The cluster's own number and the timeline on which it writes. Any role may ask, on a primary.
+SELECT concat(control.system_identifier, '/', ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0'))
+FROM pg_control_system() AS control;
+
+-- name: describe_worker
+-- Replace what a worker's row tells operators. Guard: alive.
+UPDATE fencerow.workers AS worker
+SET info = CAST(:info AS json)
+WHERE worker.id = CAST(:holder AS uuid)
+  AND worker.state = 'alive'
+RETURNING worker.id;
+
 -- name: holdings
 -- What the database says this worker runs, with the fence and whether a cancel was asked.
 -- Compared with what the worker knows, it finds claims whose reply was lost.

@@ -77,6 +77,21 @@ WHERE id = :holder
   AND state = 'alive'
 RETURNING id;
 
+-- name: last_renewal
+-- The last renewal that this file has.
+SELECT renewed_at FROM fencerow.workers WHERE id = :holder;
+
+-- name: server_identity
+-- A file has no server and no timeline.
+SELECT NULL;
+
+-- name: describe_worker
+-- Replace what a worker's row tells operators. Guard: alive.
+UPDATE fencerow.workers SET info = :info
+WHERE id = :holder
+  AND state = 'alive'
+RETURNING id;
+
 -- name: holdings
 -- What the database says this worker runs, with the fence and whether a cancel was asked.
 -- Compared with what the worker knows, it finds claims whose reply was lost.

@@ -27,6 +27,7 @@ import msgspec
 
 VERSION = 1
 REFUSED = "refused"
+UNEXPECTED = "unexpected "  # before the kind of an error that is neither ours nor the database's trouble
 
 
 class Kind(StrEnum):

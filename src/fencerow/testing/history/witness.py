@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from fencerow.db.statement import Operation, Rows, Statement, Steps, whole
+from fencerow.db.trouble import is_trouble
 from fencerow.errors import FencerowError
-from fencerow.testing.history.line import Kind
+from fencerow.testing.history.line import UNEXPECTED, Kind
 from fencerow.testing.history.recorder import Fact, Recorder, now_us
 from fencerow.testing.history.verbs import CLOCKS, VERBS, Verb
 
@@ -54,7 +55,7 @@ class Witness:
 
     def failed(self, error: BaseException) -> None:
         """It raised; what that says of its effect is the error's own word."""
-        code = error.code if isinstance(error, FencerowError) else type(error).__name__
+        code = code_of(error)
         if self.tries > 1 or not is_without_effect(error):
             return self.undecided(code)
         return self.rolled_back(code)
@@ -122,6 +123,14 @@ class Witness:
         return [
             self.recorder.line(kind, self.op, step.number, step.verb, **fact, **more) for kind, fact in ends
         ]
+
+
+def code_of(error: BaseException) -> str:
+    """The code of an error of ours, else its kind; marked as unexpected when no operator could do anything about it."""
+    if isinstance(error, FencerowError):
+        return error.code
+    name = type(error).__name__
+    return name if not isinstance(error, Exception) or is_trouble(error) else f"{UNEXPECTED}{name}"
 
 
 def is_without_effect(error: BaseException) -> bool:

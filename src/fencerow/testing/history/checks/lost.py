@@ -7,7 +7,7 @@ from collections import Counter
 from fencerow.model.state import FINAL, State
 from fencerow.testing.history.acts import Act, History
 from fencerow.testing.history.final import Final
-from fencerow.testing.history.line import Kind
+from fencerow.testing.history.line import UNEXPECTED, Kind
 from fencerow.testing.history.lives import CLAIMS, REMOVALS, Life, Unseen
 from fencerow.testing.history.report import Report
 
@@ -117,10 +117,14 @@ def _is_kept(acts: list[Act]) -> bool:
 
 
 def check_codes(report: Report, history: History) -> None:
-    """Every refusal that a caller met has a stable code; the undecided ones as well."""
+    """What an operation raised is an error with a stable code, or trouble of the database: nothing else."""
+    told: set[tuple[int, int]] = set()
     for acts in (*history.by_job.values(), history.others):
         for act in acts:
-            if act.kind is Kind.FAIL and not act.was_refused:
-                report.looked["I17"] += 1
-                if act.code is None:
-                    report.add("I17", f"{act.verb} failed without a code", act.job, [act])
+            if act.code is None or act.was_refused or act.op in told:
+                continue
+            told.add(act.op)
+            report.looked["I17"] += 1
+            if act.code.startswith(UNEXPECTED):
+                kind = act.code.removeprefix(UNEXPECTED)
+                report.add("I17", f"{act.verb} ended in {kind}, which has no stable code", act.job, [act])

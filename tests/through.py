@@ -1,0 +1,61 @@
+"""`--through pgbouncer`: the tests' own databases are reached through a pooler in transaction mode.
+
+Only LISTEN goes to the server, as FENCEROW_LISTEN_URL makes it do in production. A missing pooler fails; nothing is
+skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from fencerow.db.postgres import PostgresEngine
+from fencerow.testing.pgbouncer import PgBouncer
+from fencerow.testing.postgres import PostgresServer
+
+POOLERS = ("pgbouncer",)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--through", choices=POOLERS, help="reach PostgreSQL through this pooler")
+
+
+@pytest.fixture(scope="session")
+def pooler(server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[PgBouncer | None]:
+    """The pooler before this pytest process' server, if one was asked for."""
+    if request.config.getoption("--through") is None:
+        yield None
+        return
+    with PgBouncer(server) as running, _listening_directly(running):
+        yield running
+
+
+@pytest.fixture
+def fronted(request: pytest.FixtureRequest) -> Iterator[Callable[[PostgresServer, str], str]]:
+    """The URL by which a server of the test's own is reached: through a pooler too, if one was asked for."""
+    with ExitStack() as stack:
+
+        def reach(server: PostgresServer, url: str) -> str:
+            if request.config.getoption("--through") is None:
+                return url
+            made = stack.enter_context(PgBouncer(server))
+            stack.enter_context(_listening_directly(made))
+            return made.pooled(url)
+
+        yield reach
+
+
+@contextmanager
+def _listening_directly(pooler: PgBouncer) -> Iterator[None]:
+    """Give every engine of a pooled database the listen URL that an operator would set."""
+    original = PostgresEngine.listen
+
+    def listen(engine: PostgresEngine, callback: Callable[[str | None], None]) -> Callable[[], None]:
+        engine._listen_conninfo = pooler.direct(engine._listen_conninfo)
+        return original(engine, callback)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PostgresEngine, "listen", listen)
+        yield
