@@ -12,14 +12,17 @@ from fencerow.testing.history.engine import RecordingEngine
 
 # Name of the bug: dialect: (query, the guard, what stands there instead).
 BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
-    # Who comes back after its lease finishes what belongs to nobody, or to another attempt, by now.
-    "success by the id alone": {
+    # Who comes back after its lease is not told that it was declared dead, and finishes what belongs to nobody, or to
+    # another attempt, by now.
+    "nobody is fenced": {
         "postgres": (
+            ("renew", "AND worker.state = 'alive'", ""),
             ("succeed", "AND job.state = 'running'", ""),
             ("succeed", "AND job.holder = CAST(:holder AS uuid)", ""),
             ("succeed", "AND job.attempt = outcome.attempt", ""),
         ),
         "sqlite": (
+            ("renew", "AND state = 'alive'", ""),
             ("succeed", "WHERE job.state = 'running'", "WHERE true"),
             ("succeed", "AND +job.holder = :holder", ""),
             ("succeed", "AND job.attempt = json_extract(o.value, '$.attempt')", ""),

@@ -96,14 +96,14 @@ def planned(kind: str, jobs: int, faults: int, seed: int, *, alone: bool = False
 def control(kind: str, seed: int) -> Plan:
     """A small storm over workers that lack a guard. It must be found wrong, or storms prove nothing."""
     return Plan(
-        jobs=120,
-        faults=5,
+        jobs=100,
+        faults=4,
         seed=seed,
         gap_s=0.5,
         workers=WORKERS[kind],
         clients=1,
         shares={"worker stopped beyond its lease": 1},
         mix={"long": 1},
-        bug="success by the id alone",
+        bug="nobody is fenced",
         disk_mib=160,
     )

@@ -170,7 +170,7 @@ def _blow(scene: Scene[Any], plan: Plan, kinds: Mapping[str, Kind[Any]], tally: 
 
 def _calm(scene: Scene[Any], plan: Plan, tally: Tally) -> None:
     """No more faults: everything is submitted, everything ends, and everybody leaves when asked."""
-    until = time.monotonic() + CALM_S
+    until = time.monotonic() + CALM_S + plan.jobs / 200
     while (stored := _stored(scene.ground)) < plan.jobs:
         _in_time(until, f"only {stored} jobs were stored")
         scene.team.board.allow(scene.team.board.taken() + plan.jobs - stored)

@@ -48,7 +48,7 @@ def test_a_storm_loses_nothing_and_does_nothing_twice(
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_storm_finds_workers_that_lack_a_guard(kind: str, tmp_path: Path) -> None:
-    """The negative control: a success that names the job alone is accepted from whoever slept through its lease."""
+    """The negative control: who slept through its lease is not told, and finishes what is not its own any more."""
     found = weather(kind, control(kind, SEED), tmp_path)
 
     assert found.confirmed >= 3
