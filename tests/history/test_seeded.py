@@ -182,12 +182,13 @@ def counters(play: Play) -> None:
 
 
 def budget(play: Play) -> None:
-    """A suspect dies as often as it may."""
+    """A job that has its worker for itself dies as often as it may."""
     job = play.submit(crashes_max=1)
     for number in range(3):
         holder = play.worker(lease_s=0.0)
         claimed = play.claim(holder) if number == 0 else play.suspect(holder)
-        if claimed:
+        for each in claimed:
+            play.run(store.note_alone(each.id, holder=holder, attempt=each.attempt))
             play.bury(holder)
     assert job
     play.finish()
@@ -236,8 +237,8 @@ SEEDS: dict[str, Seed] = {
             ("reclaim", "\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", ""),
             (
                 "reclaim",
-                "WHERE job.id = found.id",
-                "WHERE CAST(:dead AS uuid[]) IS NOT NULL AND job.id = found.id",
+                "WHERE job.id = judged.id",
+                "WHERE CAST(:dead AS uuid[]) IS NOT NULL AND job.id = judged.id",
             ),
         ],
         robbery,
@@ -298,7 +299,7 @@ SEEDS: dict[str, Seed] = {
         {"I14"},
     ),
     "reclaim without an end to the budget": Seed(
-        [("reclaim", "job.crashes + 1 >= job.crashes_max", "false")], budget, {"I4"}
+        [("reclaim", "told.crashes + 1 >= told.crashes_max", "false")], budget, {"I4"}
     ),
     "counters that forget": Seed(
         [("finished_counts", "GROUP BY", "WHERE job.state = 'failed' GROUP BY")],
