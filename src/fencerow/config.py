@@ -144,7 +144,7 @@ class Config:
 
     # --- defaults of jobs ---
     attempts_max: int = _number(3, 1, 10_000, "Attempts of a job that fails.")
-    crashes_max: int = _number(3, 1, 10_000, "Times a job may take its worker down with it.")
+    crashes_max: int = _number(3, 1, 10_000, "Times a job may take its process down with it.")
     snoozes_max: int = _number(
         48, 0, 1_000_000, "Times a job may put itself back: a day at half an hour each."
     )
@@ -153,6 +153,21 @@ class Config:
     timeout_s: float = _number(900.0, 0.001, 30 * DAY_S, "How long one attempt may run.")
     key_lifetime_s: float = _number(
         14 * DAY_S, 1.0, 3650 * DAY_S, "How long an idempotency key is remembered."
+    )
+
+    # --- child processes ---
+    child_start_s: float = _number(20.0, 0.5, 600.0, "How long a child process may take to start.")
+    child_idle_max: int = _number(2, 0, 1_000, "Child processes kept warm for the next job.")
+    child_idle_s: float = _number(60.0, 0.0, 86_400.0, "How long a child process is kept warm.")
+    child_jobs_max: int = _number(100, 1, 1_000_000, "After so many jobs a child process is replaced.")
+    child_resident_bytes_max: int = _number(
+        256 * MIB,
+        MIB,
+        1024 * 1024 * MIB,
+        "A child process that keeps more memory than this after a job is replaced.",
+    )
+    hung_max: int = _number(
+        10, 0, 10_000, "With more handlers than this that ignore their end, a worker drains and ends."
     )
 
     # --- retention ---

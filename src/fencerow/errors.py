@@ -74,6 +74,13 @@ class NoDatabase(ConfigError):
     code = "FR-105"
 
 
+class NotImportable(DeclarationError):
+    """A job that runs in child processes cannot be found by importing the module that declares it."""
+
+    code = "FR-106"
+    retryable = True  # as an attempt's failure: another worker may find it
+
+
 # --- input refused at the door (2xx) -----------------------------------------------------------
 
 
@@ -240,6 +247,12 @@ class DecidedTwice(FencerowError):
     """A batch handler said two outcomes for one item. The first one stands."""
 
     code = "FR-405"
+
+
+class TooManyHung(FencerowError):
+    """So many handlers of a worker ignore their end that it has drained and ended. Start it again."""
+
+    code = "FR-406"
 
 
 # --- the database (5xx) ---------------------------------------------------------------------------

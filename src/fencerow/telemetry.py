@@ -33,6 +33,7 @@ class Event(StrEnum):
     SNOOZED = "snoozed"
     RELEASED = "released"
     STOPPED = "stopped"
+    CRASHED = "crashed"
     SUSPENDED = "suspended"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
@@ -64,6 +65,7 @@ FACTS: Mapping[Event, tuple[str, ...]] = {
     Event.SNOOZED: (*_ENDED, "delay_s"),
     Event.RELEASED: (*_ATTEMPT, "reason"),
     Event.STOPPED: _ENDED,
+    Event.CRASHED: (*_ENDED, "reason"),
     Event.SUSPENDED: _ENDED,
     Event.CANCELLED: ("count",),
     Event.EXPIRED: ("count",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fencerow.errors import IllegalMove, JobNotFound
 from fencerow.model.state import Move, State
 from fencerow.store import store
+from fencerow.store.crash import Crash
 from fencerow.store.finish import Failure, Requeue, Stop, Success
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, bury, claim, read, register, running, submit
@@ -121,6 +122,16 @@ def release(engine: AnyEngine, job: Placed) -> bool:
     return bool(engine.run(store.requeue([back], holder=job.holder)))
 
 
+def crash(engine: AnyEngine, job: Placed) -> bool:
+    """The child process that ran it died."""
+    ended = Crash(job.id, job.attempt, 5.0, "killed by signal 9 (SIGKILL)")
+    return bool(engine.run(store.crash([ended], holder=job.holder))[0])
+
+
+def note_alone(engine: AnyEngine, job: Placed) -> bool:
+    return engine.run(store.note_alone(job.id, holder=job.holder, attempt=job.attempt))
+
+
 def cancel(engine: AnyEngine, job: Placed) -> bool:
     """Cancel what nobody runs; a running job would be asked, which is no move."""
     try:
@@ -176,6 +187,7 @@ def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bo
         Move.RELEASE: lambda: release(engine, job),
         Move.FAIL: lambda: fail(engine, job),
         Move.STOP: lambda: stop(engine, job),
+        Move.CRASH: lambda: crash(engine, job),
         Move.RECLAIM: lambda: reclaim(engine, job, clock),
         Move.TIMEOUT: lambda: time_out(engine, clock),
         Move.CANCEL: lambda: cancel(engine, job),

@@ -26,6 +26,8 @@ FENCED: dict[str, Callable[[AnyEngine, Placed], object]] = {
     "fail": stage.fail,
     "stop": stage.stop,
     "requeue": stage.retry,
+    "crash": stage.crash,
+    "note_alone": stage.note_alone,
     "progress": lambda e, j: e.run(
         store.progress(j.id, holder=j.holder, attempt=j.attempt, percent=1.0, note=None)
     ),
@@ -213,8 +215,13 @@ def _instant(engine: AnyEngine) -> str:
     return "clock_timestamp()" if engine.dialect == "postgres" else "0"
 
 
-GROUPS = ("succeed", "fail", "stop", "requeue")
-SCRIPTS = ("fail", "stop", "requeue")  # on SQLite the event and the update are two statements of one script
+GROUPS = ("succeed", "fail", "stop", "requeue", "crash")
+SCRIPTS = (
+    "fail",
+    "stop",
+    "requeue",
+    "crash",
+)  # on SQLite the event and the update are two statements of one script
 
 
 def always(*texts: str) -> Taken:
@@ -318,8 +325,8 @@ GUARDS = [
         "reclaim",
         always("job.holder = ANY(CAST(:dead AS uuid[]))"),
         (
-            ("found.holder IN (SELECT value FROM json_each(:dead))", "true"),
             ("job.holder IN (SELECT value FROM json_each(:dead))", "true"),
+            ("fencerow_jobs.holder IN (SELECT value FROM json_each(:dead))", "true"),
         ),
         reclaimed_from_the_living,
     ),

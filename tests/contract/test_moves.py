@@ -10,6 +10,7 @@ import pytest
 from fencerow.model.job import Claimed, WorkerRecord
 from fencerow.model.state import RULES, WORKER_RULES, Move, State, WorkerMove, WorkerState, legal
 from fencerow.store import store
+from fencerow.store.reap import DEATHS_PER_CRASH
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, changed, dump, play, state_of
@@ -96,7 +97,7 @@ def test_a_late_request_does_not_undo_an_end(engine: AnyEngine, clock: DatabaseC
     assert state_of(engine, job.id) is RULES[move].target
 
 
-@pytest.mark.parametrize("move", [Move.RECLAIM, Move.TIMEOUT])
+@pytest.mark.parametrize("move", [Move.CRASH, Move.RECLAIM, Move.TIMEOUT])
 def test_what_is_taken_away_after_a_request_is_cancelled(
     engine: AnyEngine, clock: DatabaseClock, move: Move
 ) -> None:
@@ -117,21 +118,107 @@ def test_the_first_death_only_makes_a_job_suspect(engine: AnyEngine, clock: Data
     assert (found.state, found.suspect, found.crashes) == (State.QUEUED, True, 0)
 
 
+def next_attempt(engine: AnyEngine) -> Placed:
+    """The suspect is claimed by another worker."""
+    (again,) = engine.run(
+        store.claim_suspect("mail", holder=(holder := register(engine)), names=["send"], margin_s=60)
+    )
+    return as_placed(again, holder)
+
+
 @pytest.mark.parametrize("crashes_max", [1, 2])
+@pytest.mark.parametrize("where", ["alone in its worker", "in its child process"])
 def test_a_spent_crash_budget_fails_the_job(
-    engine: AnyEngine, clock: DatabaseClock, crashes_max: int
+    engine: AnyEngine, clock: DatabaseClock, crashes_max: int, where: str
 ) -> None:
     job = as_placed(running(engine, holder := register(engine), crashes_max=crashes_max), holder)
     assert stage.reclaim(engine, job, clock)
     for number in range(1, crashes_max + 1):
-        holder = register(engine)
-        (again,) = engine.run(store.claim_suspect("mail", holder=holder, names=["send"], margin_s=60))
-        assert stage.reclaim(engine, as_placed(again, holder), clock)
+        clock.advance(10)
+        again = next_attempt(engine)
+        if where == "in its child process":
+            assert stage.crash(engine, again)
+        else:
+            assert stage.note_alone(engine, again)
+            assert stage.reclaim(engine, again, clock)
         assert read(engine, job.id).crashes == number
 
     found = read(engine, job.id)
     assert found.state is State.FAILED
     assert found.error["code"] == "crashes_exhausted"
+    assert f"crash {crashes_max} of {crashes_max}: " in found.error["message"]
+    assert ("SIGKILL" in found.error["message"]) == (where == "in its child process")
+
+
+def test_a_crash_waits_for_its_backoff_as_a_suspect(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = bring(engine, State.RUNNING)
+    before = read(engine, job.id)
+    ((taken,), moved) = engine.run(
+        store.crash([store.Crash(job.id, job.attempt, 7.0, "exited with code 3")], holder=job.holder)
+    )
+
+    found = read(engine, job.id)
+    assert (taken.state, moved, found.suspect, found.crashes) == (State.QUEUED, [], True, 1)
+    assert found.failures == before.failures
+    assert 6.0e6 < found.run_at_us - (before.claimed_at_us or 0) < 60e6
+    assert taken.run_at_us == found.run_at_us
+    (event,) = engine.run(store.events(job.id))
+    assert (event.kind, event.detail["reason"], event.detail["crashes"]) == (
+        "crashed",
+        "exited with code 3",
+        1,
+    )
+
+
+def test_a_death_beside_others_counts_no_crash(engine: AnyEngine, clock: DatabaseClock) -> None:
+    """Nobody knows which of the jobs it was."""
+    job = as_placed(running(engine, holder := register(engine), crashes_max=1), holder)
+    assert stage.reclaim(engine, job, clock)
+    assert stage.reclaim(engine, next_attempt(engine), clock)
+
+    found = read(engine, job.id)
+    assert (found.state, found.suspect, found.crashes) == (State.QUEUED, True, 0)
+
+
+def test_what_was_noted_for_another_attempt_counts_nothing(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = as_placed(running(engine, holder := register(engine), crashes_max=1), holder)
+    assert stage.note_alone(engine, job)
+    assert stage.release(engine, job)
+    claimed = claim(engine, later := register(engine))
+    assert stage.reclaim(engine, as_placed(claimed[0], later), clock)
+
+    assert (read(engine, job.id).state, read(engine, job.id).crashes) == (State.QUEUED, 0)
+
+
+def test_a_job_under_which_worker_after_worker_dies_fails_at_last(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    """Its child takes the worker along: no crash is ever counted, and it must not go on for ever."""
+    job = as_placed(running(engine, holder := register(engine), crashes_max=1), holder)
+    for _ in range(DEATHS_PER_CRASH - 1):
+        assert stage.reclaim(engine, job, clock)
+        assert read(engine, job.id).state is State.QUEUED
+        job = next_attempt(engine)
+    assert stage.reclaim(engine, job, clock)
+
+    found = read(engine, job.id)
+    assert (found.state, found.crashes, found.error["code"]) == (State.FAILED, 0, "crashes_exhausted")
+    assert f"{DEATHS_PER_CRASH} workers in a row" in found.error["message"]
+
+
+def test_an_attempt_that_came_to_an_end_makes_the_deaths_count_anew(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    job = as_placed(running(engine, holder := register(engine), crashes_max=1), holder)
+    for _ in range(DEATHS_PER_CRASH - 1):
+        assert stage.reclaim(engine, job, clock)
+        job = next_attempt(engine)
+    assert stage.retry(engine, job)
+    clock.advance(10)
+    claimed = claim(engine, later := register(engine))
+    assert stage.reclaim(engine, as_placed(claimed[0], later), clock)
+
+    assert read(engine, job.id).state is State.QUEUED
 
 
 @pytest.mark.parametrize("attempts_max", [1, 2])

@@ -135,7 +135,7 @@ def test_a_clock_that_is_no_index_condition_would_walk_them_all(busy: PostgresEn
 
 def test_reclaim_finds_a_dead_holders_jobs_by_index(busy: PostgresEngine) -> None:
     dead = "00000000-0000-0000-0000-000000000007"
-    plan = nodes(busy, "reclaim", {"dead": [dead], "limit": 100, "actor": None})
+    plan = nodes(busy, "reclaim", {"dead": [dead], "limit": 100, "actor": None, "deaths_per_crash": 5})
     used = scans(plan, "jobs")
     assert not [node for node in used if node["Node Type"] == "Seq Scan"]
     assert "jobs_holder" in {node.get("Index Name") for node in plan}
@@ -177,7 +177,9 @@ SQLITE: dict[str, dict[str, Param]] = {
     "claim": {"queue": "m", "lanes": LANES, "holder": "h", "names": ["s"], "limit": 10, "margin_s": 60.0},
     "claim_suspect": {"queue": "m", "holder": "h", "names": ["s"], "margin_s": 60.0},
     "lanes": {"queue": "m"},
-    "reclaim": {"dead": ["h"], "limit": 10, "actor": None},
+    "reclaim": {"dead": ["h"], "limit": 10, "actor": None, "deaths_per_crash": 5},
+    "crash": {"outcomes": "[]", "holder": "h"},
+    "note_alone": {"id": "a", "holder": "h", "attempt": 1},
     "time_out": {"limit": 10, "delay_s": 1.0, "actor": None},
     "expire": {"limit": 10, "actor": None},
     "holdings": {"holder": "h"},

@@ -33,6 +33,10 @@ VERBS: dict[str, Verb] = {
     "retried": requeue("retried"),
     "snoozed": requeue("snoozed"),
     "released": requeue("released"),
+    "crash": lambda e, j: e.run(store.crash([store.Crash(j.id, j.attempt, 0.0, "stale")], holder=j.holder))[
+        0
+    ],
+    "note_alone": lambda e, j: e.run(store.note_alone(j.id, holder=j.holder, attempt=j.attempt)),
     "progress": lambda e, j: e.run(
         store.progress(j.id, holder=j.holder, attempt=j.attempt, percent=99.0, note="stale")
     ),

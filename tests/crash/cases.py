@@ -21,10 +21,12 @@ from tests.race.people import (
     THIRD,
     cancel,
     claim,
+    crash,
     die,
     fail,
     keyed,
     new_job,
+    note_alone,
     nothing,
     reclaim,
     register,
@@ -156,6 +158,7 @@ def crashed_to_the_end() -> Script:
     yield die(SECOND)
     yield reclaim(FIRST)
     yield store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=10.0)
+    yield note_alone(SECOND, 2)
     yield later(LEASE_S + 1)
     yield register(THIRD)
     yield die(THIRD)
@@ -269,6 +272,10 @@ CASES: list[Case] = [
     ending("requeue, snoozed", requeue(FIRST, 1, "snoozed")),
     ending("requeue, released", requeue(FIRST, 1, "released")),
     ending("stop", stop(FIRST), asked),
+    ending("crash", crash(FIRST)),
+    ending("crash, the crash budget spent", crash(FIRST), with_running(new_job(crashes_max=1))),
+    ending("crash, a cancel asked", crash(FIRST), asked),
+    swept("crash, the worker gone", with_running(), crash(FIRST), JOB),
     swept("succeed, the worker gone", with_running(), succeed(FIRST), JOB),
     Case(
         "succeed of an ephemeral job",
@@ -295,6 +302,8 @@ CASES: list[Case] = [
         "progress", with_running(), store.progress(JOB, holder=FIRST, attempt=1, percent=1.0, note="n"), JOB
     ),
     swept("log", with_running(), store.log(JOB, holder=FIRST, attempt=1, level="INFO", message="m"), JOB),
+    repeated("note_alone", with_running(), note_alone(FIRST), JOB),
+    swept("note_alone, the worker gone", with_running(), note_alone(FIRST), JOB),
     repeated("mark_awaited", with_running(), store.mark_awaited([JOB]), JOB),
     # queues
     repeated("pause_queue", with_jobs(), store.pause_queue("mail", actor=None), JOB),

@@ -9,13 +9,22 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fencerow.db.sqlite import SqliteEngine, wal_is_safe
-from fencerow.db.sqlite_faults import translated
+from fencerow.db.sqlite_faults import fault, translated
 from fencerow.db.statement import Steps, execute, operation
-from fencerow.errors import Busy, DatabaseError, ReadOnly, SchemaMissing, StorageFull, Unavailable
+from fencerow.errors import (
+    Busy,
+    DatabaseError,
+    OutcomeUnknown,
+    ReadOnly,
+    SchemaMissing,
+    StorageFull,
+    Unavailable,
+)
 from fencerow.model.ids import new_id
 from fencerow.store import store
 from tests.jobs import claim, new_job, register, submit
@@ -173,6 +182,56 @@ def test_a_full_disk_stores_nothing(lite: SqliteEngine) -> None:
     lite._main().execute("PRAGMA max_page_count = 1000000")
     submit(lite)
     assert len(lite.run(store.list_jobs(limit=10_000))) == before + 1
+
+
+def io_error(kind: str) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = f"SQLITE_IOERR{kind}"
+    return error
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "repeat"),
+    [
+        ("_READ", Unavailable, "yes"),
+        ("_FSYNC", Unavailable, "yes"),
+        ("_LOCK", Unavailable, "yes"),
+        ("_NOMEM", Unavailable, "yes"),
+        ("_CORRUPTFS", DatabaseError, "no"),
+    ],
+)
+def test_an_io_error_before_the_commit_stored_nothing(
+    kind: str, known: type[DatabaseError], repeat: str
+) -> None:
+    found = fault(io_error(kind), Path("jobs.db"))
+    assert type(found) is known
+    assert found.repeat == repeat
+
+
+@pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
+def test_an_io_error_at_commit_is_an_unknown_outcome(lite: SqliteEngine, statement: str) -> None:
+    class Failing:
+        """A connection to a disk that fails at one statement."""
+
+        def __init__(self, connection: sqlite3.Connection) -> None:
+            self._connection = connection
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
+
+        def execute(self, text: str, *params: Any) -> Any:
+            if text.startswith(statement):
+                raise io_error("_FSYNC")
+            return self._connection.execute(text, *params)
+
+    lite.run(store.clock())
+    assert lite._connection is not None
+    whole, lite._connection = lite._connection, Failing(lite._connection)  # type: ignore[assignment]
+    with pytest.raises(OutcomeUnknown if statement == "COMMIT" else Unavailable):
+        lite.run(store.submit([job := new_job()]))
+    lite._connection = whole
+
+    assert lite.run(store.resubmit([job])) == [job.id]
 
 
 @operation()

@@ -18,7 +18,8 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.doctor.examine import examine
 from fencerow.errors import ReadOnly
 from fencerow.store import store
-from tests.failover.conftest import Pair
+from fencerow.testing.proxy import FaultProxy
+from tests.failover.conftest import DATABASE, ROLE, Pair
 from tests.jobs import new_job
 from tests.outages.after import check_books
 from tests.outages.callers import calling, until
@@ -56,6 +57,35 @@ async def test_all_go_on_with_the_standby_within_five_seconds_and_lose_nothing(
     found = {each.name: each for each in await asyncio.to_thread(examine, Config(url=pair.url))}
     assert found["lost commits"].level == "ok"
     assert found["writable"].level == "ok"
+
+
+async def test_a_primary_that_is_gone_without_a_word_is_left_too(
+    pair: Pair, report: Callable[[str], None]
+) -> None:
+    """As when a machine loses its power: what is under way gets no answer, and neither does a new connection."""
+    with FaultProxy(pair.primary.port) as front:
+        places = f"127.0.0.1:{front.port},127.0.0.1:{pair.standby.port}"
+        url = (
+            f"postgresql://{ROLE}:{pair.primary.password}@{places}/{DATABASE}?target_session_attrs=read-write"
+        )
+        shop = Shop(url, connect_timeout_s=4.0, statement_timeout_s=2.0)
+        await asyncio.to_thread(shop.prepare)
+        pair.wait_for_standby_at_commit()
+        async with staffed(shop):
+            began = time.monotonic()
+            await shop.look.asubmit(1)
+            await shop.first_success_after(began)
+            front.black_hole()
+            await asyncio.to_thread(pair.fail_over)
+            promoted_at = time.monotonic()
+            counter = Shop(pair.url)
+            await counter.look.asubmit(2)
+            back_s = await shop.first_success_after(promoted_at)
+        await shop.app.aclose()
+        await counter.app.aclose()
+    report(f"back {back_s:.2f} s after the promotion, from a primary that never answers")
+    # The answer that does not come is waited for, then the host that does not answer: 2 s each, and each loop's pause.
+    assert back_s < 4.0 + BACK_S
 
 
 async def _hears(shop: Shop) -> bool:

@@ -237,7 +237,7 @@ SEEDS: dict[str, Seed] = {
         {"I17"},
     ),
     "nobody takes back": Seed(
-        [("reclaim", "AND job.attempt = found.attempt", "AND false")],
+        [("reclaim", "ORDER BY job.id", "AND false ORDER BY job.id")],
         abandoned,
         {"I1", "I9"},
     ),
@@ -282,14 +282,9 @@ SEEDS: dict[str, Seed] = {
             (
                 "reclaim",
                 "job.holder = ANY(CAST(:dead AS uuid[]))\n      AND job.state = 'running'\n    ORDER",
-                "job.state = 'running'\n    ORDER",
+                "CAST(:dead AS uuid[]) IS NOT NULL\n      AND job.state = 'running'\n    ORDER",
             ),
             ("reclaim", "\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", ""),
-            (
-                "reclaim",
-                "WHERE job.id = found.id",
-                "WHERE CAST(:dead AS uuid[]) IS NOT NULL AND job.id = found.id",
-            ),
         ],
         robbery,
         {"I3"},
@@ -348,8 +343,8 @@ SEEDS: dict[str, Seed] = {
         two_suspects,
         {"I14"},
     ),
-    "reclaim without an end to the budget": Seed(
-        [("reclaim", "job.crashes + 1 >= job.crashes_max", "false")], budget, {"I4"}
+    "a crash that counts too often": Seed(
+        [("reclaim", "crashes = job.crashes + ", "crashes = 7 + job.crashes + ")], budget, {"I4"}
     ),
     "counters that forget": Seed(
         [("finished_counts", "GROUP BY", "WHERE job.state = 'failed' GROUP BY")],

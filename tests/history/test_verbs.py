@@ -35,6 +35,7 @@ UNRECORDED = {
         ("forget_period_events", "forget_period_logs", "forget_period_progress"),
         "notes of jobs that go with their period",
     ),
+    "describe_worker": "what a worker says of itself; its lease stays",
     "forget_workers": "rows of workers that ended and hold nothing",
     "make_ledger": "the schema",
     "note_migration": "the schema",

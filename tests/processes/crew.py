@@ -31,8 +31,9 @@ def engine_of(target: str) -> SqliteEngine | PostgresEngine:
 class Crew:
     """Worker processes of one test. Each is replaced by hand, never by itself."""
 
-    def __init__(self, target: str, log: Path, lease_s: float) -> None:
+    def __init__(self, target: str, log: Path, lease_s: float, script: Path) -> None:
         self._target = target
+        self._script = script
         self._log = log
         self._lease_s = lease_s
         self.members: list[subprocess.Popen[bytes]] = []
@@ -40,7 +41,7 @@ class Crew:
     def start(self) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as output:
             member = subprocess.Popen(
-                [sys.executable, str(SCRIPT), self._target, str(self._lease_s), str(os.getpid())],
+                [sys.executable, str(self._script), self._target, str(self._lease_s), str(os.getpid())],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
                 stdin=subprocess.DEVNULL,
@@ -73,9 +74,9 @@ class Crew:
 
 
 @contextmanager
-def crew(target: str, folder: Path, size: int, lease_s: float = 2.0) -> Iterator[Crew]:
+def crew(target: str, folder: Path, size: int, lease_s: float = 2.0, script: Path = SCRIPT) -> Iterator[Crew]:
     """`size` worker processes; none is left at the end."""
-    made = Crew(target, folder / "workers.log", lease_s)
+    made = Crew(target, folder / "workers.log", lease_s, script)
     try:
         for _ in range(size):
             made.start()

@@ -79,6 +79,14 @@ def stop(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[sto
     return store.stop([store.Stop(job_id, attempt, None)], holder=holder)
 
 
+def crash(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[Any]:
+    return store.crash([store.Crash(job_id, attempt, 0.0, "killed by signal 9 (SIGKILL)")], holder=holder)
+
+
+def note_alone(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[bool]:
+    return store.note_alone(job_id, holder=holder, attempt=attempt)
+
+
 def cancel(job_id: str = JOB) -> Operation[store.Cancelled]:
     return store.cancel(job_id, actor="someone")
 

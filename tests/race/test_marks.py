@@ -142,6 +142,8 @@ def test_it_does_when_nothing_is_withdrawn(race: Race) -> None:
     race.turns_red(
         repeated_key,
         Cut("withdraw", ("job.attempt = 0", "job.attempt < 0"), ("attempt = 0", "attempt < 0")),
+        # Between whole transactions the key tells the end already.
+        Cut("read_keys", None, ("owned.expires_at IS NOT NULL AS ended", "0 AS ended")),
     )
 
 

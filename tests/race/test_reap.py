@@ -69,7 +69,7 @@ def test_two_reclaims_take_each_job_once(race: Race) -> None:
 REPEATED = """\
       AND job.state = 'running'
       AND job.holder = ANY(CAST(:dead AS uuid[]))
-      AND job.attempt = found.attempt
+      AND job.attempt = judged.attempt
 """
 
 
@@ -124,7 +124,7 @@ def test_reclaim_names_the_dead_by_value(race: Race) -> None:
 
 ANTI_JOIN = (
     Cut("reclaim", (BY_VALUE, NOT_AMONG_THE_LIVING)),
-    Cut("reclaim", ("      AND job.attempt = found.attempt\n", "")),
+    Cut("reclaim", ("      AND job.attempt = judged.attempt\n", "")),
 )
 
 

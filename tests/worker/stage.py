@@ -17,7 +17,7 @@ from fencerow.model.job import JobRecord, NewJob
 from fencerow.model.retry import Backoff, RetryRule
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
-from fencerow.worker.executor import RunMiddleware
+from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.handler import Handler
 from fencerow.worker.worker import Worker
 from tests.jobs import QUEUE, AnyEngine

@@ -20,7 +20,7 @@ from fencerow.model.job import JobRecord
 from fencerow.model.retry import Backoff
 from fencerow.store import store
 from fencerow.worker.attempt import Attempt, Interrupt
-from fencerow.worker.batches import Batch
+from fencerow.worker.batch import Batch
 from fencerow.worker.context import Job
 from fencerow.worker.handler import Handler
 from fencerow.worker.item import BatchItem
@@ -643,7 +643,7 @@ async def test_a_job_cancelled_while_values_are_fetched_does_not_start(
 
     handler = batch(send)
     async with working(lite, handler, queues=ONE_SLOT) as stage:
-        executor = stage.worker._executor
+        executor = stage.worker._workplace._executor
         fetched = executor._fetched_args
 
         async def cancelled_meanwhile(attempt: Attempt) -> bytes:

@@ -277,7 +277,7 @@ async def test_a_worker_declared_dead_ends_its_attempts_and_registers_anew(
             met.append(error)
         return "first"
 
-    async with working(engine, asleep, writing, config=quick(lease_s=60.0, renew_s=0.2)) as stage:
+    async with working(engine, asleep, writing, config=quick(lease_s=60.0, renew_s=1.0)) as stage:
         first = await stage.submit("asleep")
         await flags.wait_started()
         second = await stage.submit("writing")

@@ -35,7 +35,7 @@ from fencerow.model.text import check_text
 from fencerow.store import store
 from fencerow.store.connect import open_engine
 from fencerow.telemetry import Telemetry
-from fencerow.worker.executor import RunMiddleware
+from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.handler import Handler
 from fencerow.worker.worker import Worker
 
@@ -362,6 +362,7 @@ class App:
                 f"{job.where} cannot be stored under it too",
                 "give one of them another name: @app.job(name=...)",
             )
+        job.run_middleware = self._run_middleware
         self._jobs[job.name] = job
 
     def _warn_of_unwrapped(self) -> None:

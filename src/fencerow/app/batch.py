@@ -86,6 +86,12 @@ class DeclareBatch:
         if function is not None:
             return self._declared(function)
         options = job_options(given, GivenOptions, "@app.batch_job")
+        if options.process:
+            raise DeclarationError(
+                "@app.batch_job was given process=True",
+                "a child process runs one job at a time",
+                "declare it with @app.job, or leave process out",
+            )
         return DeclareBatch(
             self._submitter,
             self._register,

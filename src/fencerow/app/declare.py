@@ -24,6 +24,8 @@ from fencerow.model.backoff import Backoff
 from fencerow.model.defaults import Defaults
 from fencerow.model.retry import Matchers
 from fencerow.model.text import check_text
+from fencerow.worker.calling import RunMiddleware
+from fencerow.worker.children.origin import check_place
 from fencerow.worker.context import Job
 from fencerow.worker.handler import Handler
 
@@ -101,6 +103,9 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         self.runs_here = runs_here
         self._function = function
         self.where = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
+        self.run_middleware: Sequence[
+            RunMiddleware
+        ] = ()  # of its app, for a child process, which finds the job alone
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: C.args, **kwargs: C.kwargs) -> X:
@@ -301,7 +306,11 @@ def declare(
         payload_bytes_max=options.payload_bytes_max or payload_bytes_max,
     )
     codec = replace(handler.arguments, version=options.args_version, upgrade=options.upgrade)
-    handler = replace(handler, arguments=codec)
+    handler = replace(
+        handler, arguments=codec, process=options.process, memory_bytes_max=options.memory_bytes_max
+    )
+    if handler.process:
+        check_place(handler)
     declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
     declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
         submitter, declaration, called or function, runs_here

@@ -21,6 +21,8 @@ from fencerow.model.retry import Matchers
 BackoffOption = Backoff | Callable[[int], float]
 
 ARGS_VERSION_MAX: Final = 1_000_000
+# What a child needs before it runs anything: 135 MiB of addresses at rest, 200 MiB while it starts.
+MEMORY_BYTES_MIN: Final = 256 * 1024 * 1024
 LIMIT_NAMES: Final = (
     "priority",
     "attempts_max",
@@ -58,6 +60,10 @@ class HandlingOptions(TypedDict, total=False):
     backoff: BackoffOption | None
     retry_on: Matchers
     fail_on: Matchers
+    process: (
+        bool | None
+    )  # in child processes always (True) or never (False); by default only after a worker's death
+    memory_bytes_max: int | None  # of a child process, its own code included; needs process=True
     upgrade: Upgrade | None  # from arguments of an older version to those of `args_version`
 
 
@@ -78,6 +84,8 @@ class JobOptions:
     payload_bytes_max: int | None = None
     args_version: int = 1
     upgrade: Upgrade | None = None
+    process: bool | None = None
+    memory_bytes_max: int | None = None
 
     def named(self, name: str) -> JobOptions:
         """The same under this name."""
@@ -100,6 +108,8 @@ def with_handling(declared: JobOptions, given: Mapping[str, Any], decorator: str
         retry_on=own.retry_on,
         fail_on=own.fail_on,
         upgrade=own.upgrade,
+        process=own.process,
+        memory_bytes_max=own.memory_bytes_max,
     )
 
 
@@ -128,7 +138,34 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         payload_bytes_max=given.get("payload_bytes_max"),
         args_version=args_version,
         upgrade=_checked_upgrade(given.get("upgrade")),
+        process=_checked_process(given.get("process")),
+        memory_bytes_max=_checked_memory(given.get("memory_bytes_max"), given.get("process")),
     )
+
+
+def _checked_process(process: Any) -> bool | None:
+    if process is not None and not isinstance(process, bool):
+        raise DeclarationError(
+            f"process is {process!r}"[:80], "True, False or nothing is expected", "correct process"
+        )
+    return process
+
+
+def _checked_memory(memory_bytes_max: Any, process: Any) -> int | None:
+    """The limit holds for the address space, of which the interpreter and its libraries take a good part."""
+    if memory_bytes_max is None:
+        return None
+    if not process:
+        raise DeclarationError(
+            "memory_bytes_max was given without process=True",
+            "only a process of its own can have a memory limit",
+            "add process=True",
+        )
+    try:
+        check_number("memory_bytes_max", memory_bytes_max, MEMORY_BYTES_MIN, 2**50)
+    except ConfigError as error:
+        raise DeclarationError(error.what, error.why, error.fix) from None
+    return int(memory_bytes_max)
 
 
 def _checked_upgrade(upgrade: Any) -> Upgrade | None:

@@ -7,7 +7,7 @@ import signal
 
 from fencerow.app import App
 from fencerow.cli import exits
-from fencerow.errors import FencerowError
+from fencerow.errors import FencerowError, TooManyHung
 from fencerow.store import store
 from fencerow.worker.worker import Worker, WorkerDied
 
@@ -24,6 +24,8 @@ def run_worker(app: App, worker: Worker, *, once: bool = False, drain: bool = Fa
     try:
         asyncio.run(_run(app, worker, once, drain))
     except WorkerDied as died:
+        if isinstance(died.__cause__, TooManyHung):
+            raise died.__cause__ from None
         raise FencerowError(
             str(died),
             "one of its loops ended by an error; the log above has it",

@@ -30,7 +30,9 @@ def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine
             "failures": f"{job.failures} of {job.attempts_max}",
             "crashes": f"{job.crashes} of {job.crashes_max}" if job.crashes or job.suspect else None,
             "snoozes": f"{job.snoozes} of {job.snoozes_max}" if job.snoozes else None,
-            "suspect": "yes: its last worker died while it ran" if job.suspect and not job.is_final else None,
+            "suspect": "yes: its last process died while it ran"
+            if job.suspect and not job.is_final
+            else None,
             "cancel asked": _with(output.when(job.cancel_requested_at_us), job.cancel_requested_by),
             "expires": output.when(job.expires_at_us),
             "revived": output.when(job.revived_at_us),

@@ -22,7 +22,7 @@ from psycopg import AsyncConnection, Connection
 from fencerow.db.engine import adrive, drive
 from fencerow.db.faults import CONTENTION, connection_lost, first_line, translated
 from fencerow.db.listener import Listener
-from fencerow.db.patience import apatience, patience
+from fencerow.db.patience import impatient
 from fencerow.db.pools import Pools
 from fencerow.db.queries import Queries, identifier, pyformat, written
 from fencerow.db.statement import Operation, Rows, Statement
@@ -133,11 +133,7 @@ class PostgresEngine:
         for number in range(1, TRIES_MAX + 1):
             committing = [False]
             try:
-                with (
-                    translated(),
-                    self._pools.connection() as connection,
-                    patience(connection, operation.patience_s),
-                ):
+                with impatient(operation.patience_s), translated(), self._pools.connection() as connection:
                     return self._run_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -156,7 +152,7 @@ class PostgresEngine:
         raise AssertionError("unreachable")
 
     def _run_on(self, connection: Connection[Any], operation: Operation[T], committing: list[bool]) -> T:
-        with self._pools.watched(connection, limit_s=_limit_s(operation)) as watched:
+        with self._pools.watched(connection, limit_s=operation.patience_s) as watched:
             session = PostgresSession(connection, self.queries, watched)
             if operation.alone:
                 committing[0] = True  # one statement: sending it is committing it
@@ -183,8 +179,8 @@ class PostgresEngine:
         for number in range(1, TRIES_MAX + 1):
             committing = [False]
             try:
-                with translated():
-                    async with self._pools.aconnection() as connection, apatience(operation.patience_s):
+                with impatient(operation.patience_s), translated():
+                    async with self._pools.aconnection() as connection:
                         return await self._arun_on(connection, operation, committing)
             except CONTENTION as error:
                 if number == TRIES_MAX:
@@ -205,7 +201,7 @@ class PostgresEngine:
     async def _arun_on(
         self, connection: AsyncConnection[Any], operation: Operation[T], committing: list[bool]
     ) -> T:
-        with self._pools.awatched(connection, limit_s=_limit_s(operation)) as watched:
+        with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
             session = AsyncPostgresSession(connection, self.queries, watched)
             if operation.alone:
                 committing[0] = True
@@ -320,11 +316,6 @@ class PostgresEngine:
             self._pid = os.getpid()
             self._sender = None
             self._lock = threading.Lock()
-
-
-def _limit_s(operation: Operation[Any]) -> float | None:
-    """A step of a migration takes what it takes; everything else has the engine's limit."""
-    return math.inf if operation.writes == "schema" else None
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from fencerow.db.engine import drive
 from fencerow.db.filesystem import refuse_network
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.sockets import FileWakes
-from fencerow.db.sqlite_faults import commit_in_doubt, is_disk_failure, translated
+from fencerow.db.sqlite_faults import committing, translated
 from fencerow.db.statement import Operation, Param, Rows, Statement
 from fencerow.errors import Busy
 
@@ -333,18 +333,11 @@ class SqliteEngine:
         try:
             yield
             if connection.in_transaction:
-                self._commit(connection)
+                with committing(self.path):
+                    connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            raise
-
-    def _commit(self, connection: sqlite3.Connection) -> None:
-        try:
-            connection.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            if is_disk_failure(error):
-                raise commit_in_doubt(error, self.path) from error
             raise
 
     def _begin_writing(self, connection: sqlite3.Connection) -> None:

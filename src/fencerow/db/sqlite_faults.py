@@ -40,6 +40,25 @@ def translated(path: Path, *, around_user_code: bool = False) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def committing(path: Path) -> Iterator[None]:
+    """Around COMMIT: after a failed write or sync there, what lies on the disk is for recovery to decide.
+
+    A rollback journal is emptied first and that is made durable afterwards: when the second step fails,
+    SQLite reports an error, and all that was written stands.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if not (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_IOERR"):
+            raise
+        raise OutcomeUnknown(
+            f"writing {path} failed during COMMIT",
+            f"it may have happened or not ({error})",
+            "check the disk; ask by id or key before repeating it",
+        ) from error
+
+
 def fault(error: sqlite3.OperationalError, path: Path) -> FencerowError | None:
     """Which of our errors a SQLite error is, if any."""
     code = getattr(error, "sqlite_errorname", "") or ""
@@ -55,28 +74,14 @@ def fault(error: sqlite3.OperationalError, path: Path) -> FencerowError | None:
         return Unavailable(
             f"{path} cannot be opened", str(error), "check that the folder exists and may be written"
         )
-    if is_disk_failure(error):
+    if code == "SQLITE_IOERR_CORRUPTFS":
         return DatabaseError(
-            f"reading or writing {path} failed", str(error), "check the disk; nothing was committed"
+            f"the file system under {path} is damaged", str(error), "check the disk; restore from a backup"
+        )
+    if code.startswith("SQLITE_IOERR"):  # before COMMIT: reading, writing, locking, or no memory for it
+        return Unavailable(
+            f"reading or writing {path} failed", f"{error} ({code})", "check the disk; nothing was stored"
         )
     if "no such table" in str(error):
         return SchemaMissing(f"{path} has no Fencerow tables", str(error), "run `fencerow migrate`")
     return None
-
-
-def is_disk_failure(error: sqlite3.OperationalError) -> bool:
-    """Whether the disk failed, other than by being full."""
-    return (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_IOERR")
-
-
-def commit_in_doubt(error: sqlite3.OperationalError, path: Path) -> OutcomeUnknown:
-    """The error for a commit during which the disk failed.
-
-    A rollback journal is emptied first and that is made durable afterwards: when the second step fails,
-    SQLite reports an error, and all that was written stands.
-    """
-    return OutcomeUnknown(
-        f"the disk failed while a commit to {path} was under way",
-        f"it may have happened or not ({error})",
-        "check the disk; ask before repeating",
-    )

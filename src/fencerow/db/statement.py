@@ -38,7 +38,7 @@ class Operation(Generic[T]):
     `alone`: it is a single statement on PostgreSQL, so it runs in autocommit and saves the round
     trips of BEGIN and COMMIT. `repeatable`: running it again after an unknown outcome changes nothing
     more, so a runner may do so by itself. `writes` names what it writes, see `operation`.
-    `patience_s`: how long it may take on PostgreSQL before it is cancelled, for what waits for strangers.
+    `patience_s`: how long PostgreSQL may take for a statement of it, where that is not the engine's limit.
     `both_files`: it reads jobs and worker rows, see `operation`.
     """
 

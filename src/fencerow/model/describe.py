@@ -24,6 +24,7 @@ class FailureCode(StrEnum):
     PERMANENT = "permanent_error"
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
     SNOOZES_EXHAUSTED = "snoozes_exhausted"
+    CRASHES_EXHAUSTED = "crashes_exhausted"
     CHOSEN = "failed_by_handler"
 
 

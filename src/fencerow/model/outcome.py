@@ -52,4 +52,12 @@ class Stopped:
     reason: str
 
 
-Outcome = Succeeded | Failed | Retried | Snoozed | Released | Stopped
+@dataclass(frozen=True, slots=True)
+class Crashed:
+    """The child process that ran the attempt died; the job is due again after `delay_s` if its budget permits."""
+
+    delay_s: float
+    reason: str
+
+
+Outcome = Succeeded | Failed | Retried | Snoozed | Released | Stopped | Crashed

@@ -38,6 +38,7 @@ class Move(StrEnum):
     SUSPEND = "suspend"
     FAIL = "fail"
     STOP = "stop"
+    CRASH = "crash"
     RECLAIM = "reclaim"
     TIMEOUT = "timeout"
     CANCEL = "cancel"
@@ -99,10 +100,19 @@ RULES: dict[Move, Rule] = {
     ),
     Move.FAIL: rule("running", State.FAILED, f"{FENCE}; failures + 1", fenced=True),
     Move.STOP: rule("running", State.CANCELLED, f"{FENCE}; a cancel was asked", fenced=True),
+    Move.CRASH: rule(
+        "running",
+        State.QUEUED,
+        f"{FENCE}; its own child process died; it becomes suspect, crashes + 1; "
+        "cancelled instead if a cancel was asked, failed when the crash budget is spent",
+        State.CANCELLED,
+        State.FAILED,
+        fenced=True,
+    ),
     Move.RECLAIM: rule(
         "running",
         State.QUEUED,
-        "its holder is dead, named by value; it becomes suspect, and a suspect's crashes + 1; "
+        "its holder is dead, named by value; it becomes suspect, and crashes + 1 if it ran there alone; "
         "cancelled instead if a cancel was asked, failed when the crash budget is spent",
         State.CANCELLED,
         State.FAILED,

@@ -7,6 +7,7 @@ than this code is worked with only if it says so (`compatible_from`), never take
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Prepared:
     parts: int
 
 
-@operation(repeatable=True, writes="schema")
+@operation(repeatable=True, writes="schema", patience_s=math.inf)
 def apply_next(
     known: Sequence[Migration],
     *,

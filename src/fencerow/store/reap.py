@@ -10,6 +10,8 @@ from fencerow.db.statement import Rows, Steps, execute, first_column, operation,
 from fencerow.model.state import FINAL, State
 from fencerow.store.finish import Moved, archive
 
+DEATHS_PER_CRASH = 5
+
 
 class Reclaimed(msgspec.Struct, frozen=True):
     """A running job that was taken from its holder: what it became, and where it stands now."""
@@ -56,19 +58,27 @@ def dead_holders() -> Steps[list[str]]:
 def reclaim(
     dead: Sequence[str], *, limit: int, actor: str | None
 ) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
-    """Take running jobs from these dead holders, at most `limit`; returns what became of each, and the finished."""
-    rows = yield from execute("reclaim", dead=list(dead), limit=limit, actor=actor)
-    return (yield from _settle(rows))
+    """Take running jobs from these dead holders, at most `limit`; returns what became of each, and the finished.
+
+    A death counts a crash against a job that ran alone there. Of the others nobody knows which one it was; a job
+    that saw `DEATHS_PER_CRASH` times its crash budget of workers die in a row, without an attempt that came to an
+    end, fails all the same.
+    """
+    rows = yield from execute(
+        "reclaim", dead=list(dead), limit=limit, actor=actor, deaths_per_crash=DEATHS_PER_CRASH
+    )
+    return (yield from settle(rows))
 
 
 @operation()
 def time_out(*, limit: int, delay_s: float, actor: str | None) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
     """End attempts past their hard deadline although their worker lives: a failure, retried after `delay_s`."""
     rows = yield from execute("time_out", limit=limit, delay_s=delay_s, actor=actor)
-    return (yield from _settle(rows))
+    return (yield from settle(rows))
 
 
-def _settle(rows: Rows) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+def settle(rows: Rows) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+    """What became of each, with the finals moved. Part of other operations."""
     found = [
         Reclaimed(
             str(row[0]),

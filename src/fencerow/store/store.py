@@ -6,6 +6,7 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 from __future__ import annotations
 
 from fencerow.store.claim import Mark, claim, claim_suspect, fetch_args, lanes
+from fencerow.store.crash import Crash, crash, note_alone
 from fencerow.store.disown import disown
 from fencerow.store.finish import (
     AWAITED_S,
@@ -83,6 +84,7 @@ __all__ = [
     "AWAITED_S",
     "Cancelled",
     "Count",
+    "Crash",
     "Failure",
     "Found",
     "Holding",
@@ -109,6 +111,7 @@ __all__ = [
     "clock",
     "close_periods",
     "counts",
+    "crash",
     "dead_holders",
     "delete",
     "describe_worker",
@@ -143,6 +146,7 @@ __all__ = [
     "make_period",
     "mark_awaited",
     "migrate",
+    "note_alone",
     "order_worker",
     "ordering",
     "outcomes",

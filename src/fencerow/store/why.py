@@ -271,7 +271,7 @@ def _alone(job: JobRecord, serving: list[Busy]) -> Condition:
     return Condition(
         name,
         bool(idle) if serving else None,
-        "its last worker died while it ran, so it runs as the only suspect of a worker; "
+        "its last process died while it ran, so it runs as the only suspect of a worker; "
         f"{len(idle)} of {len(serving)} run none now",
         {"crashes": job.crashes, "crashes_max": job.crashes_max},
     )

@@ -86,12 +86,12 @@ def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEE
 def play_reduced(play: Callable[[Choose], list[str]], *, limit: int) -> int | None:
     """Play one of all orders that come to the same; returns how many there are, or None when beyond the limit.
 
-    Most plays end early, where an order turns out to be known: there may be four times the limit.
+    Most plays end early, where an order turns out to be known: there may be twice the limit.
     """
     path: list[tuple[int, int]] = []
     known: set[Hashable] = set()
     whole = 0
-    for _ in range(4 * limit):
+    for _ in range(2 * limit):
         try:
             play(_follow(path, known))
             whole += 1

@@ -11,68 +11,38 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
-
-import msgspec
 
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
 from fencerow.model.job import Fence
-from fencerow.model.outcome import Failed, Outcome, Released, Retried, Snoozed, Stopped, Succeeded
-from fencerow.model.retry import describe
+from fencerow.model.outcome import Failed, Outcome, Released, Stopped, Succeeded
+from fencerow.model.retry import FailureCode, describe
 from fencerow.model.state import State
 from fencerow.store import store
-from fencerow.store.finish import Moved, Requeue, Requeued
+from fencerow.store.finish import Moved, Requeued
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.attempt import Attempt
+from fencerow.worker.pending import (
+    EVENTS,
+    Pending,
+    bounded,
+    crash_of,
+    detail_of,
+    error_of,
+    event_facts,
+    facts,
+    fence_of,
+    fits,
+    group_key,
+    requeue_of,
+    result_of,
+)
 
 log = logging.getLogger("fencerow.worker")
 
 BATCH_ROWS_MAX = 1000
-BATCH_BYTES_MAX = 8 * 1024 * 1024
 LOCKED_S = 0.05
-
-EVENTS: dict[type[object], Event] = {
-    Succeeded: Event.SUCCEEDED,
-    Failed: Event.FAILED,
-    Retried: Event.RETRIED,
-    Snoozed: Event.SNOOZED,
-    Released: Event.RELEASED,
-    Stopped: Event.STOPPED,
-}
-
-
-@dataclass(eq=False)
-class Pending:
-    """One outcome that the database has not confirmed."""
-
-    attempt: Attempt
-    outcome: Outcome
-    duration_s: float
-
-    @property
-    def id(self) -> str:
-        return self.attempt.claimed.id
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Two attempts of one job may be here at once, when a lost registration left the first behind."""
-        return self.attempt.claimed.id, self.attempt.claimed.attempt
-
-    @property
-    def kind(self) -> str:
-        """Which statement writes it."""
-        match self.outcome:
-            case Succeeded():
-                return "succeed"
-            case Failed():
-                return "fail"
-            case Stopped():
-                return "stop"
-            case _:
-                return "requeue"
 
 
 class Acker:
@@ -162,9 +132,9 @@ class Acker:
             pass
 
     async def _write_all(self) -> None:
-        key = _group_key
+        key = group_key
         for (kind, holder), group in groupby(sorted(self._writing.values(), key=key), key=key):
-            for batch in _bounded(group):
+            for batch in bounded(group):
                 await self._write_group(kind, holder, batch)
 
     async def _write_group(self, kind: str, holder: str, batch: list[Pending]) -> None:
@@ -184,21 +154,42 @@ class Acker:
         """Write one group under its fences; returns the ids that moved."""
         if kind == "requeue":
             requeued = await self._engine.arun(
-                store.requeue([_requeue(each) for each in batch], holder=holder)
+                store.requeue([requeue_of(each) for each in batch], holder=holder)
             )
             self._on_queued(requeued)
             return {job.id for job in requeued}
         if kind == "succeed":
-            successes = [store.Success(*_fence(each), _result(each.outcome)) for each in batch]
+            successes = [store.Success(*fence_of(each), result_of(each.outcome)) for each in batch]
             moved = await self._engine.arun(store.succeed(successes, holder=holder))
         elif kind == "fail":
-            failures = [store.Failure(*_fence(each), _error(each.outcome)) for each in batch]
+            failures = [store.Failure(*fence_of(each), error_of(each.outcome)) for each in batch]
             moved = await self._engine.arun(store.fail(failures, holder=holder))
+        elif kind == "crash":
+            return await self._write_crashes(holder, batch)
         else:
-            stops = [store.Stop(*_fence(each), _detail(each.outcome)) for each in batch]
+            stops = [store.Stop(*fence_of(each), detail_of(each.outcome)) for each in batch]
             moved = await self._engine.arun(store.stop(stops, holder=holder))
         self._on_ended([job.id for job in moved if job.awaited])
         return {job.id for job in moved}
+
+    async def _write_crashes(self, holder: str, batch: list[Pending]) -> set[str]:
+        found, moved = await self._engine.arun(store.crash([crash_of(each) for each in batch], holder=holder))
+        self._on_queued(
+            [
+                Requeued(job.id, job.queue, job.priority, job.run_at_us)
+                for job in found
+                if job.state is State.QUEUED
+            ]
+        )
+        self._on_ended([job.id for job in moved if job.awaited])
+        told = {each.id: each for each in batch}
+        for job in found:
+            if job.state is State.FAILED:
+                each = told[job.id]
+                ended = {"duration_s": each.duration_s, "code": FailureCode.CRASHES_EXHAUSTED}
+                self._telemetry.counters.add("jobs_failed")
+                self._telemetry.emit(Event.FAILED, **facts(each.attempt), **ended)
+        return {job.id for job in found}
 
     async def _one_by_one(self, kind: str, holder: str, batch: list[Pending], error: Exception) -> None:
         """The database refused a group: find the one that is at fault and let it fail alone."""
@@ -240,7 +231,7 @@ class Acker:
                 elif each.kind == "stop" and not fence.cancel_requested:
                     each.outcome = Released("no cancel was asked")
                 return True  # a stranger's lock does not last
-        elif fence is not None and fence.attempt == claimed.attempt and _fits(each.outcome, fence.state):
+        elif fence is not None and fence.attempt == claimed.attempt and fits(each.outcome, fence.state):
             self._confirm(each)  # the reply was lost, the write was not
             self._on_ended([each.id] if fence.state is not State.QUEUED else [])
             return False
@@ -266,7 +257,7 @@ class Acker:
         return rest
 
     def _confirm(self, each: Pending) -> None:
-        extra = _event_facts(each.outcome)
+        extra = event_facts(each.outcome)
         self._telemetry.counters.add(EVENTS[type(each.outcome)].value)
         self._telemetry.emit(
             EVENTS[type(each.outcome)], **facts(each.attempt), duration_s=each.duration_s, **extra
@@ -276,97 +267,3 @@ class Acker:
     def _drop(self, each: Pending) -> None:
         self._writing.pop(each.key, None)
         self._on_done(each.attempt, each.duration_s)
-
-
-def _group_key(each: Pending) -> tuple[str, str]:
-    return each.kind, each.attempt.holder
-
-
-def _bounded(group: Iterable[Pending]) -> Iterable[list[Pending]]:
-    """Batches below the size that one statement should have, with no job twice: the answer names ids alone."""
-    batch: list[Pending] = []
-    ids: set[str] = set()
-    size = 0
-    for each in group:
-        weight = len(each.outcome.result) if isinstance(each.outcome, Succeeded) else 512
-        if batch and (size + weight > BATCH_BYTES_MAX or each.id in ids):
-            yield batch
-            batch, ids, size = [], set(), 0
-        batch.append(each)
-        ids.add(each.id)
-        size += weight
-    if batch:
-        yield batch
-
-
-def _fence(each: Pending) -> tuple[str, int]:
-    return each.attempt.claimed.id, each.attempt.claimed.attempt
-
-
-def _result(outcome: Outcome) -> str:
-    assert isinstance(outcome, Succeeded)
-    return outcome.result.decode()
-
-
-def _error(outcome: Outcome) -> str:
-    assert isinstance(outcome, Failed)
-    return outcome.error.to_json()
-
-
-def _detail(outcome: Outcome) -> str:
-    assert isinstance(outcome, Stopped)
-    return msgspec.json.encode({"type": "Cancelled", "code": "cancelled", "message": outcome.reason}).decode()
-
-
-def _requeue(each: Pending) -> Requeue:
-    job_id, attempt = _fence(each)
-    match each.outcome:
-        case Retried(delay_s, error):
-            return Requeue(
-                id=job_id,
-                attempt=attempt,
-                kind="retried",
-                delay_s=delay_s,
-                failures=1,
-                detail=error.to_json(),
-            )
-        case Snoozed(delay_s, reason):
-            detail = msgspec.json.encode({"reason": reason}).decode()
-            return Requeue(
-                id=job_id, attempt=attempt, kind="snoozed", delay_s=delay_s, snoozes=1, detail=detail
-            )
-        case Released(reason, wait_s):
-            detail = msgspec.json.encode({"reason": reason}).decode()
-            return Requeue(id=job_id, attempt=attempt, kind="released", delay_s=wait_s, detail=detail)
-        case _:
-            raise AssertionError(f"{each.outcome!r} is no requeue")
-
-
-def _fits(outcome: Outcome, state: State) -> bool:
-    """Whether the state is what this outcome would have led to."""
-    match outcome:
-        case Succeeded():
-            return state is State.SUCCEEDED
-        case Failed():
-            return state is State.FAILED
-        case Stopped():
-            return state is State.CANCELLED
-        case _:
-            return state is State.QUEUED
-
-
-def facts(attempt: Attempt) -> dict[str, Any]:
-    claimed = attempt.claimed
-    return {"job_id": claimed.id, "job": claimed.name, "queue": claimed.queue, "attempt": claimed.attempt}
-
-
-def _event_facts(outcome: Outcome) -> dict[str, Any]:
-    match outcome:
-        case Failed(error):
-            return {"code": error.code}
-        case Retried(delay_s, _) | Snoozed(delay_s, _):
-            return {"delay_s": delay_s}
-        case Released(reason, _):
-            return {"reason": reason}
-        case _:
-            return {}

@@ -16,57 +16,17 @@ from typing import Any
 from fencerow.errors import ArgumentsTooNew, InvalidPayload, LeaseLost
 from fencerow.model.outcome import Outcome, Released, Stopped, Succeeded
 from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
+from fencerow.worker.batch import Batch, Item
 from fencerow.worker.context import Job
-from fencerow.worker.executor import Committed, Executor, timeout_error
+from fencerow.worker.executor import Executor
 from fencerow.worker.handler import VALUE
 from fencerow.worker.item import BatchItem, Said
+from fencerow.worker.judging import Verdict, timeout_error
 from fencerow.worker.newer import given_back
 from fencerow.worker.stepping import InContext
 from fencerow.worker.threads import Striker
 
 log = logging.getLogger("fencerow.worker")
-
-Item = BatchItem[Any, Any]
-WHOLE = (Interrupt.TIMEOUT, Interrupt.SHUTDOWN, Interrupt.LOST)  # what means every item of a call
-
-
-class Batch:
-    """One call: the items whose outcome is open, and the attempt that stands for the call itself."""
-
-    def __init__(self, call: Attempt) -> None:
-        self.call = call
-        self.items: list[Item] = []
-        self.open: dict[Item, Attempt] = {}
-
-    def add(self, item: Item, attempt: Attempt) -> None:
-        self.items.append(item)
-        self.open[item] = attempt
-
-    def take(self, item: Item) -> Said | None:
-        """The item's outcome is decided now; returns what was said of it."""
-        self.open.pop(item).finish()
-        return item.close()
-
-    def asked(self, why: Interrupt) -> None:
-        """An item should meet an exception: the call does, once, if it means all that is open."""
-        if why is self.call.interrupt:
-            return
-        if why in WHOLE or all(attempt.asked_to_end for attempt in self.open.values()):
-            self.call.end(why)
-
-    def over(self) -> None:
-        """The handler is over: what it was asked holds for every item, and nothing may interrupt what follows."""
-        self.call.finish()
-        for attempt in self.open.values():
-            attempt.finish()
-        self.tell_all()
-
-    def tell_all(self) -> None:
-        """What the call was asked reaches the items that were not asked themselves."""
-        why = self.call.interrupt
-        if why is not None and why in WHOLE:
-            for attempt in self.open.values():
-                attempt.end(why)
 
 
 class BatchExecutor(Executor):
@@ -82,7 +42,7 @@ class BatchExecutor(Executor):
         for attempt in attempts:
             value = await self._value(attempt)
             if value is not None:
-                job = Job(attempt, self._engine, self._loop)
+                job = Job(attempt, self._engine, self._calls.loop)
                 batch.add(
                     BatchItem(value[0], job, attempt.handler.result.encode, partial(self._told, batch)),
                     attempt,
@@ -96,8 +56,11 @@ class BatchExecutor(Executor):
         except Exception as fault:
             for item, attempt in list(batch.open.items()):
                 batch.take(item)
-                self._report(attempt, self._unrun(attempt, fault))
-        return not batch.call.abandoned
+                self._report(attempt, self.unrun(attempt, fault))
+        if batch.call.abandoned:
+            self.hung_count -= 1  # it has ended after all
+            return False
+        return True
 
     # --- before the call ---------------------------------------------------------------------------
 
@@ -105,21 +68,20 @@ class BatchExecutor(Executor):
         """The item's value; None if this attempt does not start, which is reported then."""
         outcome: Outcome | None = None
         try:
-            outcome = self._refused_start(attempt)
-            if outcome is None:
-                text = attempt.claimed.inline_args
-                if text is None:
-                    text = await self._fetched_args(attempt)
+            text = await self.prepared(attempt)
+            if not isinstance(text, bytes):
+                outcome = text
+            else:
                 try:
                     return (self._decoded(attempt, text)[1][VALUE],)
                 except ArgumentsTooNew as error:
                     outcome = await given_back(self._engine, attempt.claimed, error, self._unknown_max_s)
                 except Exception as error:
-                    outcome = self._judged(attempt, error)
+                    outcome = self._judge.judged(attempt, error)
         except LeaseLost:
             pass
         except Exception as error:
-            outcome = self._unrun(attempt, error)
+            outcome = self.unrun(attempt, error)
         self._report(attempt, outcome)
         return None
 
@@ -127,7 +89,7 @@ class BatchExecutor(Executor):
         """A good deal may have happened while the values came."""
         for item, attempt in list(batch.open.items()):
             try:
-                outcome = self._refused_start(attempt)
+                outcome = self.refused_start(attempt)
                 if outcome is None:
                     continue
             except LeaseLost:
@@ -150,7 +112,9 @@ class BatchExecutor(Executor):
         else:
             striker = Striker()
             raise_in = thread_raiser(striker)
-            run = partial(self._threads.submit, partial(copy_context().run, handler.function, items), striker)
+            run = partial(
+                self._calls.threads.submit, partial(copy_context().run, handler.function, items), striker
+            )
         call.begin(raise_in, partial(self._give_up_call, batch, slot_lost), kill_s=self._kill_s)
         for item, attempt in batch.open.items():
             attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._kill_s)
@@ -173,7 +137,7 @@ class BatchExecutor(Executor):
     def _told(self, batch: Batch, item: Item) -> None:
         """Something was said of an item, on any thread."""
         try:
-            self._loop.call_soon_threadsafe(self._settle_said, batch, item)
+            self._calls.loop.call_soon_threadsafe(self._settle_said, batch, item)
         except RuntimeError:
             pass  # the loop is closed: the worker has gone
 
@@ -192,7 +156,9 @@ class BatchExecutor(Executor):
             said = item.close()
             met = said if isinstance(said, BaseException) else error if said is None else None
             if isinstance(met, LeaseLost) and attempt.interrupt is None:
-                outcome = await self._looked_up(attempt, met)
+                outcome = await self._judge.looked_up(
+                    attempt, partial(self._judge.judged, attempt, met, still_ours=True)
+                )
                 batch.take(item)
                 self._report(attempt, outcome)
             else:
@@ -203,9 +169,7 @@ class BatchExecutor(Executor):
         said = batch.take(item)
         self._report(attempt, self._ended(attempt, said, error))
 
-    def _ended(
-        self, attempt: Attempt, said: Said | None, error: BaseException | None
-    ) -> Outcome | Committed | None:
+    def _ended(self, attempt: Attempt, said: Said | None, error: BaseException | None) -> Verdict:
         """What an item becomes: by what was asked of it, by what was said of it, by how the handler ended."""
         if attempt.interrupt is Interrupt.LOST:
             return None
@@ -214,14 +178,14 @@ class BatchExecutor(Executor):
         if attempt.interrupt is Interrupt.CANCEL:
             return Stopped("the batch ended without its success")
         if said is not None:
-            return self._judged(attempt, said)
+            return self._judge.judged(attempt, said)
         if attempt.interrupt is Interrupt.SHUTDOWN:
             return Released("the worker shut down")
         if attempt.interrupt is Interrupt.TIMEOUT:
             late = timeout_error(attempt)
-            return self._judged(attempt, late.with_traceback(error.__traceback__ if error else None))
+            return self._judge.judged(attempt, late.with_traceback(error.__traceback__ if error else None))
         if error is not None:
-            return self._judged(attempt, error)
+            return self._judge.judged(attempt, error)
         return self._silent(attempt)
 
     def _silent(self, attempt: Attempt) -> Outcome | None:
@@ -233,7 +197,7 @@ class BatchExecutor(Executor):
                 "None is no result of the declared type",
                 "call item.succeed(...), or declare BatchItem[..., None]",
             )
-            return self._judged(attempt, error)
+            return self._judge.judged(attempt, error)
 
     def _give_up_item(self, batch: Batch, item: Item) -> None:
         """A cancel has waited for long enough; the others of the batch go on."""
@@ -254,8 +218,7 @@ class BatchExecutor(Executor):
     def _give_up_call(self, batch: Batch, slot_lost: Callable[[], None]) -> None:
         """Go on without a handler that ignores its end. What it still does, the fences refuse."""
         call = batch.call
-        self.abandoned_count += 1
-        self._telemetry.counters.add("handlers_given_up")
+        self._count_hung()
         log.error(
             "a batch of %d jobs (%s) did not end when asked (%s) and was given up; it may still be running here: %s",
             len(batch.items),

@@ -8,8 +8,9 @@ from fencerow.config import Config
 from fencerow.db.connections import of_worker
 from fencerow.db.engine import Engine
 from fencerow.db.postgres import PostgresEngine
-from fencerow.errors import ConfigError
+from fencerow.errors import ConfigError, TooManyHung
 from fencerow.version import __version__
+from fencerow.worker.children.origin import origin_of
 from fencerow.worker.handler import Handler
 from fencerow.worker.pool import Pool
 
@@ -37,7 +38,35 @@ def make_pools(
 
 def deadline_margin_s(config: Config) -> float:
     """What a job may wait here before it starts, and take to be given up, before others end the attempt."""
-    return config.lease_s + config.prefetch_s + config.cancel_raise_s + config.cancel_kill_s
+    waits_s = config.lease_s + config.prefetch_s + config.child_start_s
+    return waits_s + config.cancel_raise_s + config.cancel_kill_s
+
+
+def check_children(handlers: Mapping[str, Handler], config: Config) -> None:
+    """Whether child processes will find what they are to run, and the database.
+
+    Raises:
+        NotImportable: a job declared with `process=True` is not among the globals of a module.
+        ConfigError: the settings name no database.
+    """
+    for handler in handlers.values():
+        if handler.process:
+            origin_of(handler)
+            if config.url is None:
+                raise ConfigError(
+                    f"job {handler.name} runs in child processes, and the settings name no database",
+                    "a child process opens its own connection",
+                    "set url",
+                )
+
+
+def too_many_hung(count: int) -> TooManyHung:
+    """Why a worker with so many handlers that do not end must be started again."""
+    return TooManyHung(
+        f"{count} handlers of this worker ignore their end and still run",
+        "a thread cannot be killed; each keeps its memory and its locks",
+        "let a supervisor start the worker again; give such jobs process=True, or timeouts of their own inside",
+    )
 
 
 def registration(pools: Sequence[Pool], handlers: Iterable[str]) -> dict[str, object]:

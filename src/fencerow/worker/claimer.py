@@ -38,6 +38,7 @@ class Claimer:
         poll_max_s: float,
         margin_s: float,
         suspect_running: Callable[[], bool],
+        withheld: Callable[[], bool],
         take: Callable[[Attempt], None],
         give_back: Callable[[Attempt], None],
     ) -> None:
@@ -50,6 +51,7 @@ class Claimer:
         self._poll_max_s = poll_max_s
         self._margin_s = margin_s
         self._suspect_running = suspect_running
+        self._withheld = withheld
         self._take = take
         self._give_back = give_back
         self._turn: deque[str] = deque()
@@ -69,7 +71,7 @@ class Claimer:
         """Claim once for each queue that may hold something; returns the pause until the next look."""
         for attempt in self.pool.take_stale():
             self._give_back(attempt)
-        if self.paused:
+        if self.paused or self._withheld():
             return self._poll_max_s
         if not self._lease.holds():
             return LOST_PAUSE_S
@@ -94,6 +96,8 @@ class Claimer:
             view.swept(lanes, now_us, began)
         if view.suspect_due_at is not None and time.monotonic() >= view.suspect_due_at:
             await self._claim_suspect(view)
+            if self._withheld():
+                return
         marks = view.marks()
         wanted = self.pool.wanted()
         holder = self._lease.holder
@@ -114,7 +118,7 @@ class Claimer:
             self._accept(view.queue, jobs, holder, took_s)
 
     async def _claim_suspect(self, view: QueueView) -> None:
-        """A suspect runs beside others, but never beside another suspect: a death must count against one job."""
+        """One suspect at a time: many at once would be a process each, and those that must run alone would wait."""
         holder = self._lease.holder
         if holder is None or self._suspect_running():
             return

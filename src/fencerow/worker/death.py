@@ -24,9 +24,14 @@ class Death:
         self._owner: asyncio.Task[Any] | None = None
         self._owner_told = False
         self._expected = False
+        self._sudden = False
 
     def happened(self) -> bool:
         return self.future.done()
+
+    def is_sudden(self) -> bool:
+        """Whether half of the worker is gone, so that nothing is to be waited for."""
+        return self._sudden
 
     def own(self, owner: asyncio.Task[Any] | None) -> None:
         """This task is inside a `with` block of the worker; it is cancelled when the worker dies."""
@@ -55,12 +60,13 @@ class Death:
         except BaseException as error:
             self.tell(error, loop.name)
 
-    def tell(self, error: BaseException | None, where: str = "a slot") -> None:
-        """Something of the worker ended by this error."""
+    def tell(self, error: BaseException | None, where: str = "a slot", *, sudden: bool = True) -> None:
+        """Something of the worker ended by this error. If it is not sudden, what runs may end first."""
         if error is None or self.future.done():
             return
         log.critical("%s of worker %s ended by an error", where, self._worker, exc_info=error)
         self.future.set_result(error)
+        self._sudden = sudden
         if self._owner is not None and not self._expected:
             # Nobody waits for `future` in a `with` block: half a worker must not look alive.
             self._owner_told = self._owner.cancel(f"worker {self._worker} died")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from fencerow.model.job import Claimed
-from fencerow.model.outcome import Failed, Retried
+from fencerow.model.outcome import Crashed, Failed, Retried
 from fencerow.telemetry import Telemetry, clean
 
 log = logging.getLogger("fencerow.job")
@@ -35,6 +35,20 @@ def log_failure(claimed: Claimed, outcome: Failed | Retried, telemetry: Telemetr
             "attempt": claimed.attempt,
             "code": outcome.error.code,
         },
+    )
+
+
+def log_crash(claimed: Claimed, outcome: Crashed, telemetry: Telemetry) -> None:
+    """Log and count one crash."""
+    telemetry.counters.add("attempts_crashed")
+    log.error(
+        "job %s (%s) attempt %d crashed: %s; crashes before it: %d",
+        claimed.id,
+        clean(claimed.name),
+        claimed.attempt,
+        clean(outcome.reason),
+        claimed.crashes,
+        extra={"job_id": claimed.id, "job": claimed.name, "queue": claimed.queue, "attempt": claimed.attempt},
     )
 
 

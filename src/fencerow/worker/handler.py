@@ -17,7 +17,8 @@ class Handler:
     """One registered job. `job_parameter` is the name under which the handler takes its `Job`, if it wants one.
 
     With `batch_max` the handler takes up to so many jobs of this name in one call, as `BatchItem`s whose value
-    is the argument `VALUE`.
+    is the argument `VALUE`. `process` says whether it runs in a child process (true), never does (false), or only
+    as a suspect (None); `memory_bytes_max` bounds the child's address space.
     """
 
     name: str
@@ -29,3 +30,5 @@ class Handler:
     rule: RetryRule
     timeout_s: float | None
     batch_max: int | None = None
+    process: bool | None = None
+    memory_bytes_max: int | None = None

@@ -20,6 +20,7 @@ LOOK_S = 0.02
 FLUSH_S = 10.0
 CLAIM_S = 5.0
 TASKS_S = 2.0
+KILLED_S = 2.0
 
 
 class Leaving:
@@ -67,6 +68,11 @@ class Leaving:
         for attempt in list(self._attempts.values()):
             attempt.give_up_now()
         self.hand_back_waiting()
+        deadline = time.monotonic() + KILLED_S
+        while self._any_running() and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(
+                LOOK_S
+            )  # child processes were killed: what became of their jobs is known soon
 
     async def outcomes_written(self) -> None:
         """Wait for the acker, but not for ever."""

@@ -7,17 +7,19 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from fencerow.worker.batches import BatchExecutor
+from fencerow.worker.building import too_many_hung
 from fencerow.worker.death import Death
 from fencerow.worker.pool import Pool
+from fencerow.worker.workplace import Workplace
 
 
 class Slots:
     """Opens slots, and ends those that have become too many after the job they run. Used on the event loop only."""
 
-    def __init__(self, executor: BatchExecutor, death: Death) -> None:
+    def __init__(self, workplace: Workplace, death: Death, *, hung_max: int) -> None:
         self.tasks: set[asyncio.Task[None]] = set()
-        self._executor = executor
+        self._workplace = workplace
+        self._hung_max = hung_max
         self._death = death
         self._over = False
         self._at_work: set[tuple[str, int]] = set()  # job and attempt
@@ -51,20 +53,18 @@ class Slots:
             attempts = [attempt] if attempt.handler.batch_max is None else pool.joined(attempt)
             keys = {(each.claimed.id, each.claimed.attempt) for each in attempts}
             self._at_work |= keys
-            if attempt.handler.batch_max is None:
-                await self._executor.run(attempt, slot_lost)
-                kept, jobs = not attempt.abandoned, 1
-            else:
-                kept, jobs = await self._executor.run_batch(attempts, slot_lost), len(attempts)
+            kept = await self._workplace.run(attempts, slot_lost)
             self._at_work -= keys
             if not kept:
                 return  # another slot has taken this one's place
-            pool.done(jobs)
+            pool.done(len(attempts))
 
     def _replace(self, pool: Pool) -> None:
         pool.done()
         pool.open -= 1
         self.fill(pool)
+        if self._workplace.hung_count > self._hung_max:
+            self._death.tell(too_many_hung(self._workplace.hung_count), "the patience", sudden=False)
 
     def _closed(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)

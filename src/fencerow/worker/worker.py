@@ -27,14 +27,20 @@ from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
-from fencerow.worker.batches import BatchExecutor
-from fencerow.worker.building import connections, deadline_margin_s, described, make_pools, registration
+from fencerow.worker.building import (
+    check_children,
+    connections,
+    deadline_margin_s,
+    described,
+    make_pools,
+    registration,
+)
+from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.control import Control
 from fencerow.worker.death import Death, WorkerDied
 from fencerow.worker.disowner import Disowner
-from fencerow.worker.executor import RunMiddleware
 from fencerow.worker.handler import Handler
 from fencerow.worker.hearing import Hearing
 from fencerow.worker.holdings import Holdings
@@ -46,6 +52,7 @@ from fencerow.worker.maintenance import Maintenance
 from fencerow.worker.pool import Pool
 from fencerow.worker.reaper import Reaper
 from fencerow.worker.slots import Slots
+from fencerow.worker.workplace import Workplace
 
 log = logging.getLogger("fencerow.worker")
 
@@ -81,7 +88,9 @@ class Worker:
         self._queues = queues
         self._slots_shared = slots or config.slots
         self._middleware = tuple(middleware)
+        check_children(self._handlers, config)
         self._attempts: dict[tuple[str, int], Attempt] = {}
+        self._suspects: set[Attempt] = set()  # of those attempts
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[Loop] = []
         # Made here, so that a signal during the start is not lost.
@@ -118,7 +127,7 @@ class Worker:
         try:
             await asyncio.to_thread(self._keeper.start)
         except BaseException:
-            self._executor.close()
+            self._workplace.abandon()
             await asyncio.to_thread(self._keeper.close)
             raise
         self._unlisten = self._engine.listen(self._hearing.hear)
@@ -254,18 +263,10 @@ class Worker:
             on_ended=self._hearing.announce_ended,
             on_queued=self._hearing.announce_queued,
         )
-        self._executor = BatchExecutor(
-            self._engine,
-            self._lease,
-            self._acker,
-            self.telemetry,
-            self._middleware,
-            kill_s=config.cancel_kill_s,
-            # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
-            unknown_max_s=config.unknown_max_s,
-            held_max_s=config.lease_s / 3 if self._engine.dialect == "sqlite" else None,
+        self._workplace = Workplace(
+            self._engine, self._lease, self._acker, self.telemetry, self._middleware, config
         )
-        self._slots = Slots(self._executor, self._death)
+        self._slots = Slots(self._workplace, self._death, hung_max=config.hung_max)
         self._leaving = Leaving(self._pools, self._attempts, self._acker, kill_s=config.cancel_kill_s)
         reaper = Reaper(
             self._engine,
@@ -326,7 +327,8 @@ class Worker:
             self.telemetry,
             poll_max_s=self.config.poll_max_s,
             margin_s=deadline_margin_s(self.config),
-            suspect_running=lambda: any(each.claimed.suspect for each in self._attempts.values()),
+            suspect_running=lambda: bool(self._suspects),
+            withheld=lambda: self._workplace.is_withheld(self._suspects),
             take=lambda attempt: self._take(pool, attempt),
             give_back=lambda attempt: self._acker.put(attempt, Released("waited too long for a slot"), 0.0),
         )
@@ -341,6 +343,8 @@ class Worker:
         if key in self._attempts:
             return  # what runs goes on: it is the holder again
         self._attempts[key] = attempt
+        if attempt.claimed.suspect:
+            self._suspects.add(attempt)
         unwanted = self._control.refuses(attempt, pool)
         # The answer to a claim that was on its way, or a run that was given up and still writes.
         if self._stopping or twice:
@@ -353,6 +357,7 @@ class Worker:
     def _forget(self, attempt: Attempt, _duration_s: float) -> None:
         self._attempts.pop((attempt.claimed.id, attempt.claimed.attempt), None)
         if attempt.claimed.suspect:
+            self._suspects.discard(attempt)
             self._claims.wake(attempt.claimed.queue)
 
     def _wake_claimers(self, queue: str) -> None:
@@ -400,7 +405,7 @@ class Worker:
 
     def _hurried(self) -> bool:
         late = self._leave_by is not None and time.monotonic() >= self._leave_by
-        return late or self._told_now.is_set() or self._death.happened()
+        return late or self._told_now.is_set() or self._death.is_sudden()
 
     async def _wind_up(self) -> None:
         for loop in self._loops:
@@ -410,7 +415,7 @@ class Worker:
         await asyncio.to_thread(self._unlisten)
         await asyncio.to_thread(self._keeper.stop)
         await asyncio.to_thread(self._engine.flush, 1.0)
-        self._executor.close()
+        await self._workplace.close()
         reason = "died" if self._death.happened() else "asked to stop"
         self._death.rule_out()
         self.telemetry.emit(Event.WORKER_STOPPED, worker=self.name, reason=reason)

@@ -56,13 +56,15 @@ WHERE worker.state IN ('dead', 'retired')
 LIMIT 100;
 
 -- name: reclaim
--- Take running jobs back from dead holders. A death makes its jobs suspect and counts nothing; a suspect, which ran
--- as the only one there, counts a crash. Finals are moved by archive in the same transaction.
+-- Take running jobs back from dead holders, as suspects. A death counts a crash against a job that was noted to run
+-- alone there; nobody knows which of several it was, so there it counts nothing. Lest a job that always takes its worker
+-- along runs for ever, one that saw :deaths_per_crash times its crash budget of workers die, with no attempt that came
+-- to an end in between, fails too. Finals are moved by archive in the same transaction.
 -- Guard: running under one of these holders, named by value; locked rows are left for the next sweep.
 -- The job keeps its place in its lane.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 found AS MATERIALIZED (
-    SELECT job.id, job.attempt, job.holder, job.claimed_at
+    SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_requested_at, job.crashes, job.crashes_max
     FROM fencerow.jobs AS job
     WHERE job.holder = ANY(CAST(:dead AS uuid[]))
       AND job.state = 'running'
@@ -70,35 +72,55 @@ found AS MATERIALIZED (
     LIMIT CAST(:limit AS integer)
     FOR UPDATE SKIP LOCKED
 ),
+told AS MATERIALIZED (
+    SELECT found.*,
+           (SELECT CAST(count(DISTINCT note.attempt) AS integer)
+            FROM fencerow.job_events AS note
+            WHERE note.job_id = found.id AND note.attempt = found.attempt AND note.kind = 'alone') AS alone,
+           (SELECT count(*) + 1
+            FROM fencerow.job_events AS note
+            WHERE note.job_id = found.id AND note.kind = 'reclaimed'
+              AND note.id > (SELECT COALESCE(max(ended.id), 0)
+                             FROM fencerow.job_events AS ended
+                             WHERE ended.job_id = found.id
+                               AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'))) AS deaths
+    FROM found
+),
+judged AS MATERIALIZED (
+    SELECT told.*,
+           CASE WHEN told.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                WHEN told.alone > 0 AND told.crashes + 1 >= told.crashes_max THEN 'failed'
+                WHEN told.deaths >= told.crashes_max * CAST(:deaths_per_crash AS integer) THEN 'failed'
+                ELSE 'queued' END AS became
+    FROM told
+),
 moved AS (
     UPDATE fencerow.jobs AS job
-    SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
-                     WHEN job.suspect AND job.crashes + 1 >= job.crashes_max THEN 'failed'
-                     ELSE 'queued' END,
-        crashes = job.crashes + CASE WHEN job.suspect THEN 1 ELSE 0 END,
+    SET state = judged.became,
+        crashes = job.crashes + judged.alone,
         suspect = true,
-        error = CASE WHEN job.suspect AND job.crashes + 1 >= job.crashes_max AND job.cancel_requested_at IS NULL
+        error = CASE WHEN judged.became = 'failed'
                      THEN json_build_object('type', 'CrashBudgetSpent', 'code', 'crashes_exhausted', 'message',
-                                            'its worker died ' || (job.crashes + 1) || ' times while it ran as the only suspect')
+                          CASE WHEN judged.alone > 0
+                               THEN 'crash ' || (job.crashes + 1) || ' of ' || job.crashes_max || ': its worker died while it ran there alone'
+                               ELSE judged.deaths || ' workers in a row died while they ran it' END)
                      ELSE job.error END,
-        ended_at = CASE WHEN job.cancel_requested_at IS NOT NULL
-                          OR job.suspect AND job.crashes + 1 >= job.crashes_max THEN clock.now END,
-        holder = CASE WHEN job.cancel_requested_at IS NOT NULL
-                        OR job.suspect AND job.crashes + 1 >= job.crashes_max THEN job.holder END,
+        ended_at = CASE WHEN judged.became <> 'queued' THEN clock.now END,
+        holder = CASE WHEN judged.became <> 'queued' THEN job.holder END,
         deadline_at = NULL
-    FROM found, clock
-    WHERE job.id = found.id
+    FROM judged, clock
+    WHERE job.id = judged.id
       AND job.state = 'running'
       AND job.holder = ANY(CAST(:dead AS uuid[]))
-      AND job.attempt = found.attempt
+      AND job.attempt = judged.attempt
     RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.crashes,
-              found.holder AS lost_holder, found.claimed_at AS lost_claimed_at, clock.now AS at
+              judged.holder AS lost_holder, judged.claimed_at AS lost_claimed_at, judged.deaths, clock.now AS at
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
     SELECT moved.id, moved.attempt, moved.at, 'reclaimed', CAST(:actor AS text),
            json_build_object('holder', moved.lost_holder, 'claimed_at_us', fencerow.us(moved.lost_claimed_at),
-                             'became', moved.state, 'crashes', moved.crashes)
+                             'became', moved.state, 'crashes', moved.crashes, 'deaths', moved.deaths)
     FROM moved
 )
 SELECT id, state, queue, priority, fencerow.us(run_at), attempt, lost_holder FROM moved;

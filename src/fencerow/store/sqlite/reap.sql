@@ -45,54 +45,60 @@ WHERE job.state = 'running'
 LIMIT 100;
 
 -- name: reclaim
--- Take running jobs back from dead holders. A death makes its jobs suspect and counts nothing; a suspect, which ran
--- as the only one there, counts a crash. Finals are moved by archive in the same transaction.
+-- Take running jobs back from dead holders, as suspects. A death counts a crash against a job that was noted to run
+-- alone there; nobody knows which of several it was, so there it counts nothing. Lest a job that always takes its worker
+-- along runs for ever, one that saw :deaths_per_crash times its crash budget of workers die, with no attempt that came
+-- to an end in between, fails too. Finals are moved by archive in the same transaction.
 -- Guard: running under one of these holders, named by value. The job keeps its place in its lane.
--- The first statement says what the others do.
-SELECT job.id,
-       CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
-            WHEN job.suspect AND job.crashes + 1 >= job.crashes_max THEN 'failed'
-            ELSE 'queued' END,
-       job.queue, job.priority, job.run_at, job.attempt, job.holder
-FROM fencerow.jobs AS job
-WHERE job.holder IN (SELECT value FROM json_each(:dead))
-  AND job.state = 'running'
-ORDER BY job.id
-LIMIT :limit;
+-- The first statement notes what each becomes; the others read it there. An attempt is taken back at most once.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
-SELECT job.id, job.attempt, fencerow.now(), 'reclaimed', :actor, json_object('holder', job.holder, 'claimed_at_us', job.claimed_at,
-       'became', CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
-            WHEN job.suspect AND job.crashes + 1 >= job.crashes_max THEN 'failed'
-            ELSE 'queued' END,
-       'crashes', job.crashes + job.suspect)
+SELECT told.id, told.attempt, fencerow.now(), 'reclaimed', :actor, json_object('holder', told.holder, 'claimed_at_us', told.claimed_at,
+       'became', CASE WHEN told.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                      WHEN told.alone AND told.crashes + 1 >= told.crashes_max THEN 'failed'
+                      WHEN told.deaths >= told.crashes_max * :deaths_per_crash THEN 'failed'
+                      ELSE 'queued' END,
+       'crashes', told.crashes + told.alone, 'deaths', told.deaths,
+       'message', CASE WHEN told.alone
+                       THEN 'crash ' || (told.crashes + 1) || ' of ' || told.crashes_max || ': its worker died while it ran there alone'
+                       ELSE told.deaths || ' workers in a row died while they ran it' END)
+FROM (SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_requested_at, job.crashes, job.crashes_max,
+             EXISTS (SELECT 1
+                     FROM fencerow.job_events AS note
+                     WHERE note.job_id = job.id AND note.attempt = job.attempt AND note.kind = 'alone') AS alone,
+             (SELECT count(*) + 1
+              FROM fencerow.job_events AS note
+              WHERE note.job_id = job.id AND note.kind = 'reclaimed'
+                AND note.id > (SELECT COALESCE(max(ended.id), 0)
+                               FROM fencerow.job_events AS ended
+                               WHERE ended.job_id = job.id
+                                 AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'))) AS deaths
+      FROM fencerow.jobs AS job
+      WHERE job.holder IN (SELECT value FROM json_each(:dead))
+        AND job.state = 'running'
+      ORDER BY job.id
+      LIMIT :limit) AS told;
+SELECT job.id, json_extract(note.detail, '$.became'), job.queue, job.priority, job.run_at, job.attempt, job.holder
 FROM fencerow.jobs AS job
-WHERE job.state = 'running'
-  AND job.id IN (SELECT found.id
-             FROM fencerow.jobs AS found
-             WHERE found.holder IN (SELECT value FROM json_each(:dead)) AND found.state = 'running'
-             ORDER BY found.id
-             LIMIT :limit);
+JOIN fencerow.job_events AS note ON note.job_id = job.id AND note.attempt = job.attempt AND note.kind = 'reclaimed'
+WHERE job.holder IN (SELECT value FROM json_each(:dead))
+  AND job.state = 'running';
 UPDATE fencerow.jobs
-SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
-                 WHEN suspect AND crashes + 1 >= crashes_max THEN 'failed'
-                 ELSE 'queued' END,
-    crashes = crashes + suspect,
+SET state = json_extract(note.detail, '$.became'),
+    crashes = json_extract(note.detail, '$.crashes'),
     suspect = 1,
-    error = CASE WHEN suspect AND crashes + 1 >= crashes_max AND cancel_requested_at IS NULL
-                 THEN json_object('type', 'CrashBudgetSpent', 'code', 'crashes_exhausted', 'message',
-                                  'its worker died ' || (crashes + 1) || ' times while it ran as the only suspect')
+    error = CASE WHEN json_extract(note.detail, '$.became') = 'failed'
+                 THEN json_object('type', 'CrashBudgetSpent', 'code', 'crashes_exhausted',
+                                  'message', json_extract(note.detail, '$.message'))
                  ELSE error END,
-    ended_at = CASE WHEN cancel_requested_at IS NOT NULL
-                      OR suspect AND crashes + 1 >= crashes_max THEN fencerow.now() END,
-    holder = CASE WHEN cancel_requested_at IS NOT NULL
-                    OR suspect AND crashes + 1 >= crashes_max THEN holder END,
+    ended_at = CASE WHEN json_extract(note.detail, '$.became') <> 'queued' THEN fencerow.now() END,
+    holder = CASE WHEN json_extract(note.detail, '$.became') <> 'queued' THEN holder END,
     deadline_at = NULL
-WHERE state = 'running'
-  AND id IN (SELECT found.id
-             FROM fencerow.jobs AS found
-             WHERE found.holder IN (SELECT value FROM json_each(:dead)) AND found.state = 'running'
-             ORDER BY found.id
-             LIMIT :limit);
+FROM fencerow.job_events AS note
+WHERE note.job_id = fencerow.jobs.id
+  AND note.attempt = fencerow.jobs.attempt
+  AND note.kind = 'reclaimed'
+  AND fencerow.jobs.holder IN (SELECT value FROM json_each(:dead))
+  AND fencerow.jobs.state = 'running';
 
 -- name: time_out
 -- End attempts that are past their hard deadline although their holder lives: a hung handler, a hung process.

@@ -1,0 +1,169 @@
+"""One call of a handler in this process: with its context, its middleware, its transaction, up to its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context, copy_context
+from functools import partial
+from typing import Any
+
+from fencerow.db.engine import Engine
+from fencerow.errors import LeaseLost, OutcomeUnknown
+from fencerow.model.outcome import Succeeded
+from fencerow.telemetry import Telemetry
+from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
+from fencerow.worker.context import Job
+from fencerow.worker.judging import Committed, Judge, Verdict
+from fencerow.worker.stepping import InContext
+from fencerow.worker.threads import Striker, Threads
+
+log = logging.getLogger("fencerow.worker")
+
+RunMiddleware = Callable[[Job, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+
+
+class Calls:
+    """Calls handlers: async ones on the event loop, plain ones on threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        judge: Judge,
+        telemetry: Telemetry,
+        middleware: Sequence[RunMiddleware],
+        *,
+        kill_s: float,
+        held_max_s: float | None,
+    ) -> None:
+        self._engine = engine
+        self._judge = judge
+        self._telemetry = telemetry
+        self._middleware = tuple(middleware)
+        self._kill_s = kill_s
+        self._held_max_s = held_max_s
+        self.threads = Threads("fencerow-handler")
+        self.loop = asyncio.get_running_loop()
+
+    def close(self) -> None:
+        self.threads.close()
+
+    async def call(
+        self, attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any], give_up: Callable[[], None]
+    ) -> Verdict:
+        """Run the handler to its outcome; `give_up` is called when it ignores its end."""
+        job = Job(attempt, self._engine, self.loop, self._held_max_s)
+        parameter = attempt.handler.job_parameter
+        given = kwargs if parameter is None else {**kwargs, parameter: job}
+        context = copy_context()
+        call: Callable[[], Awaitable[Any]]
+        if attempt.handler.is_async:
+            attempt.begin(_task_raiser(), give_up, kill_s=self._kill_s)
+            call = partial(attempt.handler.function, *args, **given)
+        else:
+            striker = Striker()
+            attempt.begin(thread_raiser(striker), give_up, kill_s=self._kill_s)
+            call = partial(self._thread_call, attempt, job, args, given, striker)
+        for middleware in reversed(self._middleware):
+            call = partial(middleware, job, call)
+        return await self._settled(attempt, job, context, call)
+
+    async def _settled(
+        self, attempt: Attempt, job: Job, context: Context, call: Callable[[], Awaitable[Any]]
+    ) -> Verdict:
+        """Run the handler inside its middleware and turn whatever comes out into an outcome."""
+        task = asyncio.current_task()
+        error: BaseException | None = None
+        value: Any = None
+        try:
+            value = await InContext(context, _as_coroutine(call))
+        except asyncio.CancelledError as raised:
+            if attempt.interrupt is None and task is not None and task.cancelling():
+                raise  # the slot itself is being ended
+            error = raised
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:
+            error = raised
+        # The handler is over. What follows is ours: an interrupt that came now would strike a commit, or the slot.
+        attempt.finish()
+        _forgive(task)
+        if error is None:
+            try:
+                return await self._succeeded(attempt, job, value)
+            except Exception as raised:
+                error = raised
+        return await self._failed(attempt, job, error)
+
+    async def _failed(self, attempt: Attempt, job: Job, error: BaseException) -> Verdict:
+        transaction = job.opened_transaction
+        if transaction is not None:
+            await transaction.aroll_back(error)
+            if transaction.moved is not None:
+                self._telemetry.counters.add("middleware_errors")
+                log.error("middleware of job %s failed after its commit", job.id, exc_info=error)
+                return Committed(transaction.moved)
+        in_doubt = isinstance(error, OutcomeUnknown) and transaction is not None and transaction.in_doubt
+        # A handler may raise LeaseLost of its own accord; only the database knows whether it is true.
+        unsure = isinstance(error, LeaseLost) and attempt.interrupt is not Interrupt.LOST
+        if (in_doubt or unsure) and not attempt.abandoned:
+            return await self._judge.looked_up(
+                attempt, lambda: self._judge.judged(attempt, error, still_ours=True)
+            )
+        return self._judge.judged(attempt, error)
+
+    async def _thread_call(
+        self, attempt: Attempt, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], striker: Striker
+    ) -> Any:
+        context = copy_context()
+
+        def call() -> Any:
+            try:
+                value = context.run(attempt.handler.function, *args, **kwargs)
+                transaction = job.opened_transaction
+                if transaction is not None and transaction.is_open:
+                    encoded = attempt.handler.result.encode(value).decode()
+                    striker.disarm()  # no interrupt may strike the commit
+                    # Committed on the thread that opened it, before the middleware unwinds.
+                    transaction.commit(encoded)
+                return value
+            except BaseException as error:
+                striker.disarm()
+                if job.opened_transaction is not None:
+                    job.opened_transaction.roll_back(error)
+                raise
+
+        return await self.threads.submit(call, striker)
+
+    async def _succeeded(self, attempt: Attempt, job: Job, value: Any) -> Verdict:
+        transaction = job.opened_transaction
+        if transaction is not None and transaction.moved is not None:
+            return Committed(transaction.moved)
+        encoded = attempt.handler.result.encode(value)
+        if transaction is not None and transaction.is_open:
+            await transaction.acommit(encoded.decode())
+            assert transaction.moved is not None
+            return Committed(transaction.moved)
+        return Succeeded(encoded)
+
+
+def _task_raiser() -> Callable[[Interrupt], None]:
+    """Cancel the slot's task, which runs the handler."""
+    task = asyncio.current_task()
+    assert task is not None
+
+    def raise_in(_why: Interrupt) -> None:
+        task.cancel()
+
+    return raise_in
+
+
+async def _as_coroutine(call: Callable[[], Awaitable[Any]]) -> Any:
+    return await call()
+
+
+def _forgive(task: asyncio.Task[Any] | None) -> None:
+    """The cancel was meant for the handler, not for the slot that ran it."""
+    while task is not None and task.cancelling():
+        task.uncancel()

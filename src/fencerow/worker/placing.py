@@ -1,0 +1,138 @@
+"""Where attempts run: here beside others, in a child process, or here alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from fencerow.db.engine import Engine
+from fencerow.errors import NotImportable
+from fencerow.model.outcome import Released
+from fencerow.store import store
+from fencerow.worker.alone import Alone
+from fencerow.worker.attempt import Attempt
+from fencerow.worker.batches import BatchExecutor
+from fencerow.worker.children.origin import Origin, origin_of
+from fencerow.worker.children.running import ChildRuns
+from fencerow.worker.executor import Report
+from fencerow.worker.handler import Handler
+from fencerow.worker.judging import Judge
+
+log = logging.getLogger("fencerow.worker")
+
+ALONE_WAIT_S = 10.0  # for the others to end, before a suspect that must be alone is left to another time
+ALONE_PAUSE_S = 30.0
+
+
+class Placing:
+    """Decides for each attempt, and runs it there.
+
+    In a child process run the jobs declared with `process=True` and every suspect that a child can find; any other
+    suspect runs here alone. Without `child_runs` no suspect runs in a child.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        executor: BatchExecutor,
+        child_runs: ChildRuns | None,
+        alone: Alone,
+        judge: Judge,
+        report: Report,
+    ) -> None:
+        self._engine = engine
+        self._executor = executor
+        self._child_runs = child_runs
+        self._alone = alone
+        self._judge = judge
+        self._report = report
+        self._origins: dict[str, Origin | None] = {}
+
+    def must_be_alone(self, attempt: Attempt) -> bool:
+        """Whether it is a suspect that no child can run: nothing else should be claimed until it is over."""
+        if not attempt.claimed.suspect or attempt.handler.process:
+            return False
+        return self._child_runs is None or self._origin(attempt.handler) is None
+
+    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
+        if self._alone.is_taken:
+            for attempt in attempts:
+                self._report(attempt, Released("a suspect job has the worker for itself"))
+            return True
+        place = self._alone.enter()
+
+        def lost() -> None:
+            place.leave()
+            slot_lost()
+
+        try:
+            first = attempts[0]
+            if not first.claimed.suspect and not first.handler.process:
+                return await self._here(attempts, lost)
+            if await self._in_child(first):
+                return True
+        finally:
+            place.leave()
+        return await self._here_alone(first, slot_lost)
+
+    async def _here(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        first = attempts[0]
+        if first.handler.batch_max is not None:
+            return await self._executor.run_batch(attempts, slot_lost)
+        await self._executor.run(first, slot_lost)
+        return not first.abandoned
+
+    async def _in_child(self, attempt: Attempt) -> bool:
+        """Run it in a child process; false if it must run elsewhere."""
+        origin = self._origin(attempt.handler)
+        try:
+            if origin is not None and self._child_runs is not None:
+                await self._child_runs.run(attempt, origin)
+                return True
+        except NotImportable as error:
+            log.error("%s", error)
+            self._origins[attempt.handler.name] = None
+            if attempt.handler.process:
+                self._report(attempt, self._judge.judged(attempt, error))
+                return True
+        return False
+
+    async def _here_alone(self, attempt: Attempt, slot_lost: Callable[[], None]) -> bool:
+        """Wait for the others to end, note it, and run it here with nothing beside it."""
+        hung = self._executor.hung_count  # a handler that was given up may still do anything
+        place = None if hung else await self._alone.take(ALONE_WAIT_S, lambda: attempt.asked_to_end)
+        if place is None:
+            self._report(
+                attempt, Released("it must run alone in its worker, and others still run", ALONE_PAUSE_S)
+            )
+            return True
+
+        def lost() -> None:
+            place.leave()
+            slot_lost()
+
+        try:
+            claimed = attempt.claimed
+            noted = await self._engine.arun(
+                store.note_alone(claimed.id, holder=attempt.holder, attempt=claimed.attempt)
+            )
+            if noted:
+                return await self._here([attempt], lost)
+            self._report(attempt, None)
+        except Exception as error:
+            self._report(attempt, self._executor.unrun(attempt, error))
+        finally:
+            place.leave()
+        return True
+
+    def _origin(self, handler: Handler) -> Origin | None:
+        if handler.process is False:
+            return None
+        if handler.name not in self._origins:
+            try:
+                self._origins[handler.name] = origin_of(handler)
+            except NotImportable as error:
+                log.info("a suspect %s runs alone in its worker: %s", handler.name, error.what)
+                self._origins[handler.name] = None
+        return self._origins[handler.name]

@@ -1,0 +1,80 @@
+"""Everything in which attempts run: this process, its children, and who may be where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fencerow.config import Config
+from fencerow.db.engine import Engine
+from fencerow.telemetry import Telemetry
+from fencerow.worker.acker import Acker
+from fencerow.worker.alone import Alone
+from fencerow.worker.attempt import Attempt
+from fencerow.worker.batches import BatchExecutor
+from fencerow.worker.calling import RunMiddleware
+from fencerow.worker.children.children import Children
+from fencerow.worker.children.running import ChildRuns
+from fencerow.worker.judging import Judge
+from fencerow.worker.lease import Lease
+from fencerow.worker.placing import Placing
+from fencerow.worker.reporting import Reports
+
+
+class Workplace:
+    """Puts the parts together, and asks them what the worker wants to know."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        lease: Lease,
+        acker: Acker,
+        telemetry: Telemetry,
+        middleware: Sequence[RunMiddleware],
+        config: Config,
+    ) -> None:
+        # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
+        held_max_s = config.lease_s / 3 if engine.dialect == "sqlite" else None
+        judge = Judge(engine, held_max_s)
+        report = Reports(acker, telemetry).report
+        self._executor = BatchExecutor(
+            engine,
+            lease,
+            report,
+            telemetry,
+            middleware,
+            judge=judge,
+            kill_s=config.cancel_kill_s,
+            unknown_max_s=config.unknown_max_s,
+            held_max_s=held_max_s,
+        )
+        self._children = Children(config, held_max_s)
+        # Without a named database a child would not know where to write what its job says.
+        child_runs = (
+            ChildRuns(self._executor, self._children, judge, report, kill_s=config.cancel_kill_s)
+            if config.url is not None
+            else None
+        )
+        self.alone = Alone()
+        self._placing = Placing(engine, self._executor, child_runs, self.alone, judge, report)
+
+    @property
+    def hung_count(self) -> int:
+        """Handlers that were given up and still run."""
+        return self._executor.hung_count
+
+    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
+        return await self._placing.run(attempts, slot_lost)
+
+    def is_withheld(self, suspects: Sequence[Attempt] | set[Attempt]) -> bool:
+        """Whether nothing should be claimed: one of these suspects has the process for itself, or soon will."""
+        return self.alone.is_taken or any(map(self._placing.must_be_alone, suspects))
+
+    def abandon(self) -> None:
+        """Nothing has run yet: let the idle threads go."""
+        self._executor.close()
+
+    async def close(self) -> None:
+        """End the threads that are idle, and every child."""
+        self._executor.close()
+        await self._children.close()

@@ -1,0 +1,23 @@
+"""Workers whose settings name their database, so that children find it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fencerow.config import Config
+from fencerow.db.sqlite import SqliteEngine
+from tests.jobs import AnyEngine
+from tests.worker.stage import quick
+
+
+def settings(engine: AnyEngine, **changes: Any) -> Config:
+    """Short periods, and the URL of a fixture's engine."""
+    url = f"sqlite:///{engine.path}" if isinstance(engine, SqliteEngine) else engine.conninfo
+    return quick(url=url, **{"child_start_s": 60.0, **changes})
+
+
+@pytest.fixture
+def config(engine: AnyEngine) -> Config:
+    return settings(engine)

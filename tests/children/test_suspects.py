@@ -1,0 +1,147 @@
+"""Suspects run apart: in a child process where one can find them, else with their worker for themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencerow.store import store
+from fencerow.worker import placing
+from tests.children import shop
+from tests.children.conftest import settings
+from tests.children.test_children import HANDLERS
+from tests.jobs import AnyEngine, claim, register
+from tests.worker.stage import handler, kinds, read, submit, working
+
+
+async def suspect(engine: AnyEngine, name: str, args: dict[str, Any] | None = None, **fields: Any) -> str:
+    """A job whose worker died while it ran."""
+    job_id = await submit(engine, name, args, **fields)
+    dead = register(engine)
+    assert [job.id for job in claim(engine, dead, names=[name])] == [job_id]
+    assert await engine.arun(store.retire(holder=dead))
+    await engine.arun(store.reclaim([dead], limit=10, actor="test"))
+    return job_id
+
+
+async def test_a_suspect_runs_in_a_child_and_is_none_any_more(engine: AnyEngine) -> None:
+    job_id = await suspect(engine, "suspected")
+    async with working(engine, *HANDLERS, config=settings(engine)) as stage:
+        first = await stage.ended(job_id, within_s=30)
+        second = await stage.run("suspected")
+
+    assert (first.state, first.attempt, first.crashes) == ("succeeded", 2, 0)
+    assert first.result != os.getpid() == second.result
+
+
+async def test_a_suspect_of_a_batch_runs_there_alone(lite: AnyEngine, tmp_path: Path) -> None:
+    job_id = await suspect(lite, "batch", {"value": str(tmp_path)}, crashes_max=1)
+    async with working(lite, *HANDLERS, config=settings(lite)) as stage:
+        job = await stage.ended(job_id, within_s=30)
+
+    assert (job.state, job.attempt, job.crashes) == ("failed", 2, 1)
+    assert "SIGKILL" in job.error["message"]
+
+
+async def test_a_suspect_that_shall_never_leave_the_worker_runs_here(lite: AnyEngine) -> None:
+    job_id = await suspect(lite, "suspected")
+    stays = replace(shop.suspected.handler, process=False)
+    async with working(lite, stays, config=settings(lite)) as stage:
+        job = await stage.ended(job_id, within_s=30)
+
+    assert job.result == os.getpid()
+    assert await kinds(lite, job_id) == ["reclaimed", "alone"]
+
+
+async def test_a_suspect_that_no_child_finds_has_the_worker_for_itself(engine: AnyEngine) -> None:
+    log: list[str] = []
+    go = asyncio.Event()
+
+    async def slow() -> None:
+        log.append("slow begins")
+        await go.wait()
+        log.append("slow ends")
+
+    async def quick() -> None:
+        log.append("quick")
+
+    async def local() -> None:
+        log.append("local begins")
+        await asyncio.sleep(0.3)
+        log.append("local ends")
+
+    job_id = await suspect(engine, "local")
+    await submit(engine, "slow")
+    async with working(engine, slow, quick, config=settings(engine)) as stage:
+        await stage.heard.wait("claimed")
+        stage.worker._handlers["local"] = handler(local)
+        for claimer in stage.worker._claims._loops:
+            claimer._handlers = stage.worker._handlers  # it learns of the suspect only now
+        stage.worker._claims.look_again()
+        await stage.heard.until(
+            lambda: stage.worker._workplace.alone.is_taken or bool(stage.heard.all("renewed"))
+        )
+        other = await stage.submit("quick")
+        go.set()
+        await stage.ended(job_id)
+        await stage.ended(other)
+
+    assert log.index("local ends") == log.index("local begins") + 1, "something ran beside it"
+    assert log.index("slow ends") < log.index("local begins")
+
+
+async def test_it_goes_back_when_the_others_take_too_long(
+    lite: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placing, "ALONE_WAIT_S", 0.1)
+    started, go = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> None:
+        started.set()
+        await go.wait()
+
+    async def local() -> None: ...
+
+    async with working(lite, slow, local, config=settings(lite)) as stage:
+        await stage.submit("slow")
+        await started.wait()
+        job_id = await suspect(lite, "local")
+        stage.worker._claims.look_again()
+        (facts,) = await stage.heard.wait("released", job_id=job_id)
+        other = await stage.submit("local")
+        assert (await stage.ended(other)).state == "succeeded", "the others are served again"
+        go.set()
+    job = await read(lite, job_id)
+
+    assert "alone" in facts["reason"]
+    assert (job.state, job.suspect, job.failures, job.crashes) == ("queued", True, 0, 0)
+    assert job.run_at_us / 1e6 > time.time() + 20
+
+
+async def test_a_death_while_it_has_the_worker_for_itself_is_counted(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real death is in tests/processes; here the note is what counts."""
+    started = asyncio.Event()
+
+    async def local() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    job_id = await suspect(engine, "local", crashes_max=1)
+    async with working(engine, local, config=settings(engine)) as stage:
+        await started.wait()
+        holder = stage.worker.holder
+        assert holder is not None
+        assert await engine.arun(store.retire(holder=holder))
+        await engine.arun(store.reclaim([holder], limit=10, actor="test"))
+    job = await read(engine, job_id)
+
+    assert (job.state, job.crashes) == ("failed", 1)
+    assert "while it ran there alone" in job.error["message"]

@@ -1,0 +1,114 @@
+"""Whole workers die under a job: it is found out in a child and ends failed; the others lose one attempt at most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fencerow.db.engine import Engine
+from fencerow.model.job import JobRecord
+from fencerow.store import store
+from fencerow.store.reap import DEATHS_PER_CRASH
+from tests.children.test_children import gone
+from tests.children.test_poison import known
+from tests.processes.crew import Crew, crew, engine_of, live, wait_until
+from tests.worker.stage import job_of
+
+MEMBER = Path(__file__).with_name("member.py")
+QUICK = '{"base_s":0.01,"factor":1.0,"cap_s":1.0,"jitter":0.0}'
+LEASE_S = 1.0
+
+
+def target_of(kind: str, request: pytest.FixtureRequest) -> str:
+    fixture = "sqlite_path" if kind == "sqlite" else "empty_postgres_url"
+    return str(request.getfixturevalue(fixture))
+
+
+def nothing_left(folder: Path, team: Crew) -> None:
+    wait_until(lambda: all(gone(pid) for pid in known(folder)), 10, team.tail)
+
+
+def records(engine: Engine, ids: list[str]) -> dict[str, JobRecord]:
+    return engine.run(store.read(ids))
+
+
+def keep_manned(team: Crew, size: int) -> int:
+    """As a supervisor does; returns how many had died."""
+    missing = size - len(team.alive())
+    for _ in range(missing):
+        team.start()
+    return missing
+
+
+@pytest.mark.parametrize(("kind", "name"), [("sqlite", "ordinary"), ("postgres", "aordinary")])
+def test_a_job_that_ends_its_worker_is_found_out_in_a_child(
+    kind: str, name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    target = target_of(kind, request)
+    engine = engine_of(target)
+    store.migrate(engine)
+    how = {"ordinary": "exit", "aordinary": "sigkill"}[name]
+    poison = job_of(name, {"kind": how, "folder": str(tmp_path)}, crashes_max=2, options=QUICK)
+    healthy = [job_of("healthy") for _ in range(60)]
+    engine.run(store.submit([*healthy[:30], poison, *healthy[30:]]))
+    with crew(target, tmp_path, 2, LEASE_S, MEMBER) as team:
+        died = 0
+
+        def over() -> bool:
+            nonlocal died
+            died += keep_manned(team, 2)
+            return live(engine) == 0
+
+        wait_until(over, 90, team.tail)
+        dead = records(engine, [poison.id])[poison.id]
+        others = Counter(
+            (job.state, job.attempt) for job in records(engine, [j.id for j in healthy]).values()
+        )
+        nothing_left(tmp_path, team)
+    engine.close()
+
+    assert died == 1, "only the first attempt may take a worker along"
+    assert (dead.state, dead.attempt, dead.crashes) == ("failed", 3, 2), team.tail()
+    assert dead.error["code"] == "crashes_exhausted"
+    assert "its child process" in dead.error["message"]
+    assert set(others) <= {("succeeded", 1), ("succeeded", 2)}
+    assert len(known(tmp_path)) == 3
+
+
+def test_a_job_that_kills_the_worker_from_its_child_ends_at_last(tmp_path: Path, sqlite_path: Path) -> None:
+    engine = engine_of(str(sqlite_path))
+    store.migrate(engine)
+    poison = job_of("poisonous", {"kind": "parent", "folder": str(tmp_path)}, crashes_max=1)
+    engine.run(store.submit([poison]))
+    with crew(str(sqlite_path), tmp_path, 1, LEASE_S, MEMBER) as team:
+        died = 0
+
+        def over() -> bool:
+            nonlocal died
+            died += keep_manned(team, 1)
+            return live(engine) == 0
+
+        wait_until(over, 120, team.tail)
+        nothing_left(tmp_path, team)
+    dead = records(engine, [poison.id])[poison.id]
+    engine.close()
+
+    assert (dead.state, dead.crashes, dead.attempt) == ("failed", 0, DEATHS_PER_CRASH)
+    assert f"{DEATHS_PER_CRASH} workers in a row died" in dead.error["message"]
+    assert died >= DEATHS_PER_CRASH
+
+
+def test_children_and_grandchildren_die_with_their_worker(tmp_path: Path, sqlite_path: Path) -> None:
+    engine = engine_of(str(sqlite_path))
+    store.migrate(engine)
+    engine.run(store.submit([job_of("hangs", {"folder": str(tmp_path), "how": "ignores"})]))
+    with crew(str(sqlite_path), tmp_path, 1, LEASE_S, MEMBER) as team:
+        wait_until(lambda: len(known(tmp_path)) == 2, 60, team.tail)
+        assert not any(gone(pid) for pid in known(tmp_path))
+        (worker,) = team.alive()
+        worker.kill()
+        worker.wait(10)
+        nothing_left(tmp_path, team)
+    engine.close()
