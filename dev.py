@@ -35,7 +35,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   race   play every order of the races, as many as there are; ARGUMENTS go to pytest
   crash  break every operation off at every point; ARGUMENTS go to pytest
   storm  strike a working system with faults of every kind; ARGUMENTS: --jobs 50000 --faults 2000 --evidence FILE
-  bench  how fast one worker drains, beside the bare statements; ARGUMENTS: [sqlite|postgres] [jobs]
+  bench  how fast it is here, beside the bare statements; ARGUMENTS go to `fencerow bench` (--quick)
   check  lint, format, types and floors
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
   env    make .venv from the lock, if it is missing or out of date
@@ -91,7 +91,7 @@ def storm(arguments: list[str], fresh: bool) -> int:
 
 def bench(arguments: list[str], fresh: bool) -> int:
     ensure_env(fresh)
-    become(str(BIN / "python"), str(ROOT / "bench" / "drain.py"), *arguments)
+    become(str(BIN / "fencerow"), "bench", *arguments)
 
 
 def check(_arguments: list[str], fresh: bool) -> int:

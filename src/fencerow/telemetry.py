@@ -124,6 +124,11 @@ class Telemetry:
         """How often a listener raised."""
         return self.counters.get("listener_failures")
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens: facts that are dear to gather need not be gathered for nobody."""
+        return bool(self._listeners)
+
     def emit(self, name: str, /, **facts: Any) -> None:
         """Tell the listeners. Each gets its own copy of the facts; one that raises is logged and counted."""
         for _, listener in self._listeners:

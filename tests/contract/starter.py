@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any
 
-from fencerow.db import postgres, sqlite
+from fencerow.db import postgres_session, sqlite
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.store import store
@@ -39,7 +39,7 @@ def die_after(name: str, count: int) -> None:
         session.execute = counted
 
     wrap(sqlite.SqliteSession)
-    wrap(postgres.PostgresSession)
+    wrap(postgres_session.PostgresSession)
 
 
 def main(dialect: str, target: str, *rest: str) -> None:

@@ -141,6 +141,38 @@ def test_reclaim_finds_a_dead_holders_jobs_by_index(busy: PostgresEngine) -> Non
     assert "jobs_holder" in {node.get("Index Name") for node in plan}
 
 
+@pytest.fixture(scope="module")
+def young(server: PostgresServer, _template: str) -> Iterator[PostgresEngine]:
+    """A database whose statistics have never seen a running job."""
+    server.create_database("plans_young", template=_template)
+    engine = postgres_engine(server.conninfo("plans_young", ROLE))
+    with psycopg.connect(engine.conninfo, autocommit=True) as connection:
+        text = FILL.format(queue="mail", start=0, number=2_000, sign="-", days=1)
+        connection.execute(text.encode())
+        connection.execute('VACUUM ANALYZE "fencerow".jobs')
+    yield engine
+    engine.close()
+    server.drop_database("plans_young")
+
+
+SUCCEEDED = '[{"id": "00000000-0000-0000-0000-000000000001", "attempt": 1, "result": "null"}]'
+
+
+@pytest.mark.parametrize("name", ["succeed", "fail", "requeue", "stop"])
+def test_outcomes_find_their_rows_by_id(young: PostgresEngine, name: str) -> None:
+    plan = nodes(young, name, {"outcomes": SUCCEEDED, "holder": NIL, "awaited_s": 60.0})
+    used = scans(plan, "jobs")
+    assert {node.get("Index Name") for node in used} == {"jobs_pkey"}
+
+
+def test_they_walk_all_that_a_holder_ever_ran_when_the_planner_may(young: PostgresEngine) -> None:
+    queries = young.queries.altered("succeed", "IS NOT DISTINCT FROM 'running'", "= 'running'")
+    free = PostgresEngine(young.conninfo, queries)
+    plan = nodes(free, "succeed", {"outcomes": SUCCEEDED, "holder": NIL, "awaited_s": 60.0})
+    assert "jobs_holder" in {node.get("Index Name") for node in scans(plan, "jobs")}
+    free.close()
+
+
 def test_lanes_are_found_by_one_descent_each(busy: PostgresEngine) -> None:
     plan = nodes(busy, "lanes", {"queue": "mail"})
     used = scans(plan, "jobs")

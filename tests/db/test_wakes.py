@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from fencerow.db import wakes
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.wakes import Sender
@@ -130,6 +131,34 @@ def test_what_gathers_during_a_send_goes_together_and_once() -> None:
     sender.close(10)
     sender.post(["late"])
     assert len(batches) == 2
+
+
+def test_a_stream_of_messages_is_sent_in_a_few_batches() -> None:
+    batches: list[list[str]] = []
+    sender = Sender(batches.append)
+    started = time.monotonic()
+    for number in range(2_000):
+        sender.post([str(number)])
+        time.sleep(0)
+    sender.flush(10)
+    took_s = time.monotonic() - started
+    assert sorted(int(each) for batch in batches for each in batch) == list(range(2_000))
+    # One at once, then rests of 1, 2, 4, 8, 10, 10, ... milliseconds; without them there would be hundreds.
+    assert len(batches) <= 6 + took_s / 0.010
+    sender.close(10)
+
+
+def test_a_flush_does_not_wait_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wakes, "REST_S_MIN", 60.0)
+    monkeypatch.setattr(wakes, "REST_S_MAX", 60.0)
+    sent: list[list[str]] = []
+    sender = Sender(sent.append)
+    sender.post(["first"])
+    sender.flush(10)
+    sender.post(["second"])
+    sender.flush(10)
+    assert sent == [["first"], ["second"]]
+    sender.close(10)
 
 
 def test_a_failed_send_loses_a_hint_and_nothing_else() -> None:

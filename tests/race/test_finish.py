@@ -175,7 +175,7 @@ def test_a_reclaimed_job_succeeds_when_the_fence_is_gone(race: Race) -> None:
         ),
         Cut(
             "succeed",
-            ("      AND job.state = 'running'\n", ""),
+            ("      AND job.state IS NOT DISTINCT FROM 'running'\n", ""),
             ("WHERE job.state = 'running'", "WHERE true"),
         ),
     )

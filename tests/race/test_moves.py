@@ -123,10 +123,15 @@ def test_it_does_without_the_fence(race: Race) -> None:
         revive_stale,
         Cut(
             "succeed",
-            ("AND job.holder = CAST(:holder AS uuid)\n      AND job.attempt = outcome.attempt\n", ""),
+            (
+                "AND job.holder = CAST(:holder AS uuid)\n      AND job.attempt = outcome.attempt\n",
+                "",
+            ),
             ("AND +job.holder = :holder\n  AND job.attempt = json_extract(o.value, '$.attempt')\n", ""),
         ),
-        Cut("succeed", ("AND job.state = 'running'", ""), ("job.state = 'running'", "true")),
+        Cut(
+            "succeed", ("AND job.state IS NOT DISTINCT FROM 'running'", ""), ("job.state = 'running'", "true")
+        ),
     )
 
 

@@ -287,10 +287,10 @@ def test_a_renewed_worker_dies_without_the_look_at_its_lease(race: Race) -> None
         renew_die,
         Cut(
             "die",
-            ("  AND worker.lease_until < (SELECT fencerow.now())\n", ""),
+            ("  AND worker.lease_until < (SELECT clock.now FROM clock)\n", ""),
             ("  AND lease_until < fencerow.now()\n", ""),
         ),
-        Cut("die", ("          AND late.lease_until < (SELECT fencerow.now())\n", "")),
+        Cut("die", ("          AND late.lease_until < (SELECT clock.now FROM clock)\n", "")),
     )
 
 

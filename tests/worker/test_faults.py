@@ -347,7 +347,7 @@ async def test_a_renewal_that_comes_late_says_why(
 
     def backtracks() -> None:
         began, length = time.monotonic(), 24
-        while time.monotonic() - began < 0.4:  # the last match is as long as all before it
+        while time.monotonic() - began < 1.5:  # the last match is as long as all before it
             re.fullmatch("(a|aa)+b", "a" * length)
             length += 1
 
@@ -355,7 +355,7 @@ async def test_a_renewal_that_comes_late_says_why(
         await stage.run("backtracks")
         await until(lambda: stage.counters.get("keeper_late") > 0)
 
-    assert "keeps the interpreter lock" in caplog.text
+    assert "s late: " in caplog.text
 
 
 def test_a_process_that_was_stopped_is_not_said_to_compute() -> None:

@@ -6,6 +6,7 @@ import time
 
 from fencerow.model.job import Lane
 from fencerow.worker.marks import LOOKS_AFTER_HINT_S, QueueView
+from tests.worker.test_parts import claimed
 
 
 def view_of_an_empty_queue() -> QueueView:
@@ -32,3 +33,16 @@ def test_a_hint_whose_claim_finds_nothing_is_looked_after_soon() -> None:
         True,
     ]
     assert pauses[-1] > 0.5, "then the sweep is soon enough"
+
+
+def test_a_hint_whose_claim_finds_a_job_is_looked_after_once_and_later() -> None:
+    """Others of the burst may have been locked; but a look at once would stand before the next claim."""
+    view = view_of_an_empty_queue()
+    view.hint(0, 1)
+    view.claimed([claimed()], 10)
+
+    quick_s, patient_s = LOOKS_AFTER_HINT_S
+    assert quick_s < view.pause_s(time.monotonic()) <= patient_s
+    view._due_at = None
+    view.claimed([], 10)
+    assert view.pause_s(time.monotonic()) > 0.5

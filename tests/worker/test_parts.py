@@ -175,8 +175,19 @@ async def test_each_coroutine_steps_in_its_own_context() -> None:
         assert variable.get() == "dirty"
         return before
 
-    assert [await InContext(copy_context(), sets()) for _ in range(3)] == ["clean"] * 3
+    assert [await InContext(copy_context(), sets(), lambda: None) for _ in range(3)] == ["clean"] * 3
     assert variable.get() == "clean"
+
+
+@pytest.mark.parametrize(("waits", "told"), [(0, 0), (1, 1), (3, 1)])
+async def test_it_is_told_once_when_the_coroutine_waits_for_the_first_time(waits: int, told: int) -> None:
+    async def wait() -> None:
+        for _ in range(waits):
+            await asyncio.sleep(0)
+
+    calls: list[None] = []
+    await InContext(copy_context(), wait(), lambda: calls.append(None))
+    assert len(calls) == told
 
 
 # --- pool --------------------------------------------------------------------------------------------
@@ -189,6 +200,66 @@ async def test_the_more_urgent_of_the_waiting_jobs_runs_first() -> None:
     taken = [await pool.get() for _ in range(5)]
     order = [each.claimed.priority for each in taken if each]
     assert order == [10, 10, 0, 0, -5]
+
+
+async def test_one_arrival_wakes_one_idle_slot() -> None:
+    pool = Pool(["mail"], 3, 1.0, lambda _queue: None)
+    slots = [asyncio.create_task(pool.get()) for _ in range(3)]
+    await asyncio.sleep(0)
+
+    pool.put(attempt())
+    await asyncio.sleep(0)
+
+    assert [slot.done() for slot in slots] == [True, False, False]
+    for _ in range(2):
+        pool.put(attempt())
+    await asyncio.wait_for(asyncio.gather(*slots), 5)
+
+
+async def test_a_slot_that_is_cancelled_as_it_is_woken_passes_the_job_on() -> None:
+    pool = Pool(["mail"], 2, 1.0, lambda _queue: None)
+    first, second = (asyncio.create_task(pool.get()) for _ in range(2))
+    await asyncio.sleep(0)
+
+    pool.put(attempt())
+    first.cancel()
+
+    await asyncio.wait_for(second, 5)
+    assert first.cancelled()
+
+
+async def test_a_slot_that_ends_as_it_is_woken_leaves_the_job_to_another() -> None:
+    pool = Pool(["mail"], 2, 1.0, lambda _queue: None)
+    pool.open = 2
+    slots = [asyncio.create_task(pool.get()) for _ in range(2)]
+    await asyncio.sleep(0)
+
+    pool.put(attempt())
+    pool.slots = 1
+
+    first, second = await asyncio.wait_for(asyncio.gather(*slots), 5)
+    assert first is None
+    assert second is not None
+
+
+async def test_jobs_that_wait_for_nothing_leave_the_event_loop_its_turn() -> None:
+    pool = Pool(["mail"], 1, 1.0, lambda _queue: None)
+    for _ in range(1_000):
+        pool.put(attempt())
+    taken = 0
+
+    async def slot() -> None:
+        nonlocal taken
+        while taken < 1_000:
+            await pool.get()
+            pool.done()
+            taken += 1
+
+    running = asyncio.create_task(slot())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert 0 < taken < 200
+    await asyncio.wait_for(running, 5)
 
 
 def test_nothing_is_prefetched_before_a_pace_was_measured_or_while_it_is_slow() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from fencerow.app.chunks import achunks_of, chunks_of
@@ -60,17 +60,31 @@ class Submitter:
             handles += [_handle(client, call, answer) for call, answer in zip(chunk, answers, strict=True)]
         return handles
 
-    @contextmanager
-    def _drafted(self, client: Client, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
+    def _drafted(
+        self, client: Client, calls: Sequence[Call[Any]]
+    ) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
+        for call in calls:
+            _check(call)
+        drafts = [call.draft() for call in calls]
+        if self.middleware:
+            return self._in_middleware(client, calls, drafts)
+        return nullcontext(self._submissions(client, calls, drafts))
+
+    @contextmanager
+    def _in_middleware(
+        self, client: Client, calls: Sequence[Call[Any]], drafts: Sequence[Draft]
+    ) -> Iterator[list[Submission]]:
         with ExitStack() as around:
-            for call in calls:
-                _check(call)
-            drafts = [call.draft() for call in calls]
             for draft in drafts:
                 for middleware in self.middleware:
                     around.enter_context(middleware(draft))
-            yield [self._submission(client, call, draft) for call, draft in zip(calls, drafts, strict=True)]
+            yield self._submissions(client, calls, drafts)
+
+    def _submissions(
+        self, client: Client, calls: Sequence[Call[Any]], drafts: Sequence[Draft]
+    ) -> list[Submission]:
+        return [self._submission(client, call, draft) for call, draft in zip(calls, drafts, strict=True)]
 
     def _submission(self, client: Client, call: Call[Any], draft: Draft) -> Submission:
         try:

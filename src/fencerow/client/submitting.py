@@ -20,6 +20,7 @@ from fencerow.store.submit import Submitted
 T = TypeVar("T")
 
 IDS_SHOWN = 3
+HINT_US = 10_000  # a hint may name an earlier instant: a little coarser, those of a burst are one
 FIRST_PAUSE_S = 0.05
 PAUSE_S_MAX = 1.0
 
@@ -63,7 +64,8 @@ def due_lanes(jobs: Sequence[NewJob], now_us: int) -> list[str]:
         if job.delay_s > 0 or due_us > now_us:
             continue
         lane = (job.queue, job.priority)
-        first[lane] = min(due_us, first.get(lane, due_us))
+        hinted_us = due_us // HINT_US * HINT_US
+        first[lane] = min(hinted_us, first.get(lane, hinted_us))
     return [encode(Queued(queue, priority, due_us)) for (queue, priority), due_us in first.items()]
 
 

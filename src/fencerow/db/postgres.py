@@ -19,15 +19,14 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection, Connection
 
-from fencerow.db.engine import adrive, drive
 from fencerow.db.faults import CONTENTION, connection_lost, first_line, translated
 from fencerow.db.listener import Listener
 from fencerow.db.patience import impatient
 from fencerow.db.pools import Pools
-from fencerow.db.queries import Queries, identifier, pyformat, written
-from fencerow.db.statement import Operation, Rows, Statement
+from fencerow.db.postgres_session import AsyncPostgresSession, PostgresSession, atransaction, transaction
+from fencerow.db.queries import Queries, identifier
+from fencerow.db.statement import Operation
 from fencerow.db.wakes import Sender
-from fencerow.db.watchdog import Watched
 from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
 
 T = TypeVar("T")
@@ -39,56 +38,6 @@ def names(schema: str) -> Callable[[str], str]:
     """How `fencerow.x` is written in PostgreSQL: a quoted schema, and `fencerow.own_schema` for the schema itself."""
     identifier(schema, "schema name")
     return lambda name: f'"{schema}"' if name == "own_schema" else f'"{schema}".{name}'
-
-
-class PostgresSession:
-    """One open transaction of ours on a sync connection."""
-
-    def __init__(self, connection: Connection[Any], queries: Queries, watched: Watched) -> None:
-        self.connection = connection
-        self._queries = queries
-        self._watched = watched
-
-    def run(self, operation: Operation[T]) -> T:
-        with translated():
-            return drive(operation.steps(), self.execute)
-
-    def execute(self, statement: Statement) -> Rows:
-        query = self._queries[statement.name]
-        rows: Rows = []
-        try:
-            for text in query.statements:
-                self._watched.busy()
-                cursor = self.connection.execute(_ready(text, statement), statement.params)
-                rows += cursor.fetchall() if cursor.description else []
-        finally:
-            self._watched.rest()
-        return rows
-
-
-class AsyncPostgresSession:
-    """One open transaction of ours on an async connection."""
-
-    def __init__(self, connection: AsyncConnection[Any], queries: Queries, watched: Watched) -> None:
-        self.connection = connection
-        self._queries = queries
-        self._watched = watched
-
-    async def arun(self, operation: Operation[T]) -> T:
-        with translated():
-            return await adrive(operation.steps(), self.execute)
-
-    async def execute(self, statement: Statement) -> Rows:
-        query = self._queries[statement.name]
-        rows: Rows = []
-        try:
-            for text in query.statements:
-                self._watched.busy()
-                cursor = await self.connection.execute(_ready(text, statement), statement.params)
-                rows += await cursor.fetchall() if cursor.description else []
-        finally:
-            self._watched.rest()
-        return rows
 
 
 class PostgresEngine:
@@ -157,7 +106,7 @@ class PostgresEngine:
             if operation.alone:
                 committing[0] = True  # one statement: sending it is committing it
                 return session.run(operation)
-            with _transaction(connection, watched):
+            with transaction(connection, watched):
                 result = session.run(operation)
                 committing[0] = True
             return result
@@ -206,7 +155,7 @@ class PostgresEngine:
             if operation.alone:
                 committing[0] = True
                 return await session.arun(operation)
-            async with _atransaction(connection, watched):
+            async with atransaction(connection, watched):
                 result = await session.arun(operation)
                 committing[0] = True
             return result
@@ -233,7 +182,7 @@ class PostgresEngine:
                 translated(around_user_code=True),
                 self._pools.connection(for_user=True) as connection,
                 self._pools.watched(connection) as watched,
-                _transaction(connection, watched),
+                transaction(connection, watched),
             ):
                 yield PostgresSession(connection, self.queries, watched)
                 committing = True
@@ -249,7 +198,7 @@ class PostgresEngine:
             with translated(around_user_code=True):
                 async with self._pools.aconnection(for_user=True) as connection:
                     with self._pools.awatched(connection) as watched:
-                        async with _atransaction(connection, watched):
+                        async with atransaction(connection, watched):
                             yield AsyncPostgresSession(connection, self.queries, watched)
                             committing = True
         except psycopg.Error as error:
@@ -316,33 +265,6 @@ class PostgresEngine:
             self._pid = os.getpid()
             self._sender = None
             self._lock = threading.Lock()
-
-
-@contextmanager
-def _transaction(connection: Connection[Any], watched: Watched) -> Iterator[None]:
-    """A transaction whose BEGIN and end are watched. What happens inside is watched by whoever does it."""
-    watched.busy()
-    with connection.transaction():
-        watched.rest()
-        try:
-            yield
-        finally:
-            watched.busy()
-
-
-@asynccontextmanager
-async def _atransaction(connection: AsyncConnection[Any], watched: Watched) -> AsyncIterator[None]:
-    watched.busy()
-    async with connection.transaction():
-        watched.rest()
-        try:
-            yield
-        finally:
-            watched.busy()
-
-
-def _ready(text: str, statement: Statement) -> Any:
-    return pyformat(written(text, statement.params))
 
 
 def _pause_s(number: int) -> float:

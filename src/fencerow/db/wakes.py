@@ -1,7 +1,7 @@
 """Wake-ups: hints that work is there or has ended. They may be lost; polling lies beneath.
 
 A caller never waits for one: `wake` returns at once, and one background thread sends what has
-gathered while the last send was under way, so that an idle queue hears at once and a busy one seldom.
+gathered. An idle queue hears at once; while messages keep coming they go together, every few milliseconds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import time
 from collections.abc import Callable
 
 log = logging.getLogger("fencerow.wakes")
+
+# Between two sends. A stream of submits would otherwise pay for a NOTIFY each, in a thread that contends with theirs.
+REST_S_MIN = 0.001
+REST_S_MAX = 0.010
 
 
 class LocalWakes:
@@ -42,7 +46,10 @@ class LocalWakes:
 
 
 class Sender:
-    """Sends messages from one background thread, what gathers meanwhile together, each message once."""
+    """Sends messages from one background thread, what gathers meanwhile together, each message once.
+
+    After each send it rests: a moment, and longer while something has always gathered by its end.
+    """
 
     def __init__(self, send: Callable[[list[str]], None]) -> None:
         self._send = send
@@ -51,6 +58,9 @@ class Sender:
         self._thread: threading.Thread | None = None
         self._busy = False
         self._closed = False
+        self._resting = False
+        self._hurried = 0  # how many wait in `flush`
+        self._rest_s = 0.0
 
     def post(self, messages: list[str]) -> None:
         with self._changed:
@@ -60,14 +70,18 @@ class Sender:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="fencerow-wakes", daemon=True)
                 self._thread.start()
-            self._changed.notify_all()
+            if not self._resting:
+                self._changed.notify_all()
 
     def flush(self, timeout_s: float) -> None:
         """Wait until all that was posted is sent, at most this long: a wake-up is only a hint."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
+            self._hurried += 1
+            self._changed.notify_all()
             while (self._waiting or self._busy) and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
+            self._hurried -= 1
 
     def close(self, timeout_s: float) -> None:
         self.flush(timeout_s)
@@ -90,6 +104,7 @@ class Sender:
 
     def _next(self) -> list[str] | None:
         with self._changed:
+            self._rest()
             while not self._waiting and not self._closed:
                 self._changed.wait()
             if not self._waiting:
@@ -97,6 +112,15 @@ class Sender:
             batch, self._waiting = list(self._waiting), {}
             self._busy = True
             return batch
+
+    def _rest(self) -> None:
+        """Let messages gather, unless somebody flushes."""
+        until = time.monotonic() + self._rest_s
+        self._resting = True
+        while not self._closed and not self._hurried and (left := until - time.monotonic()) > 0:
+            self._changed.wait(left)
+        self._resting = False
+        self._rest_s = min(2 * self._rest_s or REST_S_MIN, REST_S_MAX) if self._waiting else REST_S_MIN
 
 
 def _tell(callback: Callable[[str | None], None], message: str | None) -> None:

@@ -64,6 +64,8 @@ class ArgumentsCodec:
     payload_bytes_max: int = PAYLOAD_BYTES_MAX
     version: int = 1
     upgrade: Upgrade | None = None
+    all_by_position: bool = False  # whether every parameter may be passed so
+    all_by_name: bool = False
 
     @staticmethod
     def of(
@@ -80,7 +82,15 @@ class ArgumentsCodec:
             each.name: ValueType.of(each.annotation, f"parameter {each.name!r} of {name}") for each in found
         }
         signature = _signature(function, job_parameter)
-        return ArgumentsCodec(name, {each.name: each for each in found}, types, signature, payload_bytes_max)
+        return ArgumentsCodec(
+            name,
+            {each.name: each for each in found},
+            types,
+            signature,
+            payload_bytes_max,
+            all_by_position=all(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in found),
+            all_by_name=not any(each.positional_only for each in found),
+        )
 
     @staticmethod
     def of_value(
@@ -158,6 +168,11 @@ class ArgumentsCodec:
             raise malformed from error
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        # Most calls pass all there is in one of these two ways; `bind` takes several times as long.
+        if self.all_by_position and not kwargs and len(args) == len(self.parameters):
+            return dict(zip(self.parameters, args, strict=True))
+        if self.all_by_name and not args and kwargs.keys() == self.parameters.keys():
+            return {name: kwargs[name] for name in self.parameters}
         try:
             return dict(self.signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
@@ -184,13 +199,17 @@ class ArgumentsCodec:
             stored = STORED.decode(raw)
         except (ValueError, RecursionError) as error:
             raise self._malformed(f"they are not a JSON object ({type(error).__name__})") from None
+        if stored.keys() != self.parameters.keys():
+            self._refuse_misfits(stored)
+        return stored
+
+    def _refuse_misfits(self, stored: Mapping[str, msgspec.Raw]) -> None:
         for name in stored:
             if name not in self.parameters:
                 raise self._malformed(f"there is no parameter {ascii(name)[:60]}")
         for name, parameter in self.parameters.items():
             if parameter.required and name not in stored:
                 raise self._malformed(f"the parameter {name!r} is missing")
-        return stored
 
     def _unpacked(self, name: str, raw: msgspec.Raw) -> Any:
         try:

@@ -53,9 +53,12 @@ class Fault:
 
 def suspicious(raw: bytes) -> bool:
     """Whether the value behind these bytes must be walked. False proves that there is no fault in it."""
-    if any(trace in raw for trace in TRACES) or LONG_NUMBER in raw.translate(ALL_DIGITS_ZERO):
-        return True
-    return deeper_than(raw, DEPTH_MAX)
+    for trace in TRACES:
+        if trace in raw:
+            return True
+    if len(raw) < len(LONG_NUMBER):
+        return False  # too short for a long number, and for any depth
+    return LONG_NUMBER in raw.translate(ALL_DIGITS_ZERO) or deeper_than(raw, DEPTH_MAX)
 
 
 def deeper_than(raw: bytes, levels: int) -> bool:

@@ -24,6 +24,8 @@ def encode_tags(tags: Sequence[str]) -> str | None:
     Raises:
         InvalidInput: more than 64 tags, or one that is no text of 1 to 100 characters.
     """
+    if tags == []:
+        return None
     if isinstance(tags, str):
         raise InvalidInput(f"tags is the text {ascii(tags)[:60]}", "a list of tags is expected", "pass [tag]")
     unique = list(dict.fromkeys(check_text(tag, "a tag", TAG_LENGTH_MAX) for tag in tags))
@@ -62,6 +64,8 @@ def encode_headers(headers: Mapping[str, str]) -> str | None:
 
 
 def _fields(given: object, what: str) -> dict[str, Any]:
+    if given == {}:
+        return {}
     if not isinstance(given, Mapping):
         raise InvalidInput(
             f"{what} is of type {type(given).__name__}", "a mapping is expected", "pass a dict"

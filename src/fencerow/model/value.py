@@ -14,6 +14,7 @@ from fencerow.model.hooks import from_plain, to_plain
 from fencerow.model.signature import check_type, holds_sets
 
 REASON_LENGTH_MAX = 300
+NULL = b"null"
 ENCODER = msgspec.json.Encoder(enc_hook=to_plain)
 # Sets come in another order in every process, and the same payload must have the same fingerprint everywhere.
 # Only used where the type holds a set, because it also sorts the keys of dicts.
@@ -57,6 +58,9 @@ class ValueType:
             InvalidPayload: something inside cannot be kept as JSON; the path begins with `where`.
             Misfit: the value is not of the declared type.
         """
+        if value is None:  # what most jobs return; its bytes would look like a NaN's
+            self.unpack(NULL)
+            return NULL
         raw = self._encoded(value, where)
         fault = fault_in_encoded(value) if suspicious(raw) else None
         if fault:

@@ -83,4 +83,6 @@ def decoded(rows: Rows) -> list[Claimed]:
             continue
         text = str(document)
         found += claims_of(text if text.startswith("[[") else f"[{text}]")
-    return sorted(found, key=lambda job: (-job.priority, job.run_at_us, job.id))
+    if len(rows) > 1:
+        found.sort(key=lambda job: (-job.priority, job.run_at_us, job.id))
+    return found

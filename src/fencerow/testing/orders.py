@@ -84,14 +84,14 @@ def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEE
 
 
 def play_reduced(play: Callable[[Choose], list[str]], *, limit: int) -> int | None:
-    """Play one of all orders that come to the same; returns how many there are, or None when beyond the limit.
+    """Play one of all orders that come to the same; returns how many there are, or None after `limit` plays.
 
-    Most plays end early, where an order turns out to be known: there may be twice the limit.
+    Most plays end early, where an order turns out to be known; they count for the limit all the same.
     """
     path: list[tuple[int, int]] = []
     known: set[Hashable] = set()
     whole = 0
-    for _ in range(2 * limit):
+    for _ in range(limit):
         try:
             play(_follow(path, known))
             whole += 1

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from itertools import groupby
 
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
@@ -34,7 +33,6 @@ from fencerow.worker.pending import (
     facts,
     fence_of,
     fits,
-    group_key,
     requeue_of,
     result_of,
 )
@@ -132,8 +130,10 @@ class Acker:
             pass
 
     async def _write_all(self) -> None:
-        key = group_key
-        for (kind, holder), group in groupby(sorted(self._writing.values(), key=key), key=key):
+        groups: dict[tuple[str, str], list[Pending]] = {}
+        for each in self._writing.values():
+            groups.setdefault((each.kind, each.attempt.holder), []).append(each)
+        for (kind, holder), group in groups.items():
             for batch in bounded(group):
                 await self._write_group(kind, holder, batch)
 
@@ -257,11 +257,11 @@ class Acker:
         return rest
 
     def _confirm(self, each: Pending) -> None:
-        extra = event_facts(each.outcome)
-        self._telemetry.counters.add(EVENTS[type(each.outcome)].value)
-        self._telemetry.emit(
-            EVENTS[type(each.outcome)], **facts(each.attempt), duration_s=each.duration_s, **extra
-        )
+        event = EVENTS[type(each.outcome)]
+        self._telemetry.counters.add(event)
+        if self._telemetry.is_heard:
+            extra = event_facts(each.outcome)
+            self._telemetry.emit(event, **facts(each.attempt), duration_s=each.duration_s, **extra)
         self._drop(each)
 
     def _drop(self, each: Pending) -> None:

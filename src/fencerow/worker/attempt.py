@@ -68,20 +68,22 @@ ERRORS: dict[Interrupt, type[BaseException]] = {
 class Attempt:
     """A claimed job while this worker has it. Changed on the event loop, read from any thread."""
 
+    # Most attempts never leave these: kept on the class, they cost nothing to make.
+    started = 0.0
+    interrupt: Interrupt | None = None
+    abandoned = False
+    _asked = False
+    _event: threading.Event | None = None
+    _raise: Callable[[Interrupt], None] | None = None
+    _give_up: Callable[[], None] | None = None
+    _kill_s = 0.0
+    _timers: tuple[asyncio.TimerHandle, ...] = ()
+
     def __init__(self, claimed: Claimed, holder: str, handler: Handler) -> None:
         self.claimed = claimed
         self.holder = holder
         self.handler = handler
         self.taken = time.monotonic()
-        self.started = 0.0
-        self.interrupt: Interrupt | None = None
-        self.abandoned = False
-        self._asked = False
-        self._event: threading.Event | None = None
-        self._raise: Callable[[Interrupt], None] | None = None
-        self._give_up: Callable[[], None] | None = None
-        self._kill_s = 0.0
-        self._timers: list[asyncio.TimerHandle] = []
 
     @property
     def timeout_s(self) -> float | None:
@@ -102,18 +104,30 @@ class Attempt:
         return self._event
 
     def begin(
-        self, raise_in: Callable[[Interrupt], None], give_up: Callable[[], None], *, kill_s: float
+        self,
+        raise_in: Callable[[Interrupt], None],
+        give_up: Callable[[], None],
+        *,
+        kill_s: float,
+        limited: bool = True,
     ) -> None:
         """The handler starts now. `raise_in` raises an exception in it; `give_up` goes on without it.
 
-        A handler that ignores the exception for `kill_s` seconds is given up.
+        A handler that ignores the exception for `kill_s` seconds is given up. With `limited=False` its time limit
+        is watched from `limit_time` on.
         """
         self.started = time.monotonic()
         self._raise = raise_in
         self._give_up = give_up
         self._kill_s = kill_s
+        if limited:
+            self.limit_time()
+
+    def limit_time(self) -> None:
+        """The handler waits for something: from now on it may have to be ended. Before, nothing could end it."""
         if self.timeout_s is not None:
-            self._later(self.timeout_s, lambda: self.end(Interrupt.TIMEOUT))
+            left_s = self.started + self.timeout_s - time.monotonic()
+            self._later(max(0.0, left_s), lambda: self.end(Interrupt.TIMEOUT))
 
     def end(self, why: Interrupt, raise_s: float = 0.0) -> None:
         """Ask the attempt to end: visible now, an exception after `raise_s`, given up `kill_s` later."""
@@ -150,7 +164,7 @@ class Attempt:
         self._raise = self._give_up = None
         for timer in self._timers:
             timer.cancel()
-        self._timers.clear()
+        self._timers = ()
 
     def _interrupt(self, why: Interrupt) -> None:
         if self._raise is not None:
@@ -163,7 +177,7 @@ class Attempt:
             give_up()
 
     def _later(self, delay_s: float, call: Callable[[], None]) -> None:
-        self._timers.append(asyncio.get_running_loop().call_later(delay_s, call))
+        self._timers += (asyncio.get_running_loop().call_later(delay_s, call),)
 
 
 def thread_raiser(striker: Striker) -> Callable[[Interrupt], None]:

@@ -57,29 +57,36 @@ class Calls:
         parameter = attempt.handler.job_parameter
         given = kwargs if parameter is None else {**kwargs, parameter: job}
         context = copy_context()
+        task = asyncio.current_task()
+        assert task is not None
         call: Callable[[], Awaitable[Any]]
         if attempt.handler.is_async:
-            attempt.begin(_task_raiser(), give_up, kill_s=self._kill_s)
+            # A handler that never waits cannot be ended, so its limit is watched from its first wait on.
+            attempt.begin(partial(_cancel, task), give_up, kill_s=self._kill_s, limited=False)
             call = partial(attempt.handler.function, *args, **given)
         else:
             striker = Striker()
-            attempt.begin(thread_raiser(striker), give_up, kill_s=self._kill_s)
+            attempt.begin(thread_raiser(striker), give_up, kill_s=self._kill_s, limited=False)
             call = partial(self._thread_call, attempt, job, args, given, striker)
         for middleware in reversed(self._middleware):
             call = partial(middleware, job, call)
-        return await self._settled(attempt, job, context, call)
+        return await self._settled(attempt, job, context, call, task)
 
     async def _settled(
-        self, attempt: Attempt, job: Job, context: Context, call: Callable[[], Awaitable[Any]]
+        self,
+        attempt: Attempt,
+        job: Job,
+        context: Context,
+        call: Callable[[], Awaitable[Any]],
+        task: asyncio.Task[Any],
     ) -> Verdict:
         """Run the handler inside its middleware and turn whatever comes out into an outcome."""
-        task = asyncio.current_task()
         error: BaseException | None = None
         value: Any = None
         try:
-            value = await InContext(context, _as_coroutine(call))
+            value = await InContext(context, _as_coroutine(call), attempt.limit_time)
         except asyncio.CancelledError as raised:
-            if attempt.interrupt is None and task is not None and task.cancelling():
+            if attempt.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended
             error = raised
         except KeyboardInterrupt:
@@ -148,22 +155,16 @@ class Calls:
         return Succeeded(encoded)
 
 
-def _task_raiser() -> Callable[[Interrupt], None]:
-    """Cancel the slot's task, which runs the handler."""
-    task = asyncio.current_task()
-    assert task is not None
-
-    def raise_in(_why: Interrupt) -> None:
-        task.cancel()
-
-    return raise_in
+def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
+    """Raise in the slot's task, which runs the handler."""
+    task.cancel()
 
 
 async def _as_coroutine(call: Callable[[], Awaitable[Any]]) -> Any:
     return await call()
 
 
-def _forgive(task: asyncio.Task[Any] | None) -> None:
+def _forgive(task: asyncio.Task[Any]) -> None:
     """The cancel was meant for the handler, not for the slot that ran it."""
-    while task is not None and task.cancelling():
+    while task.cancelling():
         task.uncancel()

@@ -138,8 +138,9 @@ class Claimer:
             self.claiming_since = None
 
     def _accept(self, queue: str, jobs: Sequence[Claimed], holder: str, duration_s: float) -> None:
+        handlers, take = self._handlers, self._take
         for claimed in jobs:
-            self._take(Attempt(claimed, holder, self._handlers[claimed.name]))
+            take(Attempt(claimed, holder, handlers[claimed.name]))
         if jobs:
             self._telemetry.emit(Event.CLAIMED, queue=queue, count=len(jobs), duration_s=duration_s)
 

@@ -94,7 +94,10 @@ class Executor:
         if refused is not None:
             return refused
         text = attempt.claimed.inline_args
-        return await self._fetched_args(attempt) if text is None else text
+        if text is not None:
+            return text
+        text = await self._fetched_args(attempt)
+        return self.refused_start(attempt) or text  # a good deal may have happened while they came
 
     def refused_start(self, attempt: Attempt) -> Outcome | None:
         """Nothing is started past the lease's deadline, and nothing that was asked to end.
@@ -102,15 +105,16 @@ class Executor:
         Raises:
             LeaseLost: the registration under which it was claimed is over.
         """
-        if attempt.interrupt is Interrupt.LOST or self._lease.holder != attempt.holder:
+        ours = self._lease.holder == attempt.holder
+        if ours and attempt.interrupt is None and self._lease.holds():
+            return None
+        if attempt.interrupt is Interrupt.LOST or not ours:
             raise lease_lost(attempt.claimed.id, attempt.claimed.attempt)
         if attempt.interrupt is Interrupt.CANCEL:
             return Stopped("cancelled before it started")
         if attempt.interrupt is not None:
             return Released(f"asked to end before it started ({attempt.interrupt})")
-        if not self._lease.holds():
-            return Released("the lease was not renewed in time")
-        return None
+        return Released("the lease was not renewed in time")
 
     def unrun(self, attempt: Attempt, error: Exception) -> Outcome:
         """The job must not hang on a fault of ours, nor run again and again for nothing because of it."""
@@ -131,9 +135,6 @@ class Executor:
             return await given_back(self._engine, attempt.claimed, error, self._unknown_max_s)
         except Exception as error:
             return self._judge.judged(attempt, error)
-        refused = self.refused_start(attempt)  # a good deal may have happened while the arguments came
-        if refused is not None:
-            return refused
         return await self._calls.call(attempt, args, kwargs, partial(self._give_up, attempt, slot_lost))
 
     def _decoded(self, attempt: Attempt, text: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -8,7 +8,7 @@ we put behind it ourselves lowers it through a wake-up.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fencerow.model.job import Claimed, Lane
 from fencerow.store.claim import NIL, Mark
@@ -41,7 +41,7 @@ class QueueView:
         return now >= self._sweep_at or (self._due_at is not None and now >= self._due_at)
 
     def swept(self, lanes: Iterable[Lane], now_us: int, began: float) -> None:
-        """Start every lane from its beginning, and note what is due later."""
+        """Start every lane from its first queued job, and note what is due later."""
         now = time.monotonic()
         if now_us:
             self._ahead_us = now_us - int(now * 1e6)
@@ -53,7 +53,8 @@ class QueueView:
             if lane.priority is None:
                 self.suspect_due_at = due_at
             elif lane.first_us <= now_us:
-                marks[lane.priority] = Mark(lane.priority)
+                # Not from the lane's beginning: the look has just walked over the dead entries before this job.
+                marks[lane.priority] = Mark(lane.priority, lane.first_us - 1, NIL)
             if due_at > now:
                 later.append(due_at)
         self._marks = marks
@@ -94,16 +95,18 @@ class QueueView:
             return []
         return [self._marks[priority] for priority in sorted(self._marks, reverse=True)]
 
-    def claimed(self, jobs: Iterable[Claimed], asked: int, took_s: float = 0.0) -> None:
+    def claimed(self, jobs: Sequence[Claimed], asked: int, took_s: float = 0.0) -> None:
         """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them.
 
         A claim that walked far to find little (jobs of names nobody knows here) is not repeated at once.
         """
-        count = 0
-        for job in jobs:
-            count += 1
-            self._marks[job.priority] = Mark(job.priority, job.run_at_us, job.id)
-        self._dry = count < asked
+        last = {job.priority: job for job in jobs}  # they come in the order of their lanes
+        for priority, job in last.items():
+            self._marks[priority] = Mark(priority, job.run_at_us, job.id)
+        self._dry = len(jobs) < asked
+        if jobs:
+            # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
+            self._looks_left = self._looks_left[-1:]
         if self._dry and self._looks_left:
             look_at = time.monotonic() + self._looks_left[0]
             self._looks_left = self._looks_left[1:]

@@ -28,7 +28,15 @@ EVENTS: dict[type[object], Event] = {
 }
 
 
-@dataclass(eq=False)
+KINDS: dict[type[object], str] = {
+    Succeeded: "succeed",
+    Failed: "fail",
+    Stopped: "stop",
+    Crashed: "crash",
+}
+
+
+@dataclass(eq=False, slots=True)
 class Pending:
     """One outcome that the database has not confirmed."""
 
@@ -43,27 +51,13 @@ class Pending:
     @property
     def key(self) -> tuple[str, int]:
         """Two attempts of one job may be here at once, when a lost registration left the first behind."""
-        return self.attempt.claimed.id, self.attempt.claimed.attempt
+        claimed = self.attempt.claimed
+        return claimed.id, claimed.attempt
 
     @property
     def kind(self) -> str:
         """Which statement writes it."""
-        match self.outcome:
-            case Succeeded():
-                return "succeed"
-            case Failed():
-                return "fail"
-            case Stopped():
-                return "stop"
-            case Crashed():
-                return "crash"
-            case _:
-                return "requeue"
-
-
-def group_key(each: Pending) -> tuple[str, str]:
-    """Outcomes of one kind and holder share a statement."""
-    return each.kind, each.attempt.holder
+        return KINDS.get(type(self.outcome), "requeue")
 
 
 def bounded(group: Iterable[Pending]) -> Iterable[list[Pending]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -13,6 +14,7 @@ from fencerow.worker.attempt import Attempt
 PREFETCH_MAX = 1000
 WINDOW_S = 0.25  # over which the pace of the slots is measured
 WINDOW_BRIEF_S = 0.02
+IN_A_ROW_MAX = 50  # jobs that the slots may take before the event loop gets its turn
 STALE_S = 3.0  # a claimed job that waits longer than this for a slot is better off elsewhere
 
 
@@ -31,10 +33,12 @@ class Pool:
         # A heap: higher priority first, then in order of arrival.
         self._ready: list[tuple[int, int, Attempt]] = []
         self._numbers = count()
-        self._arrived = asyncio.Event()
+        self._idle: deque[asyncio.Future[None]] = deque()  # slots that wait, the longest first
+        self._taken_in_a_row = 0
         self._window_began = time.monotonic()
         self._window_count = self._window_runs = 0  # jobs, and what a slot was free after: a job or a batch
         self._pace = 0.0  # jobs per second
+        self._buffer = 0
         self._reach = 1  # jobs that a free slot is expected to take: as many as the last one could
 
     @property
@@ -49,7 +53,7 @@ class Pool:
 
     def wanted(self) -> int:
         """How many jobs the next claim should ask for; 0 while the buffer is more than half full."""
-        buffer = self._buffer_max()
+        buffer = self._buffer
         if self._ready and len(self._ready) > buffer // 2:
             return 0
         free = max(0, self.slots - self.running)
@@ -57,15 +61,21 @@ class Pool:
 
     def put(self, attempt: Attempt) -> None:
         heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
-        self._arrived.set()
+        self._wake_one()
 
     async def get(self) -> Attempt | None:
         """The next claimed job; waits for one. None: there are slots enough without the one that asks."""
+        self._taken_in_a_row += 1
+        if self._taken_in_a_row > IN_A_ROW_MAX:
+            # Handlers that wait for nothing would keep the loop from the claims and outcomes that go on meanwhile.
+            self._taken_in_a_row = 0
+            await asyncio.sleep(0)
         while self.open <= self.slots and not self._ready:
-            self._arrived.clear()
-            await self._arrived.wait()
+            await self._arrival()
         if self.open > self.slots:
             self.open -= 1
+            if self._ready:
+                self._wake_one()  # this one was woken for a job that it does not take
             return None
         self.running += 1
         _, _, attempt = heappop(self._ready)
@@ -106,7 +116,7 @@ class Pool:
         """
         room = max(0, slots - self.running) if slots < self.slots else len(self._ready)
         if slots < self.slots:
-            self._pace, self._reach = 0.0, 1
+            self._pace, self._buffer, self._reach = 0.0, 0, 1
         self.queues, self.slots = tuple(queues), slots
         kept: list[tuple[int, int, Attempt]] = []
         returned: list[Attempt] = []
@@ -116,7 +126,7 @@ class Pool:
             else:
                 returned.append(entry[2])
         self._ready = kept  # sorted, so it is a heap
-        self._arrived.set()  # those that have become too many end
+        self._wake_all()  # those that have become too many end
         self._say_room()
         return returned
 
@@ -127,7 +137,7 @@ class Pool:
         limit = time.monotonic() - STALE_S
         stale = [attempt for _, _, attempt in self._ready if attempt.taken < limit]
         if stale:
-            self._pace, self._reach = 0.0, 1
+            self._pace, self._buffer, self._reach = 0.0, 0, 1
             self._ready = [entry for entry in self._ready if entry[2].taken >= limit]
             heapify(self._ready)
         return stale
@@ -149,12 +159,33 @@ class Pool:
         if now - self._window_began >= enough_s:
             self._pace = self._window_count / (now - self._window_began)
             self._window_began, self._window_count, self._window_runs = now, 0, 0
+            # What the slots work off in `prefetch_s` at this pace; nothing before anything was measured.
+            buffer = int(self._pace * self._prefetch_s)
+            # A pace of a few jobs a second is long work: it is left to whoever has a free slot.
+            self._buffer = min(PREFETCH_MAX, buffer) if buffer > self.slots else 0
 
-    def _buffer_max(self) -> int:
-        """What the slots work off in `prefetch_s` at their measured pace; nothing before anything was measured."""
-        buffer = int(self._pace * self._prefetch_s)
-        # A pace of a few jobs a second is long work: it is left to whoever has a free slot.
-        return min(PREFETCH_MAX, buffer) if buffer > self.slots else 0
+    async def _arrival(self) -> None:
+        """Wait to be woken. One arrival wakes one slot: a hundred idle ones must not all look."""
+        self._taken_in_a_row = 0
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idle.append(woken)
+        try:
+            await woken
+        except asyncio.CancelledError:
+            if woken.done() and not woken.cancelled():
+                self._wake_one()  # it was meant for whoever takes the job
+            raise
+
+    def _wake_one(self) -> None:
+        while self._idle:
+            woken = self._idle.popleft()
+            if not woken.done():
+                woken.set_result(None)
+                return
+
+    def _wake_all(self) -> None:
+        for _ in range(len(self._idle)):
+            self._wake_one()
 
 
 def _may_share(first: Attempt, other: Attempt) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from fencerow.model.outcome import Crashed, Failed, Retried
+from fencerow.model.outcome import Crashed, Failed, Retried, Succeeded
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
@@ -38,7 +38,7 @@ class Reports:
         elif isinstance(verdict, Committed):
             self._acker.committed(attempt, verdict.moved, duration_s)
         else:
-            if isinstance(verdict, Failed | Retried):
+            if not isinstance(verdict, Succeeded) and isinstance(verdict, Failed | Retried):
                 log_failure(attempt.claimed, verdict, self._telemetry)
             if isinstance(verdict, Crashed):
                 log_crash(attempt.claimed, verdict, self._telemetry)

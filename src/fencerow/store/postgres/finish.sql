@@ -1,6 +1,8 @@
 -- Ending an attempt. Every statement names the holder and the attempt: a worker that lost its lease changes nothing.
 -- They are group commits: outcomes come as one JSON document, rows locked by a stranger are skipped and tried again
 -- alone, and a missing row means "skipped or lost", which is settled by reading (read_fences), never by assuming.
+-- Rows are found by id: a plain `state = 'running'` would let the planner walk jobs_holder, where every job that this
+-- worker ever ran leaves a dead entry for as long as anybody holds an old snapshot.
 
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
@@ -26,11 +28,11 @@ ended AS (
     WHERE job.id = ANY(ARRAY(
             SELECT locked.id
             FROM fencerow.jobs AS locked
-            WHERE locked.id IN (SELECT outcome.id FROM outcome)
+            WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
             FOR UPDATE SKIP LOCKED
         ))
       AND job.id = outcome.id
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = CAST(:holder AS uuid)
       AND job.attempt = outcome.attempt
     RETURNING job.*, outcome.result AS outcome_result
@@ -64,7 +66,7 @@ kept AS (
     FROM ended CROSS JOIN clock CROSS JOIN opened
     WHERE awaited OR NOT ephemeral
 )
-SELECT id, awaited FROM ended;
+SELECT CAST(id AS text), awaited FROM ended;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
@@ -83,11 +85,11 @@ moved AS (
     WHERE job.id = ANY(ARRAY(
             SELECT locked.id
             FROM fencerow.jobs AS locked
-            WHERE locked.id IN (SELECT outcome.id FROM outcome)
+            WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
             FOR UPDATE SKIP LOCKED
         ))
       AND job.id = outcome.id
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = CAST(:holder AS uuid)
       AND job.attempt = outcome.attempt
     RETURNING job.id, job.attempt, job.holder, job.claimed_at, job.ended_at, outcome.error
@@ -124,11 +126,11 @@ moved AS (
     WHERE job.id = ANY(ARRAY(
             SELECT locked.id
             FROM fencerow.jobs AS locked
-            WHERE locked.id IN (SELECT outcome.id FROM outcome)
+            WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
             FOR UPDATE SKIP LOCKED
         ))
       AND job.id = outcome.id
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = CAST(:holder AS uuid)
       AND job.attempt = outcome.attempt
       AND job.cancel_requested_at IS NULL
@@ -160,11 +162,11 @@ moved AS (
     WHERE job.id = ANY(ARRAY(
             SELECT locked.id
             FROM fencerow.jobs AS locked
-            WHERE locked.id IN (SELECT outcome.id FROM outcome)
+            WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
             FOR UPDATE SKIP LOCKED
         ))
       AND job.id = outcome.id
-      AND job.state = 'running'
+      AND job.state IS NOT DISTINCT FROM 'running'
       AND job.holder = CAST(:holder AS uuid)
       AND job.attempt = outcome.attempt
       AND job.cancel_requested_at IS NOT NULL

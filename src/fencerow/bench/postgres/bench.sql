@@ -1,0 +1,99 @@
+-- What the bench says to the database by itself: filling tables, and the raw limits beside which it prints.
+
+-- name: bench_fill
+-- So many jobs of one queue, their ids in order after `first`, due after `delay_s`.
+INSERT INTO fencerow.jobs (
+    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
+)
+SELECT CAST(lpad(to_hex(CAST(:first AS bigint) + n), 32, '0') AS uuid), :queue, 'noop',
+       clock_timestamp() + make_interval(secs => CAST(:delay_s AS double precision)), 3, 3, 48, 900, clock_timestamp(),
+       7, '{"t":0}'
+FROM generate_series(1, CAST(:count AS integer)) AS n;
+
+-- name: bench_fill_finished
+-- So many jobs that succeeded just now.
+INSERT INTO fencerow.finished_jobs (
+    id, queue, name, state, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, ended_at,
+    args_bytes, args, result
+)
+SELECT CAST(lpad(to_hex(CAST(:first AS bigint) + n), 32, '0') AS uuid), 'bench', 'noop', 'succeeded', clock_timestamp(), 1,
+       3, 3, 48, 900, clock_timestamp(), clock_timestamp(), 7, '{"t":0}', 'null'
+FROM generate_series(1, CAST(:count AS integer)) AS n;
+
+-- name: bench_clear
+-- Empty the scratch tables.
+TRUNCATE fencerow.jobs, fencerow.finished_jobs;
+
+-- name: bench_vacuum
+-- What autovacuum would have done by now.
+VACUUM ANALYZE fencerow.jobs, fencerow.finished_jobs;
+
+-- name: bench_workers
+-- Who works on this database under the configured schema.
+SELECT count(*) FROM fencerow.workers AS worker WHERE worker.state = 'alive' AND worker.lease_until > fencerow.now();
+
+-- name: bench_may_create
+-- Whether this role may make a schema in this database, and whether it is a standby.
+SELECT has_database_privilege(current_database(), 'CREATE'), pg_is_in_recovery(), current_setting('server_version'),
+       current_setting('fsync'), current_setting('synchronous_commit');
+
+-- name: bench_has_workers_table
+SELECT to_regclass(CAST(:workers AS text)) IS NOT NULL;
+
+-- name: bench_drop
+-- The scratch schema and everything in it.
+DROP SCHEMA IF EXISTS fencerow.own_schema CASCADE;
+
+-- name: raw_insert
+-- One job and nothing else.
+INSERT INTO fencerow.jobs (
+    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
+)
+VALUES (CAST(:id AS uuid), 'raw', 'noop', clock_timestamp(), 3, 3, 48, 900, clock_timestamp(), 7, CAST(:args AS json));
+
+-- name: raw_insert_many
+INSERT INTO fencerow.jobs (
+    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
+)
+SELECT job.id, 'raw', 'noop', clock_timestamp(), 3, 3, 48, 900, clock_timestamp(), 7, job.args
+FROM unnest(CAST(:ids AS uuid[]), CAST(CAST(:args AS text[]) AS json[])) AS job (id, args);
+
+-- name: raw_copy
+COPY fencerow.jobs (
+    id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
+) FROM STDIN;
+
+-- name: raw_insert_notify
+-- The floor of a wake-up: the insert and its announcement in one statement.
+WITH made AS (
+    INSERT INTO fencerow.jobs (
+        id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, submitted_at, args_bytes, args
+    )
+    VALUES (CAST(:id AS uuid), 'raw', 'noop', clock_timestamp(), 3, 3, 48, 900, clock_timestamp(), 7, CAST(:args AS json))
+    RETURNING id
+)
+SELECT pg_notify(:channel, '') FROM made;
+
+-- name: raw_claim
+-- A claim with none of our guards but the row lock and the state.
+UPDATE fencerow.jobs AS job
+SET state = 'running',
+    attempt = job.attempt + 1,
+    holder = CAST(:holder AS uuid),
+    claimed_at = clock_timestamp()
+WHERE job.id = ANY(ARRAY(
+        SELECT queued.id
+        FROM fencerow.jobs AS queued
+        WHERE queued.queue = :queue
+          AND queued.priority = 0
+          AND queued.state = 'queued'
+          AND NOT queued.suspect
+          AND queued.run_at <= (SELECT clock_timestamp())
+        ORDER BY queued.run_at, queued.id
+        LIMIT CAST(:limit AS integer)
+        FOR UPDATE SKIP LOCKED
+    ))
+RETURNING CAST(job.id AS text), CAST(job.args AS text);
+
+-- name: raw_delete
+DELETE FROM fencerow.jobs AS job WHERE job.id = ANY(CAST(:ids AS uuid[]));

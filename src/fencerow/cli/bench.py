@@ -1,0 +1,121 @@
+"""`fencerow bench`: how fast it is on this machine, each figure beside the raw limit of the same database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import click
+
+from fencerow.bench.evidence import circumstances, document
+from fencerow.bench.figure import Figure
+from fencerow.bench.place import Place, private_postgres, private_sqlite, scratch
+from fencerow.bench.run import QUESTIONS, run
+from fencerow.bench.sizes import FULL, QUICK
+from fencerow.cli import output
+from fencerow.cli.options import Asked, asked, database_options, json_option
+from fencerow.errors import InvalidInput
+from fencerow.testing.postgres import BinariesMissing, find_binaries
+
+ENGINES = ("postgres", "sqlite")
+
+
+@click.command()
+@click.argument("questions", nargs=-1, type=click.Choice(sorted(QUESTIONS)), metavar="[QUESTION]...")
+@click.option("--quick", is_flag=True, help="Seconds instead of minutes: that it runs, not what it reaches.")
+@click.option("--engine", type=click.Choice(ENGINES), help="Only on this one; by default on both.")
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the evidence to this file."
+)
+@click.option("--force", is_flag=True, help="Although workers are at work on the database.")
+@json_option
+@database_options
+@click.pass_context
+def bench(
+    context: click.Context,
+    questions: Sequence[str],
+    quick: bool,
+    engine: str | None,
+    save: Path | None,
+    force: bool,
+) -> int:
+    """Measure drain, submit, latency, growth and idle here, each beside the bare statements on the same database.
+
+    Without --url on a private PostgreSQL server, if its programs are installed, and on a SQLite file in the
+    working directory. With --url on scratch tables of that database, which are dropped at the end; it loads the
+    server for minutes.
+    """
+    wanted = asked(context)
+    facts = circumstances()
+    found: list[tuple[Place, Figure]] = []
+    for place, figure in run(
+        _places(wanted, engine, force), QUICK if quick else FULL, questions or tuple(QUESTIONS)
+    ):
+        found.append((place, figure))
+        if output.is_terminal() and not wanted.json:
+            output.warn(
+                f"{place.kind} {figure.question}: {figure.what}: {_number(figure.ours)} {figure.unit}"
+            )
+    evidence = document(facts, _command(wanted, questions, quick=quick, engine=engine), found)
+    if save is not None:
+        save.write_text(json.dumps(evidence, indent=2) + "\n", encoding="utf-8")
+    if wanted.json:
+        output.say_json(evidence)
+    else:
+        _show(facts, found)
+    return 0
+
+
+def _command(wanted: Asked, questions: Sequence[str], *, quick: bool, engine: str | None) -> list[str]:
+    """The command as it matters to the figures; where the database is concerns nobody else."""
+    given = [*questions, *(["--quick"] if quick else []), *(["--engine", engine] if engine else [])]
+    return [*given, "--url", "..."] if wanted.url is not None else given
+
+
+def _places(wanted: Asked, engine: str | None, force: bool) -> list[AbstractContextManager[Place]]:
+    if wanted.url is not None:
+        if engine is not None:
+            raise InvalidInput(
+                "--url and --engine were both given", "the URL names the engine", "leave out --engine"
+            )
+        return [scratch(wanted.config(), force=force)]
+    places: list[AbstractContextManager[Place]] = []
+    if engine != "sqlite":
+        try:
+            find_binaries()
+            places.append(private_postgres())
+        except BinariesMissing:
+            if engine == "postgres":
+                raise InvalidInput(
+                    "PostgreSQL's programs were not found on this machine",
+                    "a private server is made of them",
+                    "install them, set FENCEROW_PG_BIN, or name a database with --url",
+                ) from None
+            output.warn("PostgreSQL's programs were not found here; only SQLite is measured")
+    if engine != "postgres":
+        places.append(private_sqlite(Path.cwd()))
+    return places
+
+
+def _show(facts: dict[str, object], found: Sequence[tuple[Place, Figure]]) -> None:
+    output.say(
+        f"{facts['machine']}; Python {facts['python']}; Fencerow {facts['fencerow']} ({facts['commit']})"
+    )
+    for about in dict.fromkeys(place.about for place, _ in found):
+        output.say()
+        output.say(about)
+        rows = [_row(figure) for place, figure in found if place.about == about]
+        output.table(("question", "what", "ours", "unit", "ratio", "beside", "more"), rows)
+
+
+def _row(figure: Figure) -> tuple[str, ...]:
+    beside = "" if figure.raw is None else f"{figure.beside}: {_number(figure.raw)}"
+    ratio = "" if figure.ratio is None else f"{figure.ratio:.2f} x"
+    more = ", ".join(f"{name} {value:.1f}" for name, value in figure.more.items())
+    return figure.question, figure.what, _number(figure.ours), figure.unit, ratio, beside, more
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,94 @@
+"""One open transaction of ours on a PostgreSQL connection: statements by name, each wait for the server watched."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection, Connection
+
+from fencerow.db.engine import adrive, drive
+from fencerow.db.faults import translated
+from fencerow.db.queries import Queries, pyformat, written
+from fencerow.db.statement import Operation, Rows, Statement
+from fencerow.db.watchdog import Watched
+
+T = TypeVar("T")
+
+
+class PostgresSession:
+    """One open transaction of ours on a sync connection."""
+
+    def __init__(self, connection: Connection[Any], queries: Queries, watched: Watched) -> None:
+        self.connection = connection
+        self._queries = queries
+        self._watched = watched
+
+    def run(self, operation: Operation[T]) -> T:
+        with translated():
+            return drive(operation.steps(), self.execute)
+
+    def execute(self, statement: Statement) -> Rows:
+        query = self._queries[statement.name]
+        rows: Rows = []
+        try:
+            for text in query.statements:
+                self._watched.busy()
+                cursor = self.connection.execute(_ready(text, statement), statement.params)
+                rows += cursor.fetchall() if cursor.description else []
+        finally:
+            self._watched.rest()
+        return rows
+
+
+class AsyncPostgresSession:
+    """One open transaction of ours on an async connection."""
+
+    def __init__(self, connection: AsyncConnection[Any], queries: Queries, watched: Watched) -> None:
+        self.connection = connection
+        self._queries = queries
+        self._watched = watched
+
+    async def arun(self, operation: Operation[T]) -> T:
+        with translated():
+            return await adrive(operation.steps(), self.execute)
+
+    async def execute(self, statement: Statement) -> Rows:
+        query = self._queries[statement.name]
+        rows: Rows = []
+        try:
+            for text in query.statements:
+                self._watched.busy()
+                cursor = await self.connection.execute(_ready(text, statement), statement.params)
+                rows += await cursor.fetchall() if cursor.description else []
+        finally:
+            self._watched.rest()
+        return rows
+
+
+@contextmanager
+def transaction(connection: Connection[Any], watched: Watched) -> Iterator[None]:
+    """A transaction whose BEGIN and end are watched. What happens inside is watched by whoever does it."""
+    watched.busy()
+    with connection.transaction():
+        watched.rest()
+        try:
+            yield
+        finally:
+            watched.busy()
+
+
+@asynccontextmanager
+async def atransaction(connection: AsyncConnection[Any], watched: Watched) -> AsyncIterator[None]:
+    watched.busy()
+    async with connection.transaction():
+        watched.rest()
+        try:
+            yield
+        finally:
+            watched.busy()
+
+
+def _ready(text: str, statement: Statement) -> Any:
+    return pyformat(written(text, statement.params))
