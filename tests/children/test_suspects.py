@@ -121,7 +121,7 @@ async def test_it_goes_back_when_the_others_take_too_long(
 
     assert "alone" in facts["reason"]
     assert (job.state, job.suspect, job.failures, job.crashes) == ("queued", True, 0, 0)
-    assert job.run_at_us / 1e6 > time.time() + 20
+    assert job.run_at_us / 1e6 > time.time() + 1
 
 
 async def test_a_death_while_it_has_the_worker_for_itself_is_counted(

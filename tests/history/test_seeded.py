@@ -183,12 +183,13 @@ def counters(play: Play) -> None:
 
 
 def budget(play: Play) -> None:
-    """A suspect dies as often as it may."""
+    """A job that has its worker for itself dies as often as it may."""
     job = play.submit(crashes_max=1)
     for number in range(3):
         holder = play.worker(lease_s=0.0)
         claimed = play.claim(holder) if number == 0 else play.suspect(holder)
-        if claimed:
+        for each in claimed:
+            play.run(store.note_alone(each.id, holder=holder, attempt=each.attempt))
             play.bury(holder)
     assert job
     play.finish()

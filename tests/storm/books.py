@@ -21,7 +21,9 @@ from tests.storm.record import Told, lines, operations
 from tests.storm.work import TRANSACTIONAL
 
 # What ends a claim. Of a job that succeeded each claim but the last has one such line, of any other each claim.
-ENDINGS = frozenset({"retried", "snoozed", "released", "reclaimed", "timed_out", "failed", "stopped"})
+ENDINGS = frozenset(
+    {"retried", "snoozed", "released", "reclaimed", "crashed", "timed_out", "failed", "stopped"}
+)
 SINKLESS = TRANSACTIONAL
 
 

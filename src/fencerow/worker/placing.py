@@ -21,7 +21,7 @@ from fencerow.worker.judging import Judge
 log = logging.getLogger("fencerow.worker")
 
 ALONE_WAIT_S = 10.0  # for the others to end, before a suspect that must be alone is left to another time
-ALONE_PAUSE_S = 30.0
+ALONE_PAUSE_S = 5.0
 
 
 class Placing:

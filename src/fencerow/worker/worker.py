@@ -40,7 +40,6 @@ from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.control import Control
 from fencerow.worker.death import Death, WorkerDied
-from fencerow.worker.disowner import Disowner
 from fencerow.worker.handler import Handler
 from fencerow.worker.hearing import Hearing
 from fencerow.worker.holdings import Holdings
@@ -48,10 +47,9 @@ from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
-from fencerow.worker.maintenance import Maintenance
 from fencerow.worker.pool import Pool
-from fencerow.worker.reaper import Reaper
 from fencerow.worker.slots import Slots
+from fencerow.worker.upkeep import upkeep_loops
 from fencerow.worker.workplace import Workplace
 
 log = logging.getLogger("fencerow.worker")
@@ -268,31 +266,16 @@ class Worker:
         )
         self._slots = Slots(self._workplace, self._death, hung_max=config.hung_max)
         self._leaving = Leaving(self._pools, self._attempts, self._acker, kill_s=config.cancel_kill_s)
-        reaper = Reaper(
+        upkeep = upkeep_loops(
             self._engine,
             self._lease,
             config,
             self.telemetry,
-            actor=f"worker {self.name}",
-            on_queued=self._hearing.announce_queued,
-            on_ended=self._hearing.announce_ended,
-        )
-        disowner = Disowner(
-            self._engine,
-            self.telemetry,
-            age_s=config.unknown_max_s,
+            self._hearing,
             actor=f"worker {self.name}",
             queues=lambda: [queue for pool in self._pools for queue in pool.queues],
-            on_ended=self._hearing.announce_ended,
         )
-        maintenance = Maintenance(self._engine, config, self.telemetry)
-        self._loops = [
-            *self._claims.loops,
-            Loop("acker", self._acker.tick, self.telemetry),
-            Loop("reaper", reaper.tick, self.telemetry, jitter=0.2),
-            Loop("disowner", disowner.tick, self.telemetry, jitter=0.2),
-            Loop("maintenance", maintenance.tick, self.telemetry, jitter=0.2),
-        ]
+        self._loops = [*self._claims.loops, Loop("acker", self._acker.tick, self.telemetry), *upkeep]
         holdings = Holdings(
             self._engine,
             self._attempts,
