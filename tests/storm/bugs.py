@@ -17,7 +17,7 @@ BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
     "nobody is fenced": {
         "postgres": (
             ("renew", "AND worker.state = 'alive'", ""),
-            ("succeed", "AND job.state = 'running'", ""),
+            ("succeed", "AND job.state IS NOT DISTINCT FROM 'running'", ""),
             ("succeed", "AND job.holder = CAST(:holder AS uuid)", ""),
             ("succeed", "AND job.attempt = outcome.attempt", ""),
         ),

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from fencerow.store import store
+from tests.storm.bugs import BUGS, spoiled
 from tests.storm.evidence import complaints, line
 from tests.storm.plan import control, planned
 from tests.storm.storm import weather
@@ -43,6 +45,12 @@ def test_a_storm_loses_nothing_and_does_nothing_twice(
     assert complaints(found) == []
     assert found.jobs >= plan.jobs
     assert len(found.recoveries) >= 5, "recovery was hardly ever measured"
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_the_guards_stand_where_the_bugs_look_for_them(bug: str) -> None:
+    for queries in (store.postgres_queries(), store.sqlite_queries()):
+        assert spoiled(queries, bug) is not queries
 
 
 @pytest.mark.timeout(120)
