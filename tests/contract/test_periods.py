@@ -310,7 +310,7 @@ def test_a_statement_that_saw_a_period_open_still_finds_its_table(
     slow = postgres_engine(pg.conninfo)
     slow.queries = slow.queries.altered(
         "succeed",
-        "job.state = 'running'",
+        "job.state IS NOT DISTINCT FROM 'running'",
         "job.state = 'running' AND pg_advisory_xact_lock_shared(1) IS NOT NULL",
     )
     with psycopg.connect(pg.conninfo) as gate, ThreadPoolExecutor(2) as pool:

@@ -14,6 +14,7 @@ from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import LeaseLost
 from fencerow.model.ids import new_id
 from fencerow.store import store
+from fencerow.telemetry import Counters
 from fencerow.worker import keeper
 from fencerow.worker.attempt import Interrupt
 from fencerow.worker.context import Job
@@ -345,15 +346,21 @@ async def test_a_renewal_that_comes_late_says_why(
 ) -> None:
     monkeypatch.setattr(keeper, "LATE_S", 0.1)
 
+    counters: list[Counters] = []
+
     def backtracks() -> None:
-        began, length = time.monotonic(), 24
-        while time.monotonic() - began < 1.5:  # the last match is as long as all before it
+        """One long match after another, until the keeper has met one in its pause."""
+        until_s, length, took_s = time.monotonic() + 10.0, 24, 0.0
+        while time.monotonic() < until_s and counters[0].get("keeper_late") == 0:
+            began = time.monotonic()
             re.fullmatch("(a|aa)+b", "a" * length)
-            length += 1
+            took_s = time.monotonic() - began
+            length += took_s < 0.4
 
     async with working(lite, backtracks, config=quick(lease_s=20.0, renew_s=0.1)) as stage:
+        counters.append(stage.counters)
         await stage.run("backtracks")
-        await until(lambda: stage.counters.get("keeper_late") > 0)
+        assert stage.counters.get("keeper_late") > 0
 
     assert "s late: " in caplog.text
 
