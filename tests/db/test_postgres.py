@@ -33,7 +33,9 @@ from tests.conftest import ROLE, postgres_engine
 from tests.jobs import claim, new_job, register, submit
 
 # A pooler says by itself for whom a session works.
-CHANGED_SETTINGS = "SELECT name FROM pg_settings WHERE source = 'session' AND name <> 'application_name'"
+# The isolation level is the transaction's own, said by its BEGIN, and gone with it.
+OWN = "('application_name', 'transaction_isolation')"
+CHANGED_SETTINGS = f"SELECT name FROM pg_settings WHERE source = 'session' AND name NOT IN {OWN}"
 
 
 def database(engine: PostgresEngine) -> str:
@@ -457,3 +459,22 @@ def test_a_long_claim_of_one_engine_does_not_make_another_wait(
         (first,) = session.run(claim_one)
         taken = claim(second, register(second))
     assert [first.id, *(job.id for job in taken)] == jobs
+
+
+async def test_the_roles_own_isolation_level_does_not_weaken_a_guard(
+    pg: PostgresEngine, server: PostgresServer
+) -> None:
+    """A guard looks in a later statement than its lock; one snapshot for all would not see what it waited for."""
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        connection.execute(
+            f"ALTER ROLE {ROLE} IN DATABASE {connection.info.dbname} "
+            "SET default_transaction_isolation = 'repeatable read'"
+        )
+    server.kill_backends(database(pg), ROLE)  # it counts for new ones, which a pooler may not need
+    with psycopg.connect(pg.conninfo) as connection:
+        assert connection.execute("SHOW transaction_isolation").fetchone() == ("repeatable read",)
+    with pg.session() as session:
+        assert session.connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
+    async with pg.asession() as asession:
+        shown = await asession.connection.execute("SHOW transaction_isolation")
+        assert await shown.fetchone() == ("read committed",)

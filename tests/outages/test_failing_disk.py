@@ -55,7 +55,7 @@ def test_a_commit_that_reports_a_failing_disk_is_in_doubt(path: Path) -> None:
     job = new_job()
 
     Failing.armed = True
-    with pytest.raises(OutcomeUnknown, match="the disk failed") as raised:
+    with pytest.raises(OutcomeUnknown, match="failed during COMMIT") as raised:
         engine.run(store.submit([job]))
 
     assert raised.value.repeat == "ask"

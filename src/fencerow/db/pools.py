@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg import AsyncConnection, BaseConnection, Connection
+from psycopg import AsyncConnection, BaseConnection, Connection, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
@@ -130,6 +130,7 @@ class Pools:
                     name="fencerow",
                     reconnect_timeout=RECONNECT_S,
                     check=self._check,
+                    configure=_read_committed,
                 )
             return self._pools[for_user]
 
@@ -148,6 +149,7 @@ class Pools:
                 name="fencerow",
                 reconnect_timeout=RECONNECT_S,
                 check=self._acheck,
+                configure=_aread_committed,
             )
             pools[for_user] = pool
             await pool.open()
@@ -280,3 +282,15 @@ def _acancel(connection: AsyncConnection[Any], loop: asyncio.AbstractEventLoop) 
 
     with suppress(RuntimeError):  # the loop is closed
         asyncio.run_coroutine_threadsafe(ask(), loop)
+
+
+def _read_committed(connection: Connection[Any]) -> None:
+    """Said with every BEGIN, whatever the role's default is: a guard looks in a later statement than its lock.
+
+    It costs no round trip and leaves nothing behind in the session.
+    """
+    connection.isolation_level = IsolationLevel.READ_COMMITTED
+
+
+async def _aread_committed(connection: AsyncConnection[Any]) -> None:
+    await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)

@@ -90,10 +90,10 @@ class Plan:
         """The fault that this statement meets, if any: it is taken off the plan."""
         with self._lock:
             for each in self._armed:
-                if each.fault.text in statement:
+                if holds(statement, each.fault.text):
                     each.left -= 1
             ready = next(
-                (each for each in self._armed if each.left <= 0 and each.fault.text in statement), None
+                (each for each in self._armed if each.left <= 0 and holds(statement, each.fault.text)), None
             )
             if ready is not None:
                 self._armed.remove(ready)
@@ -135,9 +135,14 @@ class Dice:
         self._resets = resets
 
     def thrown(self, statement: str) -> Fault | None:
-        if not any(text in statement for text in self._texts):
+        if not any(holds(statement, text) for text in self._texts):
             return None
         if self._random.random() >= self._chance:
             return None
         phase = self._random.choice(self._phases)
         return Fault(phase, seconds=self._seconds, reset=self._random.random() < self._resets)
+
+
+def holds(statement: str, text: str) -> bool:
+    """Whether the statement holds the text. READ COMMITTED, which a BEGIN may say, holds no COMMIT."""
+    return text in statement.replace("READ COMMITTED", "")
