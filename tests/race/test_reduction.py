@@ -14,7 +14,7 @@ from fencerow.store import store
 from fencerow.testing.arena_postgres import PostgresArena
 from fencerow.testing.orders import Choose, play_all, play_reduced
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.race import Scenario, Violation, play
+from fencerow.testing.race import Scenario, Violation, play, play_again
 from fencerow.testing.reduction import Reduction, may_write
 from tests.race import test_claim, test_marks, test_moves, test_reap
 from tests.race.conftest import Cut
@@ -79,6 +79,18 @@ def test_no_fault_is_left_out(arena: PostgresArena, scenario: Scenario, cuts: li
 
     with pytest.raises(Violation):
         play_reduced(lambda choose: play(arena, scenario, choose).order, limit=LIMIT)
+
+
+def test_an_order_that_was_named_is_played_again(arena: PostgresArena) -> None:
+    cut = Cut("read_fences", ("fencerow.all_jobs", "fencerow.jobs"))
+    assert cut.postgres is not None
+    old, new = (qualified(text, names("fencerow")) for text in cut.postgres)
+    arena.queries = store.postgres_queries().altered(cut.query, old, new)
+    with pytest.raises(Violation) as caught:
+        play_reduced(lambda choose: play(arena, test_moves.cancel_loop, choose).order, limit=LIMIT)
+
+    with pytest.raises(Violation):
+        play_again(arena, test_moves.cancel_loop, caught.value.order)
 
 
 JOBS = Query("jobs", ('UPDATE "fencerow".jobs SET x = 1 RETURNING id',), ())

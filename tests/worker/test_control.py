@@ -301,3 +301,14 @@ async def bury(engine: AnyEngine, holder: str) -> None:
     """Declare one worker dead and take its jobs back."""
     assert await engine.arun(store.retire(holder=holder))
     await engine.arun(store.reclaim([holder], limit=100, actor="test"))
+
+
+async def test_a_handler_knows_how_long_it_may_go_on(engine: AnyEngine) -> None:
+    async def left(job: Job) -> float | None:
+        return job.remaining_s
+
+    async with working(engine, left) as stage:
+        bounded, unbounded = await stage.run("left", timeout_s=60.0), await stage.run("left")
+
+    assert 50 < bounded.result <= 60
+    assert unbounded.result is None

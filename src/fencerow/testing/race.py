@@ -42,7 +42,7 @@ class Violation(AssertionError):
         super().__init__(
             f"{scenario.name}: {type(what).__name__}: {what}\n"
             f"  {told}\n"
-            f"  to play this order alone: replay(…, {self.order!r})"
+            f"  to play this order alone: play_again(…, {self.order!r})"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Generator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
@@ -121,7 +122,7 @@ class Job:
         """Seconds until the attempt times out, or None when it has no limit."""
         if self._attempt.timeout_s is None:
             return None
-        return max(0.0, self._attempt.started + self._attempt.timeout_s - self._loop.time())
+        return max(0.0, self._attempt.started + self._attempt.timeout_s - time.monotonic())
 
     # --- whether it should go on -------------------------------------------------------------------
 
