@@ -175,6 +175,18 @@ def test_only_a_contract_is_taken_as_one(lite_app: App) -> None:
             take(wrong)
 
 
+@pytest.mark.parametrize("wrong", [5, "extract"])
+def test_what_is_no_function_is_refused(lite_app: App, wrong: Any) -> None:
+    for decorate in (contract, lite_app.handles(plain)):
+        with pytest.raises(DeclarationError, match="it decorates a function"):
+            decorate(wrong)
+
+
+def test_a_contract_without_a_name_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="has no name"):
+        contract(lambda n: n)
+
+
 def test_it_shows_its_name() -> None:
     assert repr(extract) == "<Contract extract>"
     assert isinstance(extract, Contract)

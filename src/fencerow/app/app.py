@@ -20,7 +20,7 @@ from typing import Any, NoReturn, ParamSpec, Self, TypeVar, Unpack
 
 from fencerow.app.batch import DeclareBatch
 from fencerow.app.contract import Contract, Contracts, Handles
-from fencerow.app.declare import NO_OPTIONS, Declare, DeclaredJob
+from fencerow.app.declare import NO_OPTIONS, Declare, DeclaredJob, Declarer
 from fencerow.app.job_options import HandlingOptions
 from fencerow.app.opening import default_actor, make_ready, placed, settings_of, warn_of_local_file
 from fencerow.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
@@ -82,9 +82,10 @@ class App:
             self.config.key_lifetime_s,
         )
         self._submitter = Submitter(lambda: self.client, layers)
-        self.job = Declare(self._submitter, self._register, layers, self.config.payload_bytes_max)
-        self.batch_job = DeclareBatch(self._submitter, self._register, layers, self.config.payload_bytes_max)
-        self._contracts = Contracts(self._submitter, self._register, layers, self.config.payload_bytes_max)
+        declarer = Declarer(self._submitter, self._register, layers, self.config.payload_bytes_max)
+        self.job = Declare(declarer)
+        self.batch_job = DeclareBatch(declarer)
+        self._contracts = Contracts(declarer)
         self.is_named = named.url is not None  # else the database is the local file that nobody chose
         self._actor = self.config.actor or default_actor()
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}

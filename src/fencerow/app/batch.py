@@ -8,11 +8,9 @@ from functools import partial
 from types import NoneType
 from typing import Any, Final, TypeVar, Unpack, get_args, get_origin, overload
 
-from fencerow.app.declare import DeclaredJob, Register, declare
+from fencerow.app.declare import DeclaredJob, Declarer
 from fencerow.app.handlers import is_async, refuse_generators
 from fencerow.app.job_options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
-from fencerow.app.submission import Layers
-from fencerow.app.submitter import Submitter
 from fencerow.errors import DeclarationError
 from fencerow.model.backoff import Backoff
 from fencerow.model.codec import ArgumentsCodec, ValueCodec, return_annotation
@@ -34,18 +32,9 @@ class DeclareBatch:
     """The decorator behind `@app.batch_job` and `@app.batch_job(...)`."""
 
     def __init__(
-        self,
-        submitter: Submitter,
-        register: Register,
-        layers: Layers,
-        payload_bytes_max: int,
-        options: JobOptions = NO_JOB_OPTIONS,
-        batch_max: int = BATCH_MAX,
+        self, declarer: Declarer, options: JobOptions = NO_JOB_OPTIONS, batch_max: int = BATCH_MAX
     ) -> None:
-        self._submitter = submitter
-        self._register = register
-        self._layers = layers
-        self._payload_bytes_max = payload_bytes_max
+        self._declarer = declarer
         self._options = options
         self._batch_max = batch_max
 
@@ -92,26 +81,11 @@ class DeclareBatch:
                 "a child process runs one job at a time",
                 "declare it with @app.job, or leave process out",
             )
-        return DeclareBatch(
-            self._submitter,
-            self._register,
-            self._layers,
-            self._payload_bytes_max,
-            options,
-            _checked_batch_max(batch_max),
-        )
+        return DeclareBatch(self._declarer, options, _checked_batch_max(batch_max))
 
     def _declared(self, function: Callable[..., Any]) -> DeclaredJob[..., ..., Any, Any]:
-        return declare(
-            function,
-            self._options,
-            partial(batch_handler_of, self._batch_max),
-            "@app.batch_job",
-            submitter=self._submitter,
-            register=self._register,
-            layers=self._layers,
-            payload_bytes_max=self._payload_bytes_max,
-        )
+        make_handler = partial(batch_handler_of, self._batch_max)
+        return self._declarer.declare(function, self._options, make_handler, "@app.batch_job")
 
 
 def batch_handler_of(

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, Unpack, overload
 
-from fencerow.app.declare import DeclaredJob, declare
+from fencerow.app.declare import DeclaredJob, Declarer, refuse_uncallable, stored_name
 from fencerow.app.handlers import handler_of, job_parameter_of, refuse_generators
 from fencerow.app.job_options import (
     NO_JOB_OPTIONS,
@@ -25,8 +25,6 @@ from fencerow.app.job_options import (
     job_options,
     with_handling,
 )
-from fencerow.app.submission import Layers
-from fencerow.app.submitter import Submitter
 from fencerow.errors import DeclarationError
 from fencerow.model.codec import ArgumentsCodec, return_annotation
 from fencerow.model.signature import Parameter, name_of
@@ -41,6 +39,7 @@ class Contract(Generic[P, R]):
     """The name of a job, the types of its arguments and its result, and what a submit stores with it."""
 
     def __init__(self, function: Callable[..., Any], options: JobOptions) -> None:
+        refuse_uncallable(function, "@contract")
         refuse_generators(function)
         if job_parameter_of(function) is not None:
             raise DeclarationError(
@@ -49,10 +48,10 @@ class Contract(Generic[P, R]):
                 "take it as the handler's first parameter instead",
             )
         self.function = function
-        self.options = options
+        self.options = options.named(options.name or stored_name(function, "@contract"))
 
     def __repr__(self) -> str:
-        return f"<Contract {self.options.name or self.function.__name__}>"
+        return f"<Contract {self.options.name}>"
 
 
 @overload
@@ -92,9 +91,10 @@ class ContractMaker:
 class Handles(Generic[P, R]):
     """The decorator behind `@app.handles(contract)`."""
 
-    def __init__(self, declare_handler: DeclareHandler, contract: Contract[P, R]) -> None:
-        self._declare = declare_handler
+    def __init__(self, declarer: Declarer, contract: Contract[P, R], options: JobOptions) -> None:
+        self._declarer = declarer
         self._contract = contract
+        self._options = options
 
     @overload
     def __call__(
@@ -111,73 +111,40 @@ class Handles(Generic[P, R]):
     @overload
     def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
     def __call__(self, function: Callable[..., Any], /) -> Any:
+        refuse_uncallable(function, "@app.handles")
         refuse_other_types(self._contract.function, function)
-        return self._declare(function)
-
-
-class DeclareHandler(Protocol):
-    """Declares the function under the contract's name and options."""
-
-    def __call__(self, function: Callable[..., Any], /) -> DeclaredJob[..., ..., Any, Any]: ...
+        return self._declarer.declare(function, self._options, handler_of, "@app.handles")
 
 
 class Contracts:
     """What an app does with contracts."""
 
-    def __init__(
-        self,
-        submitter: Submitter,
-        register: Callable[[DeclaredJob[..., ..., Any, Any]], None],
-        layers: Layers,
-        payload_bytes_max: int,
-    ) -> None:
-        self._submitter = submitter
-        self._register = register
-        self._layers = layers
-        self._payload_bytes_max = payload_bytes_max
+    def __init__(self, declarer: Declarer) -> None:
+        self._declarer = declarer
 
     def declare(self, contract: Contract[P, R]) -> DeclaredJob[..., P, R, NoReturn]:
         """A job that this process can submit and not run."""
-        options = _named(contract)
-        declared: Any = self._declared(contract.function, options, _nothing_here, runs_here=False)
+        options = _options_of(contract)
+        declared: Any = self._declarer.declare(
+            contract.function, options, handler_of, "@contract", called=_nothing_here, runs_here=False
+        )
         return declared  # type: ignore[no-any-return]  # its types are those of the contract's function
 
     def handles(self, contract: Contract[P, R], options: HandlingOptions) -> Handles[P, R]:
         """The decorator for the function that runs it."""
-        merged = with_handling(_named(contract), options, "@app.handles")
-        return Handles(lambda function: self._declared(function, merged, function, runs_here=True), contract)
-
-    def _declared(
-        self,
-        function: Callable[..., Any],
-        options: JobOptions,
-        called: Callable[..., Any],
-        *,
-        runs_here: bool,
-    ) -> DeclaredJob[..., ..., Any, Any]:
-        return declare(
-            function,
-            options,
-            handler_of,
-            "@contract",
-            submitter=self._submitter,
-            register=self._register,
-            layers=self._layers,
-            payload_bytes_max=self._payload_bytes_max,
-            called=called,
-            runs_here=runs_here,
-        )
+        merged = with_handling(_options_of(contract), options, "@app.handles")
+        return Handles(self._declarer, contract, merged)
 
 
-def _named(contract: Contract[..., Any]) -> JobOptions:
-    """The contract's options with its name, which the handler's own must not replace."""
+def _options_of(contract: object) -> JobOptions:
+    """The contract's options; its name is among them."""
     if not isinstance(contract, Contract):
         raise DeclarationError(
             f"a {type(contract).__name__} was given where a contract is expected",
             "a contract is made by @contract",
             "decorate the declaring function with @contract",
         )
-    return contract.options.named(contract.options.name or contract.function.__name__)
+    return contract.options
 
 
 def _nothing_here(*_args: Any, **_kwargs: Any) -> NoReturn:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
@@ -188,21 +188,80 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
 Register = Callable[[DeclaredJob[..., ..., Any, Any]], None]
 
 
+class MakeHandler(Protocol):
+    """From a function to what workers run: `handler_of`, or what batches use."""
+
+    def __call__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        limits: Defaults,
+        /,
+        *,
+        retry_on: Matchers,
+        fail_on: Matchers,
+        payload_bytes_max: int,
+    ) -> Handler: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Declarer:
+    """What every decorator of one app ends in."""
+
+    submitter: Submitter
+    register: Register
+    layers: Layers
+    payload_bytes_max: int
+
+    def declare(
+        self,
+        function: Callable[..., Any],
+        options: JobOptions,
+        make_handler: MakeHandler,
+        decorator: str,
+        *,
+        called: Callable[..., Any] | None = None,
+        runs_here: bool = True,
+    ) -> DeclaredJob[..., ..., Any, Any]:
+        """Declare the function under these options.
+
+        `called` is what calling the job calls instead. A job that does not run here has no handler for workers.
+
+        Raises:
+            DeclarationError: see `Declare`.
+        """
+        refuse_uncallable(function, decorator)
+        name = _declared_text(
+            options.name or stored_name(function, decorator), "the job's name", NAME_LENGTH_MAX
+        )
+        queue = _declared_text(options.queue or DEFAULT_QUEUE, "queue", QUEUE_LENGTH_MAX)
+        handler = make_handler(
+            name,
+            function,
+            self.layers.of(queue, options.limits),
+            retry_on=options.retry_on,
+            fail_on=options.fail_on,
+            payload_bytes_max=options.payload_bytes_max or self.payload_bytes_max,
+        )
+        codec = replace(handler.arguments, version=options.args_version, upgrade=options.upgrade)
+        handler = replace(
+            handler, arguments=codec, process=options.process, memory_bytes_max=options.memory_bytes_max
+        )
+        if handler.process:
+            check_place(handler)
+        declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
+        declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
+            self.submitter, declaration, called or function, runs_here
+        )
+        self.register(declared)
+        return declared
+
+
 class Declare:
     """The decorator behind `@app.job` and `@app.job(...)`."""
 
-    def __init__(
-        self,
-        submitter: Submitter,
-        register: Register,
-        layers: Layers,
-        payload_bytes_max: int,
-        options: JobOptions = NO_JOB_OPTIONS,
-    ) -> None:
-        self._submitter = submitter
-        self._register = register
-        self._layers = layers
-        self._payload_bytes_max = payload_bytes_max
+    def __init__(self, declarer: Declarer, options: JobOptions = NO_JOB_OPTIONS) -> None:
+        self._declarer = declarer
         self._options = options
 
     @overload
@@ -236,58 +295,15 @@ class Declare:
             DeclarationError: the name is taken, a parameter cannot be stored, or an option is wrong.
         """
         if function is not None:
-            return self._declared(function)
-        options = job_options(given, GivenOptions, "@app.job")
-        return Declare(self._submitter, self._register, self._layers, self._payload_bytes_max, options)
-
-    def _declared(self, function: Callable[..., Any]) -> DeclaredJob[..., ..., Any, Any]:
-        return declare(
-            function,
-            self._options,
-            handler_of,
-            "@app.job",
-            submitter=self._submitter,
-            register=self._register,
-            layers=self._layers,
-            payload_bytes_max=self._payload_bytes_max,
-        )
+            return self._declarer.declare(function, self._options, handler_of, "@app.job")
+        return Declare(self._declarer, job_options(given, GivenOptions, "@app.job"))
 
 
-class MakeHandler(Protocol):
-    """From a function to what workers run: `handler_of`, or what batches use."""
-
-    def __call__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        limits: Defaults,
-        /,
-        *,
-        retry_on: Matchers,
-        fail_on: Matchers,
-        payload_bytes_max: int,
-    ) -> Handler: ...
-
-
-def declare(
-    function: Callable[..., Any],
-    options: JobOptions,
-    make_handler: MakeHandler,
-    decorator: str,
-    *,
-    submitter: Submitter,
-    register: Register,
-    layers: Layers,
-    payload_bytes_max: int,
-    called: Callable[..., Any] | None = None,
-    runs_here: bool = True,
-) -> DeclaredJob[..., ..., Any, Any]:
-    """Declare the function under these options: what the decorators end in.
-
-    `called` is what calling the job calls instead. A job that does not run here has no handler for workers.
+def refuse_uncallable(function: object, decorator: str) -> None:
+    """Make sure that a decorator was given something that can be called.
 
     Raises:
-        DeclarationError: see `Declare`.
+        DeclarationError: it was not.
     """
     if not callable(function):
         raise DeclarationError(
@@ -295,31 +311,9 @@ def declare(
             "it decorates a function, and its options are named",
             f"write {decorator} or {decorator}(queue=...)",
         )
-    name = _declared_text(options.name or _name_of(function, decorator), "the job's name", NAME_LENGTH_MAX)
-    queue = _declared_text(options.queue or DEFAULT_QUEUE, "queue", QUEUE_LENGTH_MAX)
-    handler = make_handler(
-        name,
-        function,
-        layers.of(queue, options.limits),
-        retry_on=options.retry_on,
-        fail_on=options.fail_on,
-        payload_bytes_max=options.payload_bytes_max or payload_bytes_max,
-    )
-    codec = replace(handler.arguments, version=options.args_version, upgrade=options.upgrade)
-    handler = replace(
-        handler, arguments=codec, process=options.process, memory_bytes_max=options.memory_bytes_max
-    )
-    if handler.process:
-        check_place(handler)
-    declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
-    declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
-        submitter, declaration, called or function, runs_here
-    )
-    register(declared)
-    return declared
 
 
-def _name_of(function: Callable[..., Any], decorator: str) -> str:
+def stored_name(function: Callable[..., Any], decorator: str) -> str:
     """The function's own name: without its module, so that moving it does not orphan the jobs that are stored."""
     name = getattr(inspect.unwrap(function), "__name__", "")
     if not name or name == "<lambda>":
