@@ -140,7 +140,7 @@ def _options_of(contract: object) -> JobOptions:
     """The contract's options; its name is among them."""
     if not isinstance(contract, Contract):
         raise DeclarationError(
-            f"a {type(contract).__name__} was given where a contract is expected",
+            f"a value of type {type(contract).__name__} was given where a contract is expected",
             "a contract is made by @contract",
             "decorate the declaring function with @contract",
         )

@@ -101,7 +101,7 @@ def _check(call: object) -> None:
     if isinstance(call, Coroutine):
         call.close()
     raise InvalidInput(
-        f"a {type(call).__name__} was given to be submitted",
+        f"a value of type {type(call).__name__} was given to be submitted",
         "`job(...)` runs the handler here; what is submitted is made by `job.call(...)`",
         "write job.call(...) here, or job.submit(...)",
     )
