@@ -15,7 +15,7 @@ pages = await handle.aresult()
 import fencerow.model.platforms  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 # isort: split
-from fencerow.app import App, Call, Contract, DeclaredJob, Draft, LocalDatabaseWarning, contract
+from fencerow.app import App, Call, Contract, Database, DeclaredJob, Draft, LocalDatabaseWarning, contract
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
 from fencerow.client.refs import CancelAnswer, Key
@@ -45,6 +45,7 @@ from fencerow.worker.worker import Worker
 __all__ = [
     "__version__",
     "App",
+    "Database",
     "Job",
     "BatchItem",
     "Handle",

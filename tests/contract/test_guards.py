@@ -36,6 +36,7 @@ FENCED: dict[str, Callable[[AnyEngine, Placed], object]] = {
     "check_fence": lambda e, j: (
         e.run(store.check_fence(j.id, holder=j.holder, attempt=j.attempt)) is not None
     ),
+    "hold_fence": lambda e, j: e.run(store.hold_fence(j.id, holder=j.holder, attempt=j.attempt)) is not None,
 }
 
 

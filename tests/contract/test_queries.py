@@ -73,10 +73,10 @@ ALSO_NAMES = {"key", "index", "left", "all", "any", "default", "end", "values", 
 
 def texts(dialect: str) -> list[tuple[str, str]]:
     """Every named query of a dialect as it lies in the package: name and body with its prose."""
-    folder = files("fencerow.store").joinpath(dialect)
     return [
         pair
-        for file in folder.iterdir()
+        for package in ("fencerow.store", "fencerow.primitives")
+        for file in files(package).joinpath(dialect).iterdir()
         if file.name.endswith(".sql")
         for pair in parse(file.read_text("utf-8"))
     ]
@@ -110,7 +110,7 @@ def test_both_dialects_take_the_same_parameters(name: str) -> None:
 def test_the_store_uses_every_query_and_every_used_one_exists() -> None:
     sources = [
         file.read_text("utf-8")
-        for package in ("store", "db")
+        for package in ("store", "db", "primitives")
         for file in files(fencerow).joinpath(package).iterdir()
         if file.name.endswith(".py")
     ]

@@ -47,6 +47,7 @@ VERBS: dict[str, Verb] = {
     "check_fence": lambda e, j: (
         e.run(store.check_fence(j.id, holder=j.holder, attempt=j.attempt)) is not None
     ),
+    "hold_fence": lambda e, j: e.run(store.hold_fence(j.id, holder=j.holder, attempt=j.attempt)) is not None,
 }
 
 

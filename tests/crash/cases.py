@@ -367,6 +367,7 @@ CASES: list[Case] = [
             store.fetch_args(JOB, holder=FIRST, attempt=1),
             store.read_fences([JOB]),
             store.check_fence(JOB, holder=FIRST, attempt=1),
+            store.hold_fence(JOB, holder=FIRST, attempt=1),
             store.paused_queues(),
             store.read([JOB]),
             store.key_owner("s", "k"),

@@ -36,6 +36,7 @@ from fencerow.store import store
 from fencerow.store.connect import open_engine
 from fencerow.telemetry import Telemetry
 from fencerow.worker.calling import RunMiddleware
+from fencerow.worker.chore import Chore
 from fencerow.worker.handler import Handler
 from fencerow.worker.worker import Worker
 
@@ -90,6 +91,7 @@ class App:
         self._actor = self.config.actor or default_actor()
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
         self._run_middleware: list[RunMiddleware] = []
+        self._chores: list[Chore] = []
         self._opening = threading.RLock()
         self._engine: Engine | None = None
         self._wrap: Callable[[Engine], Engine] | None = None
@@ -309,7 +311,12 @@ class App:
             tuple(self._run_middleware),
             slots=slots,
             name=name,
+            chores=self._chores,
         )
+
+    def add_chore(self, chore: Chore) -> None:
+        """Let this app's workers do something besides their jobs, each of them; before they are made."""
+        self._chores.append(chore)
 
     def _served(self, queues: Mapping[str, int] | Sequence[str] | None) -> Mapping[str, int] | Sequence[str]:
         if queues is None:

@@ -30,13 +30,16 @@ class PostgresSession:
             return drive(operation.steps(), self.execute)
 
     def execute(self, statement: Statement) -> Rows:
-        query = self._queries[statement.name]
+        query = self._queries.of(statement)
         rows: Rows = []
         try:
             for text in query.statements:
                 self._watched.busy()
                 cursor = self.connection.execute(_ready(text, statement), statement.params)
-                rows += cursor.fetchall() if cursor.description else []
+                if cursor.description:
+                    rows += query.with_names(
+                        [column.name for column in cursor.description], cursor.fetchall()
+                    )
         finally:
             self._watched.rest()
         return rows
@@ -55,13 +58,15 @@ class AsyncPostgresSession:
             return await adrive(operation.steps(), self.execute)
 
     async def execute(self, statement: Statement) -> Rows:
-        query = self._queries[statement.name]
+        query = self._queries.of(statement)
         rows: Rows = []
         try:
             for text in query.statements:
                 self._watched.busy()
                 cursor = await self.connection.execute(_ready(text, statement), statement.params)
-                rows += await cursor.fetchall() if cursor.description else []
+                if cursor.description:
+                    found = await cursor.fetchall()
+                    rows += query.with_names([column.name for column in cursor.description], found)
         finally:
             self._watched.rest()
         return rows

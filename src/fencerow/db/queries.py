@@ -12,12 +12,13 @@ A utility statement takes no parameters. What varies in one is written into its 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Protocol
 
 from fencerow.errors import ConfigError
 
@@ -31,22 +32,64 @@ PIECE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\$\$.*?\$\$|;", re.DOTALL)
 # Strings and comments are matched first so that a colon inside them is left alone.
 TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_][a-z0-9_]*)|fencerow\.([a-z_]+)", re.DOTALL)
 
+Values = tuple[object, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One named query: its statements as written, and the parameters that it takes in order of first use."""
+    """One named query: its statements as written, and the parameters that it takes in order of first use.
+
+    `users`: it was composed for a user's own table. Its parameters go to the driver as they are, so that the
+    column decides about their types; its values come back as the driver gives them, after a first row with
+    the names of the columns, see `with_names`.
+    """
 
     name: str
     statements: tuple[str, ...]
     parameters: tuple[str, ...]
+    users: bool = False
+
+    def altered(self, old: str, new: str) -> Query:
+        """A copy with `old` replaced by `new`: how a test takes a guard out to see its test turn red."""
+        changed = tuple(text.replace(old, new) for text in self.statements)
+        if changed == self.statements:
+            raise ValueError(f"query {self.name!r} does not contain {old!r}")
+        return replace(self, statements=changed, parameters=_parameters(changed))
+
+    def with_names(self, names: Sequence[str], rows: Sequence[Values]) -> list[Values]:
+        """The rows as a runner hands them on: after the names of their columns if the query is a user's."""
+        return [tuple(names), *rows] if self.users and rows else list(rows)
+
+
+class Asked(Protocol):
+    """What is to be run: a query of ours by its name, or one that it brings along."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def query(self) -> Query | None: ...
 
 
 class Queries(Mapping[str, Query]):
     """The named queries of one dialect, for one schema or table prefix."""
 
-    def __init__(self, dialect: str, queries: Mapping[str, Query]) -> None:
+    def __init__(
+        self, dialect: str, queries: Mapping[str, Query], rename: Callable[[str], str] | None = None
+    ) -> None:
         self.dialect = dialect
         self._queries = MappingProxyType(dict(queries))
+        self._rename = rename
+
+    def of(self, statement: Asked) -> Query:
+        """The query that a statement runs: its own if it brings one, else the one of its name."""
+        return statement.query or self._queries[statement.name]
+
+    def composed(self, name: str, text: str) -> Query:
+        """A query for a user's own table, made from their declaration; `fencerow.x` in it is renamed as in ours."""
+        if self._rename is None:
+            raise ValueError("these queries were not loaded from files, so their schema is not known")
+        return replace(_query(name, text, self._rename), users=True)
 
     def __getitem__(self, name: str) -> Query:
         return self._queries[name]
@@ -59,16 +102,12 @@ class Queries(Mapping[str, Query]):
 
     def joined(self, others: Queries) -> Queries:
         """These queries and `others`, which may replace some."""
-        return Queries(self.dialect, {**self._queries, **others})
+        return Queries(self.dialect, {**self._queries, **others}, self._rename)
 
     def altered(self, name: str, old: str, new: str) -> Queries:
-        """A copy with `old` replaced by `new` in one query: how a test takes a guard out to see its test turn red."""
-        query = self._queries[name]
-        changed = tuple(text.replace(old, new) for text in query.statements)
-        if changed == query.statements:
-            raise ValueError(f"query {name!r} does not contain {old!r}")
-        altered = replace(query, statements=changed, parameters=_parameters(changed))
-        return Queries(self.dialect, {**self._queries, name: altered})
+        """A copy with `old` replaced by `new` in one query, see `Query.altered`."""
+        altered = self._queries[name].altered(old, new)
+        return Queries(self.dialect, {**self._queries, name: altered}, self._rename)
 
 
 def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) -> Queries:
@@ -83,7 +122,7 @@ def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) 
     for step in migrations(package, folder):
         for number, part in enumerate(step.parts):
             found[step.part(number)] = _query(step.part(number), part, rename)
-    return Queries(dialect, found)
+    return Queries(dialect, found, rename)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,13 +98,15 @@ class SqliteSession:
 
     def execute(self, statement: Statement) -> Rows:
         """Run one named query: all its statements at one instant, all their rows."""
-        query = self._queries[statement.name]
+        query = self._queries.of(statement)
         params = {name: bound(statement.params[name]) for name in query.parameters}
         rows: Rows = []
         with self._clock.pinned():
             for text in query.statements:
                 # Fetched to the end: an unfinished RETURNING keeps the write lock.
-                rows += self.connection.execute(text, params).fetchall()
+                cursor = self.connection.execute(text, params)
+                found = cursor.fetchall()
+                rows += query.with_names([column[0] for column in cursor.description or ()], found)
         return rows
 
 

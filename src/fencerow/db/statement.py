@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from fencerow.db.queries import Query
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,10 +24,15 @@ Rows = list[Row]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One named query with its parameters; the text is looked up in the dialect of whoever runs it."""
+    """One named query with its parameters; the text is looked up in the dialect of whoever runs it.
+
+    What was composed for a user's own table brings its `query` along, and its parameters may be of any type
+    that the user's driver takes.
+    """
 
     name: str
-    params: Mapping[str, Param]
+    params: Mapping[str, Any]
+    query: Query | None = None
 
 
 Steps = Generator[Statement, Rows, T]
@@ -94,6 +101,12 @@ def operation(
 def execute(name: str, params: Mapping[str, Param] | None = None, /, **more: Param) -> Steps[Rows]:
     """Yield one statement and return its rows."""
     return (yield Statement(name, {**(params or {}), **more}))
+
+
+def execute_composed(query: Query, params: Mapping[str, Any]) -> Steps[list[dict[str, Any]]]:
+    """Yield a query that was composed for a user's own table and return its rows by the names of their columns."""
+    rows = yield Statement(query.name, params, query)
+    return [dict(zip(map(str, rows[0]), row, strict=True)) for row in rows[1:]]
 
 
 def first_column(rows: Iterable[Row]) -> list[str]:

@@ -29,3 +29,10 @@ def check_fence(job_id: str, *, holder: str, attempt: int) -> Steps[bool | None]
     """Whether a cancel was asked of the attempt; None means that it no longer holds the job."""
     rows = yield from execute("check_fence", id=job_id, holder=holder, attempt=attempt)
     return bool(rows[0][0]) if rows else None
+
+
+@operation(repeatable=True)
+def hold_fence(job_id: str, *, holder: str, attempt: int) -> Steps[bool | None]:
+    """`check_fence` as the first step of a transaction: no newer attempt begins before it ends."""
+    rows = yield from execute("hold_fence", id=job_id, holder=holder, attempt=attempt)
+    return bool(rows[0][0]) if rows else None

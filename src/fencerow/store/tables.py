@@ -1,23 +1,30 @@
-"""Where the named queries of the job tables lie, for each dialect."""
+"""Where the named queries lie for each dialect: those of the job tables, and of the primitives below."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from fencerow.db import postgres, sqlite
 from fencerow.db.queries import Migration, Queries, load, migrations
 
 PACKAGE = "fencerow.store"
+PRIMITIVES = "fencerow.primitives"
 
 
 def postgres_queries(schema: str = "fencerow") -> Queries:
     """The queries for PostgreSQL, their tables in this schema."""
-    return load(PACKAGE, "postgres", "postgres", postgres.names(schema))
+    return _loaded("postgres", postgres.names(schema))
 
 
 def sqlite_queries(prefix: str = "fencerow_") -> Queries:
     """The queries for a SQLite file, their tables under this prefix."""
-    return load(PACKAGE, "sqlite", "sqlite", sqlite.names(prefix))
+    return _loaded("sqlite", sqlite.names(prefix))
 
 
 def known_migrations(dialect: str) -> list[Migration]:
     """The schema steps that this code knows, in order."""
     return migrations(PACKAGE, dialect)
+
+
+def _loaded(dialect: str, rename: Callable[[str], str]) -> Queries:
+    return load(PACKAGE, dialect, dialect, rename).joined(load(PRIMITIVES, dialect, dialect, rename))

@@ -144,13 +144,13 @@ class PostgresArena:
         if self._held:
             self._control.run(f"SELECT pg_advisory_unlock({gate})")
 
-    def query(self, name: str) -> Query:
-        if name == "later":
+    def query(self, statement: Statement) -> Query:
+        if statement.name == "later":
             return self._later
-        query = self.queries[name]
-        if self._held and name in HELD_SELECTS:
-            old, new = (self._text(part) for part in HELD_SELECTS[name])
-            return self.queries.altered(name, old, new)[name]
+        query = self.queries.of(statement)
+        if self._held and statement.name in HELD_SELECTS:
+            old, new = (self._text(part) for part in HELD_SELECTS[statement.name])
+            return query.altered(old, new)
         return query
 
     # --- crashes ---------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class PostgresArena:
         while True:
             if point == Point("before", number):
                 return
-            wire.start(self.query(statement.name), statement.params)
+            wire.start(self.query(statement), statement.params)
             if point == Point("sent", number):
                 return
             rows = wire.wait()
@@ -222,7 +222,7 @@ class PostgresArena:
         return True
 
     def _execute(self, statement: Statement) -> Rows:
-        self._control.start(self.query(statement.name), statement.params)
+        self._control.start(self.query(statement), statement.params)
         return self._control.wait()
 
     def _seat(self, number: int) -> Wire:

@@ -26,7 +26,7 @@ class Ground(Protocol):
     def open(self, gate: int) -> None:
         """Let it go on."""
 
-    def query(self, name: str) -> Query:
+    def query(self, statement: Statement) -> Query:
         """The text of a statement."""
         ...
 
@@ -87,7 +87,7 @@ class Player:
             self._reduction.ended(self.name, committed=self._doing == "COMMIT")
             self.course.ended()
         else:
-            query = self._arena.query(statement.name)
+            query = self._arena.query(statement)
             wrote, commits = may_write(query, rows), not self.course.begun
             self._reduction.answered(self.name, query, str(rows), wrote=wrote, commits=commits)
             self.course.answered(rows)
@@ -118,10 +118,10 @@ class Player:
             self._shut = True
         self._doing = statement.name
         self._reduction.steps(self.name, statement.name, self._pending())
-        self.wire.start(self._arena.query(statement.name), statement.params)
+        self.wire.start(self._arena.query(statement), statement.params)
 
     def _pending(self) -> Query | None:
-        return None if self.course.pending is None else self._arena.query(self.course.pending.name)
+        return None if self.course.pending is None else self._arena.query(self.course.pending)
 
     def _refused(self, error: psycopg.Error) -> None:
         if self.course.begun:

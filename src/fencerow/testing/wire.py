@@ -12,7 +12,7 @@ from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
 from fencerow.db.queries import Query, numbered, written
-from fencerow.db.statement import Param, Rows
+from fencerow.db.statement import Rows
 
 
 class Wire:
@@ -23,6 +23,7 @@ class Wire:
         self._pg = self._connection.pgconn
         self.pid = self._pg.backend_pid
         self.busy = False
+        self._query: Query | None = None
         for name, value in settings.items():
             self.run(f"SELECT set_config('{name}', '{value}', false)")
 
@@ -30,20 +31,21 @@ class Wire:
     def socket(self) -> int:
         return self._pg.socket
 
-    def start(self, query: Query, params: Mapping[str, Param]) -> None:
+    def start(self, query: Query, params: Mapping[str, Any]) -> None:
         """Send a named query and return at once."""
+        self._query = query
         if query.parameters:
             (text,) = query.statements
             values = [encoded(params[name]) for name in query.parameters]
             self._pg.send_query_params(numbered(text, query.parameters).encode(), values)
             self.busy = True
         else:
-            self.begin(";\n".join(written(text, params) for text in query.statements))
+            self._send(";\n".join(written(text, params) for text in query.statements))
 
     def begin(self, text: str) -> None:
         """Send a script without parameters and return at once."""
-        self._pg.send_query(text.encode())
-        self.busy = True
+        self._query = None
+        self._send(text)
 
     def run(self, text: str) -> Rows:
         """Send a script without parameters and wait for its rows."""
@@ -87,14 +89,21 @@ class Wire:
         """Break the connection: an open transaction is rolled back by the server."""
         self._connection.close()
 
+    def _send(self, text: str) -> None:
+        self._pg.send_query(text.encode())
+        self.busy = True
+
     def _loaded(self, result: pq.abc.PGresult) -> Rows:
         transformer = Transformer(self._connection)
         transformer.set_pgresult(result)
         loaded: list[Any] = transformer.load_rows(0, result.ntuples, tuple)
-        return loaded
+        if self._query is None:
+            return loaded
+        names = [(result.fname(column) or b"").decode() for column in range(result.nfields)]
+        return self._query.with_names(names, loaded)
 
 
-def encoded(value: Param) -> bytes | None:
+def encoded(value: Any) -> bytes | None:
     """A parameter as text for the server, which infers the types from the statement."""
     match value:
         case None:

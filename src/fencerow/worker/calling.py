@@ -12,6 +12,8 @@ from typing import Any
 from fencerow.db.engine import Engine
 from fencerow.errors import LeaseLost, OutcomeUnknown
 from fencerow.model.outcome import Succeeded
+from fencerow.primitives.running import Running, running
+from fencerow.store import store
 from fencerow.telemetry import Telemetry
 from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
 from fencerow.worker.context import Job
@@ -57,6 +59,7 @@ class Calls:
         parameter = attempt.handler.job_parameter
         given = kwargs if parameter is None else {**kwargs, parameter: job}
         context = copy_context()
+        context.run(running.set, running_of(attempt))
         task = asyncio.current_task()
         assert task is not None
         call: Callable[[], Awaitable[Any]]
@@ -153,6 +156,20 @@ class Calls:
             assert transaction.moved is not None
             return Committed(transaction.moved)
         return Succeeded(encoded)
+
+
+def running_of(attempt: Attempt) -> Running:
+    """What primitives may know of an attempt whose handler they are used in."""
+    claimed = attempt.claimed
+    return Running(
+        claimed.id,
+        claimed.name,
+        claimed.queue,
+        attempt.holder,
+        claimed.attempt,
+        claimed.snoozes,
+        partial(store.hold_fence, claimed.id, holder=attempt.holder, attempt=claimed.attempt),
+    )
 
 
 def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:

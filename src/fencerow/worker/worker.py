@@ -36,6 +36,7 @@ from fencerow.worker.building import (
     registration,
 )
 from fencerow.worker.calling import RunMiddleware
+from fencerow.worker.chore import Chore
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.control import Control
@@ -75,6 +76,7 @@ class Worker:
         *,
         slots: int | None = None,
         name: str | None = None,
+        chores: Sequence[Chore] = (),
     ) -> None:
         if not queues:
             raise ConfigError("the worker was given no queue", "at least one is needed", "name its queues")
@@ -86,6 +88,7 @@ class Worker:
         self._queues = queues
         self._slots_shared = slots or config.slots
         self._middleware = tuple(middleware)
+        self._chores = tuple(chores)
         check_children(self._handlers, config)
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._suspects: set[Attempt] = set()  # of those attempts
@@ -275,7 +278,8 @@ class Worker:
             actor=f"worker {self.name}",
             queues=lambda: [queue for pool in self._pools for queue in pool.queues],
         )
-        self._loops = [*self._claims.loops, Loop("acker", self._acker.tick, self.telemetry), *upkeep]
+        chores = [Loop(chore.name, chore.tick, self.telemetry, jitter=0.2) for chore in self._chores]
+        self._loops = [*self._claims.loops, Loop("acker", self._acker.tick, self.telemetry), *upkeep, *chores]
         holdings = Holdings(
             self._engine,
             self._attempts,

@@ -7,14 +7,14 @@ only says how it stands and sends what it is given.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
-from fencerow.db.queries import Queries
-from fencerow.db.statement import Operation, Param, Rows, Statement
+from fencerow.db.queries import Queries, Query
+from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.errors import FencerowError, OutcomeUnknown, Unavailable, UnusableConnection
 
 T = TypeVar("T")
@@ -32,12 +32,21 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One text for the driver: a statement of ours, or a `command` of the transaction, which has no rows."""
+    """One text for the driver: a statement of ours, or a `command` of the transaction, which has no rows.
+
+    `users` is the query if it was composed for a user's own table, see `Query.users`.
+    """
 
     text: str
-    params: Mapping[str, Param] = field(default_factory=dict[str, Param])
+    params: Mapping[str, Any] = field(default_factory=dict[str, Any])
     parameters: tuple[str, ...] = ()
     command: bool = False
+    users: Query | None = None
+
+
+def named(sent: Sent, names: Sequence[str], rows: Rows) -> Rows:
+    """The rows of a text, after the names of their columns if it is a user's."""
+    return rows if sent.users is None else sent.users.with_names(names, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +136,9 @@ class Lent(ABC):
 
     def written(self, statement: Statement) -> Iterator[Sent]:
         """A named query as texts."""
-        query = self.queries[statement.name]
+        query = self.queries.of(statement)
         for text in query.statements:
-            yield Sent(text, statement.params, query.parameters)
+            yield Sent(text, statement.params, query.parameters, users=query if query.users else None)
 
     @contextmanager
     def _translated(self, standing: Standing) -> Iterator[None]:

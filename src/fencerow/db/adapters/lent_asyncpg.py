@@ -8,7 +8,18 @@ import asyncpg
 
 from fencerow.db.adapters import sqlstate
 from fencerow.db.adapters.casts import typed
-from fencerow.db.adapters.frame import INSIDE, NOTHING, WHOLE, Frame, Sent, Standing, busy, closed, lost
+from fencerow.db.adapters.frame import (
+    INSIDE,
+    NOTHING,
+    WHOLE,
+    Frame,
+    Sent,
+    Standing,
+    busy,
+    closed,
+    lost,
+    named,
+)
 from fencerow.db.adapters.snapshot import LentPostgres
 from fencerow.db.queries import Queries, numbered
 from fencerow.db.statement import Operation, Rows
@@ -51,11 +62,12 @@ class LentAsyncpg(LentPostgres):
         if sent.command:
             await self._connection.execute(sent.text)  # one round trip, and nothing is prepared
             return []
-        text = numbered(typed(sent.text, sent.parameters, sent.params), sent.parameters)
+        written = sent.text if sent.users else typed(sent.text, sent.parameters, sent.params)
         values = [sent.params[name] for name in sent.parameters]
-        return [
-            tuple(row) for row in await self._connection.fetch(text, *values, record_class=asyncpg.Record)
-        ]
+        records = await self._connection.fetch(
+            numbered(written, sent.parameters), *values, record_class=asyncpg.Record
+        )
+        return named(sent, list(records[0].keys()) if records else [], [tuple(row) for row in records])
 
     def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
         if isinstance(error, LOST):

@@ -23,6 +23,7 @@ from fencerow.db.adapters.frame import (
     closed,
     failed,
     lost,
+    named,
 )
 from fencerow.db.adapters.snapshot import LentPostgres
 from fencerow.db.faults import connection_lost
@@ -82,26 +83,33 @@ class LentSyncPsycopg(LentPsycopg):
     def send(self, sent: Sent) -> Rows:
         connection = cast("Connection[Any]", self._connection)
         with Cursor(connection, row_factory=tuple_row) as cursor:
-            _plain(cursor.adapters)
+            _plain(cursor.adapters, sent)
             # Never prepared: whether a pooler stands in between is the user's knowledge, not ours.
             cursor.execute(cast(Any, pyformat(sent.text)), sent.params, prepare=False)
-            return list(cursor.fetchall()) if cursor.description else []
+            return _read(sent, cursor, cursor.fetchall() if cursor.description else [])
 
 
 class LentAsyncPsycopg(LentPsycopg):
     async def send(self, sent: Sent) -> Rows:
         connection = cast("AsyncConnection[Any]", self._connection)
         async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
-            _plain(cursor.adapters)
+            _plain(cursor.adapters, sent)
             await cursor.execute(cast(Any, pyformat(sent.text)), sent.params, prepare=False)
-            return list(await cursor.fetchall()) if cursor.description else []
+            return _read(sent, cursor, await cursor.fetchall() if cursor.description else [])
 
 
-def _plain(adapters: AdaptersMap) -> None:
+def _read(sent: Sent, cursor: Cursor[Any] | AsyncCursor[Any], rows: Rows) -> Rows:
+    return named(sent, [column.name for column in cursor.description or ()], rows)
+
+
+def _plain(adapters: AdaptersMap, sent: Sent) -> None:
     """Give one cursor of ours psycopg's own ways with the types that our statements use.
 
-    Users register others, such as list as jsonb or uuid as something of theirs; those stay on the connection.
+    Users register others, such as list as jsonb or uuid as something of theirs; those stay on the connection,
+    and hold for what is the user's.
     """
+    if sent.users is not None:
+        return
     adapters.register_dumper(str, StrDumperUnknown)
     adapters.register_dumper(list, ListDumper)
     for name in ("text", "uuid"):

@@ -18,7 +18,18 @@ from sqlalchemy.types import NullType
 
 from fencerow.db.adapters import sqlstate
 from fencerow.db.adapters.casts import typed
-from fencerow.db.adapters.frame import INSIDE, NOTHING, WHOLE, Frame, Lent, Sent, Standing, failed, lost
+from fencerow.db.adapters.frame import (
+    INSIDE,
+    NOTHING,
+    WHOLE,
+    Frame,
+    Lent,
+    Sent,
+    Standing,
+    failed,
+    lost,
+    named,
+)
 from fencerow.db.adapters.lent_sqlite import LentSqlite, standing_of
 from fencerow.db.adapters.snapshot import LentPostgres
 from fencerow.db.engine import Engine
@@ -56,7 +67,8 @@ class LentPostgresAlchemy(LentPostgres):
         return NOTHING if operation.alone else WHOLE
 
     def send(self, sent: Sent) -> Rows:
-        return _executed(self._lender, sent, typed(sent.text, sent.parameters, sent.params))
+        written = sent.text if sent.users else typed(sent.text, sent.parameters, sent.params)
+        return _executed(self._lender, sent, written)
 
     def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
         if isinstance(error, DBAPIError) and error.connection_invalidated:
@@ -138,7 +150,9 @@ def _transaction_status(driver: Any) -> int | None:
 def _executed(lender: Session | Connection, sent: Sent, written: str) -> Rows:
     clause = _clause(written, sent.parameters)
     result: Any = lender.execute(clause, {name: sent.params[name] for name in sent.parameters})
-    return [tuple(row) for row in result.fetchall()] if result.returns_rows else []
+    if not result.returns_rows:
+        return []
+    return named(sent, list(result.keys()), [tuple(row) for row in result.fetchall()])
 
 
 @lru_cache(maxsize=1024)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fencerow.db import sqlite
-from fencerow.db.adapters.frame import INSIDE, Frame, Lent, Plan, Sent, Standing, closed
+from fencerow.db.adapters.frame import INSIDE, Frame, Lent, Plan, Sent, Standing, closed, named
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_faults import fault
 from fencerow.db.statement import Operation, Rows, Statement
@@ -57,14 +57,14 @@ class LentSqlite(Lent):
             self._checked = True
 
     def written(self, statement: Statement) -> Iterator[Sent]:
-        query = self.queries[statement.name]
+        query = self.queries.of(statement)
         params = {name: sqlite.bound(statement.params[name]) for name in query.parameters}
         params[NOW] = self._engine.clock.now_us()
         for text in query.statements:
             if f"{self._engine.prefix}file." in text:
                 raise _no_workers(statement.name)
             written = text.replace(f"{self._engine.prefix}now()", f":{NOW}")
-            yield Sent(written, params, (*query.parameters, NOW))
+            yield Sent(written, params, (*query.parameters, NOW), users=query if query.users else None)
 
     def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
         cause = getattr(error, "orig", error)
@@ -98,7 +98,8 @@ class LentSqlite3(LentSqlite):
         connection.text_factory = str
         try:
             # A cursor made like this has no row factory, whatever the connection has.
-            return list(sqlite3.Cursor(connection).execute(sent.text, dict(sent.params)).fetchall())
+            cursor = sqlite3.Cursor(connection).execute(sent.text, dict(sent.params))
+            return named(sent, [column[0] for column in cursor.description or ()], cursor.fetchall())
         finally:
             connection.text_factory = made
 
@@ -126,7 +127,8 @@ class LentAiosqlite(LentSqlite):
             async with connection.cursor() as cursor:
                 cursor.row_factory = None
                 await cursor.execute(sent.text, dict(sent.params))
-                return [tuple(row) for row in await cursor.fetchall()]
+                rows = [tuple(row) for row in await cursor.fetchall()]
+                return named(sent, [column[0] for column in cursor.description or ()], rows)
         finally:
             connection.text_factory = made
 

@@ -36,6 +36,17 @@ SELECT held.id, held.attempt, fencerow.now(), :level, :message
 FROM held
 RETURNING job_id;
 
+-- name: hold_fence
+-- Lock the job against a newer claim until the transaction ends, so that what follows in it is this attempt's word.
+-- FOR SHARE waits for a claim or an end that is under way, and then meets what came of it. Guard: the fence.
+SELECT job.cancel_requested_at IS NOT NULL
+FROM fencerow.jobs AS job
+WHERE job.id = CAST(:id AS uuid)
+  AND job.state = 'running'
+  AND job.holder = CAST(:holder AS uuid)
+  AND job.attempt = CAST(:attempt AS bigint)
+FOR SHARE;
+
 -- name: check_fence
 -- Whether this attempt still holds its job, and whether a cancel was asked.
 SELECT job.cancel_requested_at IS NOT NULL

@@ -25,6 +25,15 @@ WHERE job.id = :id
   AND job.attempt = :attempt
 RETURNING job_id;
 
+-- name: hold_fence
+-- Whether this attempt holds its job. The transaction has the write lock, so no claim comes before its end.
+SELECT job.cancel_requested_at IS NOT NULL
+FROM fencerow.jobs AS job
+WHERE job.id = :id
+  AND job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = :attempt;
+
 -- name: check_fence
 -- Whether this attempt still holds its job, and whether a cancel was asked.
 SELECT job.cancel_requested_at IS NOT NULL

@@ -8,32 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-
-class FencerowError(Exception):
-    """Base of all errors raised by Fencerow.
-
-    `code` is stable. `what` says what happened with the value found, `why` what was expected,
-    `fix` what to do next. `repeat` tells a caller whether the very same call may be made again:
-    "yes" (nothing was stored), "ask" (the outcome is unknown: look first), "no" (it would fail again).
-    """
-
-    code = "FR-000"
-    repeat = "no"
-
-    def __init__(self, what: str, why: str = "", fix: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.why = why
-        self.fix = fix
-
-    def __str__(self) -> str:
-        parts = [part for part in (self.what, self.why, self.fix) if part]
-        return f"{self.code}: {'; '.join(parts)}"
-
-    def lines(self) -> tuple[str, str, str]:
-        """What happened, why, and what to do: three lines without control characters."""
-        return (f"{self.code}: {self.what}", self.why or "-", self.fix or "-")
-
+# One line for each family that has a file of its own.
+from fencerow.errors.base import FencerowError as FencerowError
 
 # --- settings and declarations (1xx) ---------------------------------------------------------
 

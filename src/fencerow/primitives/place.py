@@ -1,0 +1,50 @@
+"""Where an operation of a primitive runs: in a transaction of its own, or in the one that the user has open."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+from fencerow.db.borrow import borrowed
+from fencerow.db.engine import Engine
+from fencerow.db.statement import Operation
+
+T = TypeVar("T")
+
+
+class Place(Protocol):
+    """A database that primitives work in: an `App`, or a `Database` for programs without jobs."""
+
+    @property
+    def engine(self) -> Engine:
+        """The database. Nothing is connected before the first operation."""
+        ...
+
+    def check_or_create(self) -> None:
+        """Look whether Fencerow's tables are what this code needs; on SQLite missing ones are made.
+
+        Raises:
+            SchemaMissing, SchemaTooOld: run `fencerow migrate`.
+            SchemaTooNew, SchemaTampered: this code must not work with this database.
+        """
+        ...
+
+
+def run(place: Place, operation: Operation[T], connection: object | None = None) -> T:
+    """Run an operation on `connection`, inside the transaction that is open there, or else in one of its own.
+
+    On a lent connection a refusal or an error costs only our part, never the user's transaction.
+
+    Raises:
+        UnusableConnection: the connection is closed, busy, failed, async, or to another database.
+        RetryTransaction: roll the transaction back and run all of it again.
+    """
+    if connection is None:
+        return place.engine.run(operation)
+    return borrowed(connection, place.engine).run(operation)
+
+
+async def arun(place: Place, operation: Operation[T], connection: object | None = None) -> T:
+    """`run` for async code; the connection is an async one."""
+    if connection is None:
+        return await place.engine.arun(operation)
+    return await borrowed(connection, place.engine).arun(operation)
