@@ -37,6 +37,9 @@ from fencerow.errors import (
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.primitives.once import Once, OnceRun, once
+from fencerow.primitives.replace import Replacing, forget_source, replace_for
+from fencerow.primitives.window import Admitted, DedupeWindow
 from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.item import BatchItem
@@ -58,6 +61,14 @@ __all__ = [
     "Key",
     "CancelAnswer",
     "Worker",
+    "once",
+    "Once",
+    "OnceRun",
+    "DedupeWindow",
+    "Admitted",
+    "replace_for",
+    "Replacing",
+    "forget_source",
     "State",
     "Config",
     "Defaults",

@@ -10,6 +10,13 @@ from typing import Protocol
 
 # One line for each family that has a file of its own.
 from fencerow.errors.base import FencerowError as FencerowError
+from fencerow.errors.once import OnceConflict as OnceConflict
+from fencerow.errors.once import OnceLost as OnceLost
+from fencerow.errors.once import OnceMisuse as OnceMisuse
+from fencerow.errors.once import OnceRunning as OnceRunning
+from fencerow.errors.once import SourceBusy as SourceBusy
+from fencerow.errors.once import SourceConflict as SourceConflict
+from fencerow.errors.once import UnusableTable as UnusableTable
 
 # --- settings and declarations (1xx) ---------------------------------------------------------
 

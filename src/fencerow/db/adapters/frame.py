@@ -102,6 +102,8 @@ class Lent(ABC):
     def plan(self, operation: Operation[T]) -> Plan[T]:
         """Everything that is sent for one operation."""
         standing = self.standing()
+        if operation.joins and standing is Standing.ALONE:
+            raise alone(operation.name)
         with self._translated(standing):
             yield from self.check()
             frame = self.frame(operation, standing)
@@ -194,6 +196,15 @@ def failed(kind: str) -> UnusableConnection:
         f"the {kind} is in a failed transaction",
         "an earlier statement failed, and PostgreSQL takes nothing more until the rollback",
         "roll back and run your transaction again",
+    )
+
+
+def alone(name: str) -> UnusableConnection:
+    """The connection passed in has no transaction for the operation to be part of."""
+    return UnusableConnection(
+        f"{name!r} was asked of a connection that has no transaction open",
+        "it would be committed before what it belongs to",
+        "begin a transaction on it first",
     )
 
 
