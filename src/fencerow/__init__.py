@@ -30,13 +30,23 @@ from fencerow.errors import (
     JobNotFound,
     KeyConflict,
     LeaseLost,
+    MutexBusy,
+    MutexLost,
     OutcomeUnknown,
     ResultTimeout,
+    StaleToken,
     Unavailable,
     UnknownJob,
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.primitives.advisory import (
+    aadvisory_lock,
+    advisory_lock,
+    atry_advisory_lock,
+    try_advisory_lock,
+)
+from fencerow.primitives.mutex import Mutex
 from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.item import BatchItem
@@ -58,6 +68,11 @@ __all__ = [
     "Key",
     "CancelAnswer",
     "Worker",
+    "Mutex",
+    "advisory_lock",
+    "aadvisory_lock",
+    "try_advisory_lock",
+    "atry_advisory_lock",
     "State",
     "Config",
     "Defaults",
@@ -78,6 +93,9 @@ __all__ = [
     "ResultTimeout",
     "CancelRequested",
     "LeaseLost",
+    "MutexBusy",
+    "MutexLost",
+    "StaleToken",
     "Unavailable",
     "OutcomeUnknown",
     "LocalDatabaseWarning",
