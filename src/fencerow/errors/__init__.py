@@ -10,6 +10,11 @@ from typing import Protocol
 
 # One line for each family that has a file of its own.
 from fencerow.errors.base import FencerowError as FencerowError
+from fencerow.errors.mutex import MutexBusy as MutexBusy
+from fencerow.errors.mutex import MutexLost as MutexLost
+from fencerow.errors.mutex import MutexMisuse as MutexMisuse
+from fencerow.errors.mutex import MutexNotFound as MutexNotFound
+from fencerow.errors.mutex import StaleToken as StaleToken
 from fencerow.errors.transitions import InvalidMove as InvalidMove
 from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
 from fencerow.errors.transitions import UnknownMove as UnknownMove
