@@ -37,6 +37,7 @@ from fencerow.errors import (
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.primitives.migrator import Migrator
 from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.item import BatchItem
@@ -81,4 +82,5 @@ __all__ = [
     "Unavailable",
     "OutcomeUnknown",
     "LocalDatabaseWarning",
+    "Migrator",
 ]
