@@ -50,6 +50,7 @@ from fencerow.primitives.advisory import (
     atry_advisory_lock,
     try_advisory_lock,
 )
+from fencerow.primitives.migrator import Migrator
 from fencerow.primitives.mutex import Mutex
 from fencerow.primitives.transitions import (
     Lease,
@@ -129,4 +130,5 @@ __all__ = [
     "InvalidMove",
     "WrongTable",
     "LocalDatabaseWarning",
+    "Migrator",
 ]
