@@ -24,21 +24,48 @@ from fencerow.errors import (
     CancelRequested,
     FencerowError,
     InvalidInput,
+    InvalidMove,
     JobCancelled,
     JobFailed,
     JobGone,
     JobNotFound,
     KeyConflict,
     LeaseLost,
+    MovesMisdeclared,
+    MutexBusy,
+    MutexLost,
     OutcomeUnknown,
     ResultTimeout,
+    StaleToken,
     Unavailable,
     UnknownJob,
+    UnknownMove,
+    WrongTable,
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.primitives.advisory import (
+    aadvisory_lock,
+    advisory_lock,
+    atry_advisory_lock,
+    try_advisory_lock,
+)
+from fencerow.primitives.migrator import Migrator
+from fencerow.primitives.mutex import Mutex
 from fencerow.primitives.once import Once, OnceRun, once
 from fencerow.primitives.replace import Replacing, forget_source, replace_for
+from fencerow.primitives.transitions import (
+    Lease,
+    Move,
+    Moved,
+    Overdue,
+    Publisher,
+    Reaped,
+    Refusal,
+    Stuck,
+    SubState,
+    Transitions,
+)
 from fencerow.primitives.window import Admitted, DedupeWindow
 from fencerow.version import __version__
 from fencerow.worker.context import Job
@@ -69,7 +96,22 @@ __all__ = [
     "replace_for",
     "Replacing",
     "forget_source",
+    "Mutex",
+    "advisory_lock",
+    "aadvisory_lock",
+    "try_advisory_lock",
+    "atry_advisory_lock",
     "State",
+    "Transitions",
+    "Move",
+    "Lease",
+    "Overdue",
+    "SubState",
+    "Refusal",
+    "Stuck",
+    "Reaped",
+    "Moved",
+    "Publisher",
     "Config",
     "Defaults",
     "Backoff",
@@ -89,7 +131,15 @@ __all__ = [
     "ResultTimeout",
     "CancelRequested",
     "LeaseLost",
+    "MutexBusy",
+    "MutexLost",
+    "StaleToken",
     "Unavailable",
     "OutcomeUnknown",
+    "MovesMisdeclared",
+    "UnknownMove",
+    "InvalidMove",
+    "WrongTable",
     "LocalDatabaseWarning",
+    "Migrator",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from fencerow.config import Config
 from fencerow.db.engine import Engine
 
 
@@ -12,6 +13,7 @@ class At:
     """A place whose tables are there."""
 
     engine: Engine
+    config: Config = field(default_factory=Config)
 
     def check_or_create(self) -> None:
         pass

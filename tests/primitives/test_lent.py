@@ -88,7 +88,7 @@ async def test_rows_of_ones_own_belong_to_ones_own_transaction(
 ) -> None:
     with replacing(lent_engine, 1) as first:
         if loan.autocommit:
-            with pytest.raises(UnusableConnection, match="no transaction open"):
+            with pytest.raises(UnusableConnection, match="no transaction is open"):
                 await taken(first, loan)
         await loan.begin()
         assert await taken(first, loan)

@@ -113,7 +113,7 @@ def replace_rows(
     return stamp
 
 
-@operation(repeatable=True, joins=True)
+@operation(repeatable=True, inside=True)
 def stamp_source(wanted: Wanted, number: int, attempt: Running | None) -> Steps[Stamp]:
     """The first part of `replace_rows`, in a transaction in which the caller then writes the rows."""
     return (yield from _stamped(wanted, number, attempt, None))

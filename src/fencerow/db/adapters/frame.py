@@ -102,8 +102,8 @@ class Lent(ABC):
     def plan(self, operation: Operation[T]) -> Plan[T]:
         """Everything that is sent for one operation."""
         standing = self.standing()
-        if operation.joins and standing is Standing.ALONE:
-            raise alone(operation.name)
+        if operation.inside and standing is Standing.ALONE:
+            raise no_transaction(operation.name)
         with self._translated(standing):
             yield from self.check()
             frame = self.frame(operation, standing)
@@ -185,6 +185,15 @@ async def aplay(plan: Plan[T], send: Callable[[Sent], Awaitable[Rows]]) -> T:
         return done.value  # type: ignore[no-any-return]
 
 
+def no_transaction(name: str) -> UnusableConnection:
+    """What lasts as long as a transaction was asked for where none is open."""
+    return UnusableConnection(
+        f"no transaction is open on this connection, so {name!r} would do nothing",
+        "it lasts until the transaction ends",
+        "open a transaction first: BEGIN, or leave autocommit",
+    )
+
+
 def closed(kind: str) -> UnusableConnection:
     """The connection passed in is closed."""
     return UnusableConnection(f"the {kind} is closed", "it must be open", "open a new one")
@@ -196,15 +205,6 @@ def failed(kind: str) -> UnusableConnection:
         f"the {kind} is in a failed transaction",
         "an earlier statement failed, and PostgreSQL takes nothing more until the rollback",
         "roll back and run your transaction again",
-    )
-
-
-def alone(name: str) -> UnusableConnection:
-    """The connection passed in has no transaction for the operation to be part of."""
-    return UnusableConnection(
-        f"{name!r} was asked of a connection that has no transaction open",
-        "it would be committed before what it belongs to",
-        "begin a transaction on it first",
     )
 
 
