@@ -16,6 +16,7 @@ import fencerow.model.platforms  # noqa: F401  # pyright: ignore[reportUnusedImp
 
 # isort: split
 from fencerow.app import App, Call, Contract, Database, DeclaredJob, Draft, LocalDatabaseWarning, contract
+from fencerow.app.consumer import consumer
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
 from fencerow.client.refs import CancelAnswer, Key
@@ -31,14 +32,18 @@ from fencerow.errors import (
     KeyConflict,
     LeaseLost,
     OutcomeUnknown,
+    PartitionLost,
     ResultTimeout,
     Unavailable,
     UnknownJob,
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.primitives.bus import EventBus
+from fencerow.primitives.outbox import NewEvent, apublish, apublish_many, publish, publish_many
 from fencerow.version import __version__
 from fencerow.worker.context import Job
+from fencerow.worker.events.event import Event
 from fencerow.worker.item import BatchItem
 from fencerow.worker.worker import Worker
 
@@ -58,6 +63,14 @@ __all__ = [
     "Key",
     "CancelAnswer",
     "Worker",
+    "consumer",
+    "Event",
+    "EventBus",
+    "NewEvent",
+    "publish",
+    "apublish",
+    "publish_many",
+    "apublish_many",
     "State",
     "Config",
     "Defaults",
@@ -80,5 +93,6 @@ __all__ = [
     "LeaseLost",
     "Unavailable",
     "OutcomeUnknown",
+    "PartitionLost",
     "LocalDatabaseWarning",
 ]
