@@ -25,22 +25,49 @@ from fencerow.errors import (
     CancelRequested,
     FencerowError,
     InvalidInput,
+    InvalidMove,
     JobCancelled,
     JobFailed,
     JobGone,
     JobNotFound,
     KeyConflict,
     LeaseLost,
+    MovesMisdeclared,
+    MutexBusy,
+    MutexLost,
     OutcomeUnknown,
     PartitionLost,
     ResultTimeout,
+    StaleToken,
     Unavailable,
     UnknownJob,
+    UnknownMove,
+    WrongTable,
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.primitives.advisory import (
+    aadvisory_lock,
+    advisory_lock,
+    atry_advisory_lock,
+    try_advisory_lock,
+)
 from fencerow.primitives.bus import EventBus
+from fencerow.primitives.migrator import Migrator
+from fencerow.primitives.mutex import Mutex
 from fencerow.primitives.outbox import NewEvent, apublish, apublish_many, publish, publish_many
+from fencerow.primitives.transitions import (
+    Lease,
+    Move,
+    Moved,
+    Overdue,
+    Publisher,
+    Reaped,
+    Refusal,
+    Stuck,
+    SubState,
+    Transitions,
+)
 from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.events.event import Event
@@ -63,6 +90,11 @@ __all__ = [
     "Key",
     "CancelAnswer",
     "Worker",
+    "Mutex",
+    "advisory_lock",
+    "aadvisory_lock",
+    "try_advisory_lock",
+    "atry_advisory_lock",
     "consumer",
     "Event",
     "EventBus",
@@ -72,6 +104,16 @@ __all__ = [
     "publish_many",
     "apublish_many",
     "State",
+    "Transitions",
+    "Move",
+    "Lease",
+    "Overdue",
+    "SubState",
+    "Refusal",
+    "Stuck",
+    "Reaped",
+    "Moved",
+    "Publisher",
     "Config",
     "Defaults",
     "Backoff",
@@ -91,8 +133,16 @@ __all__ = [
     "ResultTimeout",
     "CancelRequested",
     "LeaseLost",
+    "MutexBusy",
+    "MutexLost",
+    "StaleToken",
     "Unavailable",
     "OutcomeUnknown",
+    "MovesMisdeclared",
+    "UnknownMove",
+    "InvalidMove",
+    "WrongTable",
     "PartitionLost",
     "LocalDatabaseWarning",
+    "Migrator",
 ]

@@ -17,6 +17,26 @@ from fencerow.errors.events import GroupMismatch as GroupMismatch
 from fencerow.errors.events import InvalidTopic as InvalidTopic
 from fencerow.errors.events import PartitionLost as PartitionLost
 from fencerow.errors.events import UnknownGroup as UnknownGroup
+from fencerow.errors.migrations import InvalidMigrations as InvalidMigrations
+from fencerow.errors.migrations import LedgerMissing as LedgerMissing
+from fencerow.errors.migrations import LedgerUnreadable as LedgerUnreadable
+from fencerow.errors.migrations import MigrationEdited as MigrationEdited
+from fencerow.errors.migrations import MigrationFailed as MigrationFailed
+from fencerow.errors.migrations import MigrationLate as MigrationLate
+from fencerow.errors.migrations import MigrationMissing as MigrationMissing
+from fencerow.errors.migrations import RevertRefused as RevertRefused
+from fencerow.errors.migrations import ShardBusy as ShardBusy
+from fencerow.errors.migrations import ShardUnreachable as ShardUnreachable
+from fencerow.errors.migrations import UnknownShard as UnknownShard
+from fencerow.errors.mutex import MutexBusy as MutexBusy
+from fencerow.errors.mutex import MutexLost as MutexLost
+from fencerow.errors.mutex import MutexMisuse as MutexMisuse
+from fencerow.errors.mutex import MutexNotFound as MutexNotFound
+from fencerow.errors.mutex import StaleToken as StaleToken
+from fencerow.errors.transitions import InvalidMove as InvalidMove
+from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
+from fencerow.errors.transitions import UnknownMove as UnknownMove
+from fencerow.errors.transitions import WrongTable as WrongTable
 
 # --- settings and declarations (1xx) ---------------------------------------------------------
 
