@@ -10,6 +10,13 @@ from typing import Protocol
 
 # One line for each family that has a file of its own.
 from fencerow.errors.base import FencerowError as FencerowError
+from fencerow.errors.events import DeliveryTimeout as DeliveryTimeout
+from fencerow.errors.events import EventNotFound as EventNotFound
+from fencerow.errors.events import EventTransactionMisuse as EventTransactionMisuse
+from fencerow.errors.events import GroupMismatch as GroupMismatch
+from fencerow.errors.events import InvalidTopic as InvalidTopic
+from fencerow.errors.events import PartitionLost as PartitionLost
+from fencerow.errors.events import UnknownGroup as UnknownGroup
 from fencerow.errors.migrations import InvalidMigrations as InvalidMigrations
 from fencerow.errors.migrations import LedgerMissing as LedgerMissing
 from fencerow.errors.migrations import LedgerUnreadable as LedgerUnreadable
