@@ -87,7 +87,8 @@ def test_of_ten_who_race_each_row_has_one_winner(engine: AnyEngine) -> None:
     table = create(engine, name="raced")
     rows = [f"r{number}" for number in range(20)]
     insert(engine, table, *rows)
-    barrier, won = threading.Barrier(10), []
+    barrier = threading.Barrier(10)
+    won: list[str] = []
 
     def racer() -> None:
         documents = extractions(AtEngine(engine), table)
