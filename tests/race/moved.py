@@ -43,24 +43,26 @@ class CutWritten(Written):
 class Raced:
     """The table in one arena."""
 
-    def __init__(self, arena: Any) -> None:
-        self._arena = arena
+    def __init__(self, arena: Any, *, history: bool = False) -> None:
         self._queries = arena.queries  # whole, and with a schema to rename to
         self.held = arena.mode == "held"
         sqlite = arena.mode == "sqlite"
-        self._name = NAME if sqlite else f"fencerow.{NAME}"
-        text = EXTRACTIONS.format(name=self._name, **TYPES["sqlite" if sqlite else "postgres"])
+        schema = "" if sqlite else "fencerow."
+        made = extractions(None, schema + NAME, history=f"{schema}raced_moves" if history else None)
+        self.declared = made.declared
+        text = EXTRACTIONS.format(name=schema + NAME, **TYPES["sqlite" if sqlite else "postgres"])
+        text += f";{made.history_sql(self._queries.dialect)}" if history else ";"
         text = text.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS")
+        text = text.replace("CREATE INDEX", "CREATE INDEX IF NOT EXISTS")
         if sqlite:
             with closing(sqlite3.connect(arena.url)) as file, file:
-                file.execute(text)
+                file.executescript(text)
         else:
             with psycopg.connect(arena.url) as connection:
                 connection.execute("SET client_min_messages = error")
                 connection.execute(text)
                 if self.held:
                     connection.execute(HELD)
-        self.declared = extractions(None, self._name).declared
         self._facts = arena.run(read_facts(self.declared, self._queries))
         self.written: CutWritten = self.whole()
 
@@ -105,6 +107,19 @@ class Raced:
     def machine(self, sub: str) -> Machine:
         return self.declared.subs[sub] if sub else self.declared.main
 
+    def told(self) -> Operation[Any]:
+        """The moves in the history, as (move, source, target)."""
+        assert self.declared.history is not None
+        query = self._queries.composed(
+            "told", f"SELECT * FROM {self.declared.history.quoted} ORDER BY moved_at"
+        )
+
+        def steps() -> Steps[list[tuple[str, str, str]]]:
+            rows = yield from execute_composed(query, {})
+            return [(row["move"], row["source"], row["target"]) for row in rows]
+
+        return Operation("told", steps, writes="")
+
     # --- what was before -------------------------------------------------------------------------
 
     def rows(self, *ids: str, **columns: str) -> Operation[Any]:
@@ -114,10 +129,10 @@ class Raced:
             "(" + ", ".join(f"'{value}'" for value in [row_id, *given.values()]) + ")" for row_id in ids
         )
         names = ", ".join(["id", *given])
-        table = self.declared.table.quoted
-        query = self._queries.composed(
-            "rows", f"DELETE FROM {table}; INSERT INTO {table} ({names}) VALUES {values}"
-        )
+        table, history = self.declared.table.quoted, self.declared.history
+        text = f"DELETE FROM {table}; INSERT INTO {table} ({names}) VALUES {values}"
+        text = f"DELETE FROM {history.quoted}; {text}" if history else text
+        query = self._queries.composed("rows", text)
 
         def steps() -> Steps[None]:
             yield from execute_composed(query, {})
