@@ -59,6 +59,9 @@ UNRECORDED = {
             *("forget_source", "purge_sources"),
         ),
         "of the user's own operations and tables; no job is touched",
+    ),
+    **dict.fromkeys(
+        (
             "append_events",
             "sequence_events",
             "settle_events",
