@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import sqlite3
 import tempfile
@@ -18,7 +17,6 @@ import pytest
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import MEMORY, ROLE
 
-_numbers = itertools.count(1)
 ROUNDS = ("sqlite", "postgres")
 
 
@@ -86,11 +84,23 @@ def made(request: pytest.FixtureRequest, dialect: str, folder: Path) -> Iterator
         shutil.rmtree(place)
         return
     server: PostgresServer = request.getfixturevalue("server")
-    names = {name: f"shard_{next(_numbers)}" for name in "abcd"}
+    databases: Mapping[str, str] = request.getfixturevalue("shard_databases")
+    for database in databases.values():
+        with server.connect(database) as owner:
+            owner.execute("SET client_min_messages = error")
+            owner.execute("DROP SCHEMA IF EXISTS public CASCADE")
+            owner.execute(f"CREATE SCHEMA public AUTHORIZATION {ROLE}".encode())
+    yield Ground(
+        dialect, folder, {name: server.conninfo(database, ROLE) for name, database in databases.items()}
+    )
+
+
+@pytest.fixture(scope="session")
+def shard_databases(server: PostgresServer) -> Iterator[Mapping[str, str]]:
+    """Four databases; each test finds them empty."""
+    names = {name: f"shard_{name}" for name in "abcd"}
     for database in names.values():
         server.create_role_and_schema(role=ROLE, database=database)
-        with server.connect(database) as owner:
-            owner.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
-    yield Ground(dialect, folder, {name: server.conninfo(database, ROLE) for name, database in names.items()})
+    yield names
     for database in names.values():
         server.drop_database(database)
