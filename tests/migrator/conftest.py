@@ -7,7 +7,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class Ground:
     dialect: str
     folder: Path
     urls: dict[str, str]
+    looking: dict[str, psycopg.Connection[Any]] = field(default_factory=dict)
 
     def write(self, files: Mapping[str, str]) -> None:
         """Write steps; an empty text removes one."""
@@ -42,9 +43,10 @@ class Ground:
         """Run a statement on a shard."""
         url = self.urls[shard]
         if self.dialect == "postgres":
-            with psycopg.connect(url, autocommit=True) as connection:
-                cursor = connection.execute(text.encode())
-                return cursor.fetchall() if cursor.description else []
+            if shard not in self.looking:
+                self.looking[shard] = psycopg.connect(url, autocommit=True)
+            cursor = self.looking[shard].execute(text.encode())
+            return cursor.fetchall() if cursor.description else []
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as lite:
             return lite.execute(text).fetchall()
 
@@ -90,9 +92,11 @@ def made(request: pytest.FixtureRequest, dialect: str, folder: Path) -> Iterator
             owner.execute("SET client_min_messages = error")
             owner.execute("DROP SCHEMA IF EXISTS public CASCADE")
             owner.execute(f"CREATE SCHEMA public AUTHORIZATION {ROLE}".encode())
-    yield Ground(
-        dialect, folder, {name: server.conninfo(database, ROLE) for name, database in databases.items()}
-    )
+    urls = {name: server.conninfo(database, ROLE) for name, database in databases.items()}
+    ground = Ground(dialect, folder, urls)
+    yield ground
+    for connection in ground.looking.values():
+        connection.close()
 
 
 @pytest.fixture(scope="session")
