@@ -10,6 +10,13 @@ from typing import Protocol
 
 # One line for each family that has a file of its own.
 from fencerow.errors.base import FencerowError as FencerowError
+from fencerow.errors.proving import ActorStuck as ActorStuck
+from fencerow.errors.proving import CannotExplore as CannotExplore
+from fencerow.errors.proving import DrainUnfinished as DrainUnfinished
+from fencerow.errors.proving import JobsDidNotSucceed as JobsDidNotSucceed
+from fencerow.errors.proving import NoTestApp as NoTestApp
+from fencerow.errors.proving import NoTestDatabase as NoTestDatabase
+from fencerow.errors.proving import NotRepeatable as NotRepeatable
 
 # --- settings and declarations (1xx) ---------------------------------------------------------
 
