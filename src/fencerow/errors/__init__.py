@@ -40,6 +40,13 @@ from fencerow.errors.once import OnceRunning as OnceRunning
 from fencerow.errors.once import SourceBusy as SourceBusy
 from fencerow.errors.once import SourceConflict as SourceConflict
 from fencerow.errors.once import UnusableTable as UnusableTable
+from fencerow.errors.proving import ActorStuck as ActorStuck
+from fencerow.errors.proving import CannotExplore as CannotExplore
+from fencerow.errors.proving import DrainUnfinished as DrainUnfinished
+from fencerow.errors.proving import JobsDidNotSucceed as JobsDidNotSucceed
+from fencerow.errors.proving import NoTestApp as NoTestApp
+from fencerow.errors.proving import NoTestDatabase as NoTestDatabase
+from fencerow.errors.proving import NotRepeatable as NotRepeatable
 from fencerow.errors.transitions import InvalidMove as InvalidMove
 from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
 from fencerow.errors.transitions import UnknownMove as UnknownMove
