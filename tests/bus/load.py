@@ -113,10 +113,10 @@ def wait_drained(plan: Plan, seen: Observed) -> None:
         bus, deadline = EventBus(place), time.monotonic() + DRAINED_S
         while time.monotonic() < deadline:
             lags = {lag.group: lag for lag in bus.lag()}
-            if set(lags) == set(GROUPS) and not any(lag.events or lag.waiting for lag in lags.values()):
-                # Those that have no place yet are not counted above.
-                if delivered(plan) >= plan.events:
-                    return
+            read = set(lags) == set(GROUPS) and not any(lag.events or lag.waiting for lag in lags.values())
+            # Those that have no place yet are not among them.
+            if read and delivered(plan) >= plan.events:
+                return
             time.sleep(LOOK_S)
         seen.left = [f"{lag.group}: {lag.events} events, {lag.waiting} waiting" for lag in bus.lag()]
 
