@@ -32,8 +32,11 @@ from fencerow.errors import (
     KeyConflict,
     LeaseLost,
     MovesMisdeclared,
+    MutexBusy,
+    MutexLost,
     OutcomeUnknown,
     ResultTimeout,
+    StaleToken,
     Unavailable,
     UnknownJob,
     UnknownMove,
@@ -41,6 +44,16 @@ from fencerow.errors import (
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.primitives.advisory import (
+    aadvisory_lock,
+    advisory_lock,
+    atry_advisory_lock,
+    try_advisory_lock,
+)
+from fencerow.primitives.migrator import Migrator
+from fencerow.primitives.mutex import Mutex
+from fencerow.primitives.once import Once, OnceRun, once
+from fencerow.primitives.replace import Replacing, forget_source, replace_for
 from fencerow.primitives.transitions import (
     Lease,
     Move,
@@ -53,6 +66,7 @@ from fencerow.primitives.transitions import (
     SubState,
     Transitions,
 )
+from fencerow.primitives.window import Admitted, DedupeWindow
 from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.item import BatchItem
@@ -74,6 +88,19 @@ __all__ = [
     "Key",
     "CancelAnswer",
     "Worker",
+    "once",
+    "Once",
+    "OnceRun",
+    "DedupeWindow",
+    "Admitted",
+    "replace_for",
+    "Replacing",
+    "forget_source",
+    "Mutex",
+    "advisory_lock",
+    "aadvisory_lock",
+    "try_advisory_lock",
+    "atry_advisory_lock",
     "State",
     "Transitions",
     "Move",
@@ -104,6 +131,9 @@ __all__ = [
     "ResultTimeout",
     "CancelRequested",
     "LeaseLost",
+    "MutexBusy",
+    "MutexLost",
+    "StaleToken",
     "Unavailable",
     "OutcomeUnknown",
     "MovesMisdeclared",
@@ -111,4 +141,5 @@ __all__ = [
     "InvalidMove",
     "WrongTable",
     "LocalDatabaseWarning",
+    "Migrator",
 ]

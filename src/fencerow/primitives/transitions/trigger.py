@@ -108,7 +108,9 @@ class _Rows:
         """A fence rises by one with a claim and never otherwise; a claim always raises it, and stamps its lease."""
         for column, claims in self._claims().items():
             fence = quoted(column)
-            claimed = " OR ".join(f"NEW.{state} {self._equals} {literal(target)}" for state, target, _ in claims)
+            claimed = " OR ".join(
+                f"NEW.{state} {self._equals} {literal(target)}" for state, target, _ in claims
+            )
             raised = f"NEW.{fence} {self._equals} coalesce(OLD.{fence}, 0) + 1"
             yield f"{self._changed(column)} AND NOT ({raised} AND ({claimed}))"
             for state, target, lease_column in claims:
