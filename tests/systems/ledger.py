@@ -48,9 +48,7 @@ WAITS_FOR = {
     "C.18": "metrics",
     "D.6": "replace_for",
     "D.7": "replace_for",
-    "D.8": "transitions",
     "D.10": "exclusive keys and limits",
-    "D.12": "batches",
     "D.13": "schedules",
     "D.16": "limits",
 }
