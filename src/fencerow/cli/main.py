@@ -22,6 +22,7 @@ from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
 from fencerow.cli.history import history
 from fencerow.cli.jobs import jobs
+from fencerow.cli.mutexes import mutexes
 from fencerow.cli.options import (
     Asked,
     app_option,
@@ -71,7 +72,9 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-for command in (demo, dev, worker, submit, jobs, queues, workers, migrate, sql, doctor, why, history, bench):
+for command in (
+    demo, dev, worker, submit, jobs, queues, workers, mutexes, migrate, sql, doctor, why, history, bench,
+):  # fmt: skip
     root.add_command(command)
 
 
