@@ -22,6 +22,7 @@ from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
 from fencerow.cli.history import history
 from fencerow.cli.jobs import jobs
+from fencerow.cli.mutexes import mutexes
 from fencerow.cli.options import (
     Asked,
     app_option,
@@ -73,7 +74,7 @@ def version(context: click.Context) -> None:
 
 
 COMMANDS = (
-    demo, dev, worker, submit, jobs, queues, workers, migrate, shards, sql, doctor, why, history, bench,
+    demo, dev, worker, submit, jobs, queues, workers, mutexes, migrate, shards, sql, doctor, why, history, bench,
 )  # fmt: skip
 for command in COMMANDS:
     root.add_command(command)
