@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fencerow import App, Backoff, Snooze
+from fencerow import App, Backoff, Event, Snooze, consumer, publish
 from fencerow.errors import DrainUnfinished, InvalidInput, JobsDidNotSucceed, UnknownJob
 from fencerow.model.ids import new_id
 from fencerow.store import store
@@ -197,3 +197,35 @@ def test_submits_are_looked_for_by_what_matters(shop: Shop) -> None:
         assert_submitted(shop.app, "ad")
     with pytest.raises(InvalidInput, match="cannot be compared"):
         assert_submitted(shop.app, shop.add, args={"word": object()})
+
+
+def test_events_are_delivered_and_what_they_submit_is_run(shop: Shop) -> None:
+    heard: list[str] = []
+
+    @consumer(shop.app, group="audit", topics=["word.*"], backoff=Backoff(base_s=300, jitter=0))
+    def audit(event: Event) -> None:
+        heard.append(event.topic)
+        if event.topic == "word.bad":
+            raise ConnectionError("not now")
+        if event.topic == "word.first":
+            shop.add.submit("from an event")
+
+    assert drain(shop.app) == [], "makes the group, which begins at the end"
+    publish(shop.app, "word.first", {})
+    ran = drain(shop.app, check=True)
+    publish(shop.app, "word.bad", {})
+
+    assert (heard, [each.result for each in ran]) == (["word.first"], ["FROM AN EVENT"])
+    with pytest.raises(JobsDidNotSucceed, match="nor 1 deliveries of events"):
+        drain(shop.app, check=True)
+    assert drain(shop.app, check=True) == [], "it is to be tried again later"
+    Clock(shop.app).advance(hours=1)
+    drain(shop.app)
+    assert heard == ["word.first", "word.bad", "word.bad"]
+
+
+def test_as_many_as_it_may_is_not_too_many(shop: Shop) -> None:
+    for word in "abc":
+        shop.add.submit(word)
+
+    assert len(drain(shop.app, attempts_max=3)) == 3

@@ -18,7 +18,9 @@ from fencerow.model.job import Happening, JobRecord
 from fencerow.store import store
 from fencerow.telemetry import Event
 from fencerow.testing.actor import Script
+from fencerow.testing.chores import do_chores
 from fencerow.testing.crash import sweep
+from fencerow.worker.worker import Worker
 
 ENDS = frozenset(
     {
@@ -27,6 +29,7 @@ ENDS = frozenset(
     }
 )  # fmt: skip
 UNFIT = frozenset({Event.FAILED, Event.RETRIED, Event.CRASHED, Event.LEASE_LOST})
+UNDELIVERED = frozenset({Event.EVENT_FAILED, Event.EVENT_PARKED})
 LEASE_S = 30.0
 
 
@@ -66,13 +69,13 @@ def drain(
     """Run what is due in these queues (by default those of the app's jobs), and what that makes due, to the end.
 
     A real worker runs it in this process, with every rule of the app: retries that are due by now as well, and
-    what dead workers left, whose lease has run out by the database's clock. One job at a time, unless more `slots`
-    are given. Returns the attempts in the order in which they ended; what is due later stays. In async code use
-    `adrain`.
+    what dead workers left, whose lease has run out by the database's clock. Then events are delivered and the
+    app's other chores done, and whatever that makes due. One job at a time, unless more `slots` are given.
+    Returns the attempts in the order in which they ended; what is due later stays. In async code use `adrain`.
 
     Raises:
         DrainUnfinished: jobs were still due after so many attempts or seconds; a running one was handed back.
-        JobsDidNotSucceed: with `check`, when an attempt failed or will be tried again.
+        JobsDidNotSucceed: with `check`, when an attempt or a delivery failed or will be tried again.
         InvalidInput: called inside a running event loop.
     """
     if _in_a_loop():
@@ -98,16 +101,16 @@ async def adrain(
     forget = app.telemetry.listen(heard)
     try:
         async with asyncio.timeout(timeout_s):
-            await _until_quiet(app, queues, slots, heard)
+            quiet = await _until_quiet(app, queues, slots, heard)
     except TimeoutError:
         raise _unfinished(heard, f"{timeout_s:g} s") from None
     finally:
         forget()
-    if heard.is_full():
+    if not quiet:
         raise _unfinished(heard, f"{attempts_max} attempts")
     ran = await _told(app, heard.ends)
     if check:
-        _check(ran)
+        _check(ran, heard.undelivered)
     return ran
 
 
@@ -116,6 +119,7 @@ class Heard:
 
     def __init__(self, attempts_max: int) -> None:
         self.ends: list[tuple[str, Mapping[str, Any]]] = []
+        self.undelivered: list[str] = []
         self.stop: Callable[[], None] | None = None
         self._attempts_max = attempts_max
 
@@ -128,6 +132,8 @@ class Heard:
             self.ends.append((name, facts))
             if self.is_full() and self.stop is not None:
                 self.stop()
+        elif name in UNDELIVERED:
+            self.undelivered.append(f"{facts['topic']} to group {facts['group']}: {name} ({facts['code']})")
 
 
 async def _closing(
@@ -142,26 +148,38 @@ async def _closing(
         await app.engine.aclose()
 
 
-async def _until_quiet(app: App, queues: Sequence[str] | None, slots: int, heard: Heard) -> None:
-    """One worker after the other, as long as each finds something."""
+async def _until_quiet(app: App, queues: Sequence[str] | None, slots: int, heard: Heard) -> bool:
+    """Jobs and chores in turn, as long as there is something; false when it was more than may be run."""
     await asyncio.to_thread(app.check_or_create)
     served = list(queues) if queues is not None else sorted({job.queue for job in app.jobs.values()})
     while True:
         before = len(heard.ends)
         await _sweep(app.engine)
-        if not await _is_due(app.engine, served):
-            return
-        await _work(app, queues, slots, heard)
-        if len(heard.ends) == before or heard.is_full():
-            return  # what is due now nobody here may run: a paused queue, an unknown job
+        was_due = await _is_due(app.engine, served)
+        if was_due and app.handlers:
+            await _work(app, served, slots, heard)
+        if not heard.is_full():
+            await do_chores(app)
+        is_due = await _is_due(app.engine, served)
+        if heard.is_full() or not is_due:
+            return not is_due
+        if was_due and len(heard.ends) == before:
+            return True  # what is due nobody here may run: a paused queue, an unknown job
 
 
-async def _work(app: App, queues: Sequence[str] | None, slots: int, heard: Heard) -> None:
-    settings, app.config = app.config, _brisk(app.config)
-    try:
-        worker = app.worker(queues, slots=slots, name="drain")
-    finally:
-        app.config = settings
+async def _work(app: App, queues: Sequence[str], slots: int, heard: Heard) -> None:
+    """One worker, without the chores: these have their turn when the jobs are done."""
+    (middleware, *_) = [job.run_middleware for job in app.jobs.values()]
+    worker = Worker(
+        app.engine,
+        app.handlers,
+        queues,
+        _brisk(app.config),
+        app.telemetry,
+        middleware,
+        slots=slots,
+        name="drain",
+    )
     heard.stop = lambda: worker.request_stop(now=True)
     try:
         await worker.run(until_idle=True)
@@ -238,16 +256,18 @@ def _error(stored: Any) -> ErrorRecord | None:
     return ErrorRecord(*(str(stored.get(name, "")) for name in fields))
 
 
-def _check(ran: Sequence[Ran]) -> None:
+def _check(ran: Sequence[Ran], undelivered: Sequence[str]) -> None:
     unfit = [each for each in ran if each.outcome in UNFIT]
-    if unfit:
-        lines = "\n".join(f"  {each}" for each in unfit[:20])
-        traces = [each.error.traceback for each in unfit if each.error and each.error.traceback]
-        raise JobsDidNotSucceed(
-            f"{len(unfit)} of {len(ran)} attempts did not succeed",
-            f"they are:\n{lines}" + (f"\n{traces[0]}" if traces else ""),
-            "leave check=True out where a failure is what the test is about",
-        )
+    if not unfit and not undelivered:
+        return
+    told = [str(each) for each in unfit] + [f"event {each}" for each in undelivered]
+    traces = [each.error.traceback for each in unfit if each.error and each.error.traceback]
+    counted = f"{len(unfit)} of {len(ran)} attempts did not succeed"
+    raise JobsDidNotSucceed(
+        f"{counted}, nor {len(undelivered)} deliveries of events" if undelivered else counted,
+        "\n".join(["they are:", *(f"  {each}" for each in told[:20]), *traces[:1]]),
+        "leave check=True out where a failure is what the test is about",
+    )
 
 
 def _unfinished(heard: Heard, after: str) -> DrainUnfinished:
