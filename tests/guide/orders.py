@@ -1,0 +1,140 @@
+"""For each rule of the guide the order of steps that is named there; it returns how that ended."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import SimpleNamespace
+
+from fencerow import State
+from tests.guide.scene import Scene
+
+
+def run_again(scene: Scene) -> str:
+    scene.sql("CREATE TABLE orders (id TEXT PRIMARY KEY, number TEXT)")
+    scene.load()
+    scene.loses_answer("after send")
+    scene["take_order"].submit("A-17")
+    scene.work()
+    return f"{scene.one('SELECT count(*) FROM orders')} orders"
+
+
+def counted_again(scene: Scene) -> str:
+    scene.sql("CREATE TABLE stock (count INTEGER)")
+    scene.sql("INSERT INTO stock VALUES (10)")
+    scene.load()
+    scene.loses_answer("after send")
+    scene["ship"].submit("A-17")
+    scene.work()
+    return f"{scene.one('SELECT count FROM stock')} in stock"
+
+
+def paid_again(scene: Scene) -> str:
+    scene.load()
+    scene.loses_answer("after send")
+    scene["pay"].submit("4711")
+    scene.work()
+    assert scene.outside.calls == 2
+    return f"{len(scene.outside.done)} payments"
+
+
+def another_writes_meanwhile(scene: Scene) -> str:
+    scene.sql("CREATE TABLE pictures (name TEXT PRIMARY KEY, text TEXT)")
+    scene.load()
+    ends: list[str] = []
+
+    def write() -> None:
+        try:
+            scene.sql("INSERT INTO pictures (name) VALUES ('another')", timeout_s=0.3)
+            ends.append("the other one wrote")
+        except sqlite3.OperationalError as error:
+            ends.append("the other one was locked out" if "locked" in str(error) else str(error))
+
+    scene.at("after send", write)
+    scene["describe"].submit("sunset")
+    scene.work()
+    return ends[0]
+
+
+def service_fails_at_the_second(scene: Scene) -> str:
+    scene.sql("CREATE TABLE chunks (text TEXT, vector TEXT)")
+    scene.load()
+    scene.loses_answer("after send two")
+    handle = scene["index"].submit(["one", "two"])
+    scene.work()
+    job = handle.refresh()
+    assert job.state is State.SUCCEEDED
+    how = "failed once and then succeeded" if job.failures else "succeeded"
+    return f"the job {how}, {scene.one('SELECT count(*) FROM chunks')} of 2 chunks"
+
+
+def dies_after_the_commit(scene: Scene) -> str:
+    scene.sql("CREATE TABLE orders (id TEXT PRIMARY KEY, number TEXT)")
+    scene.load()
+    scene.dies("after commit")
+    scene.killed(lambda: scene["take_order"]("A-17"))
+    orders, jobs = scene.one("SELECT count(*) FROM orders"), len(scene.app.client.list_jobs())
+    return f"{orders} orders, {jobs} jobs"
+
+
+def first_attempt_ends_last(scene: Scene) -> str:
+    scene.sql("CREATE TABLE results (text TEXT)")
+    scene.sql("INSERT INTO results VALUES ('')")
+    scene.load()
+    late, second_ended = Latecomer(), threading.Event()
+    scene.at("after send model", lambda: late.sleeps_until(second_ended))
+    handle = scene["transcribe"].submit()
+    scene.at_end_of(handle, second_ended.set)
+    scene.work()
+    late.join()
+    job = handle.refresh()
+    assert (job.state, job.attempt) == (State.SUCCEEDED, 2)
+    return f"the result of {scene.one('SELECT text FROM results')}"
+
+
+class Latecomer:
+    """A thread that is past help: it hears no end of its attempt and wakes up when all is over."""
+
+    def sleeps_until(self, event: threading.Event) -> None:
+        self._thread = threading.current_thread()
+        while not event.is_set():
+            with suppress(BaseException):  # what asks it to end is not heard
+                event.wait(0.01)
+
+    def join(self) -> None:
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+
+def clock_is_an_hour_fast(scene: Scene) -> str:
+    scene.sql("CREATE TABLE offers (until_s INTEGER, state TEXT DEFAULT 'open')")
+    scene.sql("INSERT INTO offers (until_s) VALUES (unixepoch() + 1800)")
+    scene.load()
+    scene.names["time"] = SimpleNamespace(time=lambda: time.time() + 3600)
+    scene["end_offers"]()
+    count = scene.one("SELECT count(*) FROM offers WHERE state = 'over'")
+    return f"{count} offers ended an hour early"
+
+
+def dies_after_the_first_line(scene: Scene) -> str:
+    scene.load()
+    scene.dies("after send progress")
+    scene.killed(lambda: scene["export"](["a", "b"]))
+    scene["export"](["a", "b"])
+    return f"{len((scene.folder / 'export.csv').read_text().splitlines())} lines"
+
+
+ORDERS: dict[str, Callable[[Scene], str]] = {
+    "A second run ends where the first did": run_again,
+    "Effect and success are one commit": counted_again,
+    "A call outside carries a key that is the same in every run": paid_again,
+    "No transaction stays open while somebody outside is asked": another_writes_meanwhile,
+    "Fail loudly": service_fails_at_the_second,
+    "What belongs together is committed together": dies_after_the_commit,
+    "A late result is not written": first_attempt_ends_last,
+    "Time that decides comes from the database": clock_is_an_hour_fast,
+    "A file is written beside its place and moved there": dies_after_the_first_line,
+}

@@ -1,0 +1,172 @@
+"""What a twin of the guide runs in: a database, an outside service, and points at which something happens.
+
+A point is a statement on a connection of `connect()` or a call outside. What happens there is planned by the order
+that is played: the other one runs as a whole, or this one dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from fencerow import App, Backoff, Defaults, Handle, Job
+from fencerow.config import Config
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.testing.clock import clock_of
+from tests.guide.page import Twin
+
+QUICK = {"poll_min_s": 0.01, "poll_max_s": 0.05, "sweep_s": 0.1, "cancel_raise_s": 0.1, "cancel_kill_s": 0.1}
+
+
+class Death(BaseException):
+    """The process ends here. What was not committed never was."""
+
+
+class Watched(sqlite3.Connection):
+    """A connection that tells before each statement."""
+
+    before: Callable[[str], None]
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        self.before(sql)
+        return super().execute(sql, *values)
+
+
+class Outside:
+    """A service that does what it is asked, once per key if it is given one."""
+
+    def __init__(self, after: Callable[[str], None]) -> None:
+        self.done: list[tuple[str, str]] = []
+        self.calls = 0
+        self._keys: set[str] = set()
+        self._after = after
+
+    def send(self, to: str, text: str = "", *, key: str | None = None) -> str:
+        self.calls += 1
+        if key is None or key not in self._keys:
+            self.done.append((to, text))
+            self._keys.add(key or "")
+        self._after(f"send {to}")
+        return f"{text or to} done"
+
+
+class Scene:
+    """One twin on one fresh database."""
+
+    def __init__(self, folder: Path, twin: Twin) -> None:
+        self.folder = folder
+        self.file = folder / "guide.db"
+        config = Config.load({}, **QUICK)
+        self.app = App(
+            f"sqlite:///{self.file}",
+            config=config,
+            defaults=Defaults(attempts_max=2, backoff=Backoff(base_s=0, jitter=0)),
+        )
+        self._plans: list[tuple[str, Callable[[], None]]] = []
+        self.outside = Outside(lambda what: self._reached(f"after {what}"))
+        self.names: dict[str, Any] = {
+            "__name__": "guide",
+            "app": self.app,
+            "Job": Job,
+            "connect": self.connect,
+            "outside": self.outside,
+            "folder": folder,
+        }
+        self.app.check_or_create()
+        self._twin = twin
+
+    def load(self) -> None:
+        """Run the twin's block: it defines what the order calls."""
+        exec(compile(self._twin.code, f"safe-handlers.md ({self._twin.kind})", "exec"), self.names)  # noqa: S102
+
+    def __getitem__(self, name: str) -> Any:
+        return self.names[name]
+
+    def close(self) -> None:
+        self.app.engine.close()
+
+    # --- the database ------------------------------------------------------------------------------
+
+    @contextmanager
+    def connect(self) -> Iterator[sqlite3.Connection]:
+        """A connection of the user's own; leaving commits, an error rolls back."""
+        with closing(sqlite3.connect(self.file, timeout=5, factory=Watched)) as db:
+            db.before = lambda sql: self._reached(f"before {sql}")
+            with db:
+                yield db
+            self._reached("after commit")
+
+    def sql(self, statement: str, *values: Any, timeout_s: float = 5.0) -> list[Any]:
+        """A statement of the test's own."""
+        with closing(sqlite3.connect(self.file, timeout=timeout_s)) as db, db:
+            return db.execute(statement, values).fetchall()
+
+    def one(self, statement: str) -> Any:
+        return self.sql(statement)[0][0]
+
+    def pass_time(self, seconds: float) -> None:
+        engine = self.app.engine
+        assert isinstance(engine, SqliteEngine)
+        clock_of(engine).advance(seconds)
+
+    # --- what happens when -------------------------------------------------------------------------
+
+    def at(self, point: str, happens: Callable[[], None]) -> None:
+        """Let this happen, once, at the first point whose name begins so."""
+        self._plans.append((point, happens))
+
+    def dies(self, point: str) -> None:
+        self.at(point, _die)
+
+    def at_end_of(self, handle: Handle[Any], happens: Callable[[], None]) -> None:
+        """Let this happen when the job has ended, while the worker still runs others."""
+
+        def ended(name: str, facts: Any) -> None:
+            if name == "succeeded":
+                happens()
+
+        self.app.telemetry.listen(ended)
+
+    def loses_answer(self, point: str) -> None:
+        """The call outside is made, and its answer never comes."""
+        self.at(point, _lose)
+
+    def _reached(self, point: str) -> None:
+        for plan in self._plans:
+            if point.startswith(plan[0]):
+                self._plans.remove(plan)
+                plan[1]()
+                return
+
+    # --- running -----------------------------------------------------------------------------------
+
+    def killed(self, call: Callable[[], object]) -> None:
+        """Run something that dies at the planned point."""
+        try:
+            call()
+        except Death:
+            assert not self._plans, "it died elsewhere"
+        else:
+            raise AssertionError("it did not reach the point at which it dies")
+
+    def work(self) -> None:
+        """A worker runs all that is due, also again after a failure, and goes."""
+
+        async def run() -> None:
+            async with asyncio.timeout(30):
+                await self.app.worker().run(until_idle=True)
+
+        asyncio.run(run())
+        assert not self._plans, "a planned point was never reached"
+
+
+def _die() -> None:
+    raise Death
+
+
+def _lose() -> None:
+    raise TimeoutError("no answer")
