@@ -24,19 +24,35 @@ from fencerow.errors import (
     CancelRequested,
     FencerowError,
     InvalidInput,
+    InvalidMove,
     JobCancelled,
     JobFailed,
     JobGone,
     JobNotFound,
     KeyConflict,
     LeaseLost,
+    MovesMisdeclared,
     OutcomeUnknown,
     ResultTimeout,
     Unavailable,
     UnknownJob,
+    UnknownMove,
+    WrongTable,
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.primitives.transitions import (
+    Lease,
+    Move,
+    Moved,
+    Overdue,
+    Publisher,
+    Reaped,
+    Refusal,
+    Stuck,
+    SubState,
+    Transitions,
+)
 from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.item import BatchItem
@@ -59,6 +75,16 @@ __all__ = [
     "CancelAnswer",
     "Worker",
     "State",
+    "Transitions",
+    "Move",
+    "Lease",
+    "Overdue",
+    "SubState",
+    "Refusal",
+    "Stuck",
+    "Reaped",
+    "Moved",
+    "Publisher",
     "Config",
     "Defaults",
     "Backoff",
@@ -80,5 +106,9 @@ __all__ = [
     "LeaseLost",
     "Unavailable",
     "OutcomeUnknown",
+    "MovesMisdeclared",
+    "UnknownMove",
+    "InvalidMove",
+    "WrongTable",
     "LocalDatabaseWarning",
 ]

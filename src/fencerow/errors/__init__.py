@@ -10,6 +10,10 @@ from typing import Protocol
 
 # One line for each family that has a file of its own.
 from fencerow.errors.base import FencerowError as FencerowError
+from fencerow.errors.transitions import InvalidMove as InvalidMove
+from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
+from fencerow.errors.transitions import UnknownMove as UnknownMove
+from fencerow.errors.transitions import WrongTable as WrongTable
 
 # --- settings and declarations (1xx) ---------------------------------------------------------
 

@@ -1,0 +1,85 @@
+"""Runs the operations of one declaration, after a look at the table before the first of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from fencerow.db.statement import Operation
+from fencerow.errors import SchemaMissing, SchemaTooOld, WrongTable
+from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.transitions.composing import Written
+from fencerow.primitives.transitions.facts import Facts, read_facts
+from fencerow.primitives.transitions.machine import Declared
+from fencerow.primitives.transitions.noting import Noting, Publisher
+from fencerow.primitives.transitions.operations import Operations
+
+T = TypeVar("T")
+
+Make = Callable[[Operations], Operation[T]]
+
+
+class Runner:
+    """One declaration in one place."""
+
+    def __init__(self, place: Place, declared: Declared, publisher: Publisher | None) -> None:
+        self.place = place
+        self.declared = declared
+        self._publisher = publisher
+        self._ready: tuple[Written, Operations] | None = None
+
+    def run(self, make: Make[T], connection: object | None) -> T:
+        """Run an operation, on the lent connection if there is one."""
+        operations = (self._ready or self.look(connection))[1]
+        with self._told():
+            return run(self.place, make(operations), connection)
+
+    async def arun(self, make: Make[T], connection: object | None) -> T:
+        """`run` for async code."""
+        operations = (self._ready or await self.alook(connection))[1]
+        with self._told():
+            return await arun(self.place, make(operations), connection)
+
+    def look(self, connection: object | None = None) -> tuple[Written, Operations]:
+        """See that the table fits. On the lent connection: its transaction may have made the table.
+
+        Raises:
+            WrongTable: it does not. SchemaMissing: PostgreSQL has no Fencerow tables, and so no clock of ours.
+        """
+        if self._needs_schema:
+            self.place.check_or_create()
+        return self._composed(
+            run(self.place, read_facts(self.declared, self.place.engine.queries), connection)
+        )
+
+    async def alook(self, connection: object | None = None) -> tuple[Written, Operations]:
+        """`look` for async code."""
+        if self._needs_schema:
+            await asyncio.to_thread(self.place.check_or_create)
+        facts = read_facts(self.declared, self.place.engine.queries)
+        return self._composed(await arun(self.place, facts, connection))
+
+    @property
+    def _needs_schema(self) -> bool:
+        """On PostgreSQL the clock is a function of our schema; SQLite's comes with the connection."""
+        return self.place.engine.dialect == "postgres"
+
+    def _composed(self, facts: Facts) -> tuple[Written, Operations]:
+        written = Written(self.declared, facts, self.place.engine.queries)
+        self._ready = (written, Operations(written, Noting(written, self._publisher)))
+        return self._ready
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What a missing table or column means when it is the user's."""
+        try:
+            yield
+        except (SchemaMissing, SchemaTooOld) as error:
+            self._ready = None  # the next use looks again
+            raise WrongTable(
+                f"the database does not take the statement for table {self.declared.table}",
+                error.why,
+                "compare the table and the values with the declaration; check() says more",
+            ) from error

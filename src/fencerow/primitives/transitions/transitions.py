@@ -1,0 +1,77 @@
+"""`Transitions`: the states of a user's own table and the moves between them, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fencerow.primitives.place import Place
+from fencerow.primitives.transitions.declaring import Move, Names, Overdue, SubState, listed
+from fencerow.primitives.transitions.machine import Declared, unknown
+from fencerow.primitives.transitions.names import table_name
+from fencerow.primitives.transitions.noting import Publisher
+from fencerow.primitives.transitions.runner import Runner
+from fencerow.primitives.transitions.validating import machine, once, sub_machine, validate
+from fencerow.primitives.transitions.verbs import Moves
+
+
+class Transitions(Moves):
+    """Legal moves on a table of the user's own: each is one guarded UPDATE that returns the row, or None.
+
+        documents = Transitions(app, table="documents", column="status",
+                                states=["pending", "processing", "ready"],
+                                moves=[Move("start", "pending", "processing"),
+                                       Move("finish", "processing", "ready", stamps="ready_at")])
+        row = documents.move("start", document_id)      # None: somebody else did, or there is nothing to do
+
+    `order` are the columns by which `take` goes. `version` is a whole number that every move raises by one: with
+    it the trigger can tell a move from a write that goes round them. `history` is a table of the user's in which
+    each move leaves a row; `publisher` is told each move. Both commit with it.
+
+    Nothing is sent before the first use, which looks at the table once.
+
+    Raises:
+        MovesMisdeclared: the declaration cannot work; the message says what and where.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        table: str,
+        column: str,
+        states: Sequence[str],
+        moves: Sequence[Move],
+        id: str = "id",  # noqa: A002 (the word of the table)
+        overdue: Sequence[Overdue] = (),
+        sub_states: Sequence[SubState] = (),
+        order: Names = (),
+        version: str | None = None,
+        history: str | None = None,
+        publisher: Publisher | None = None,
+    ) -> None:
+        once("sub-state", [sub.name for sub in sub_states])
+        self.declared = Declared(
+            table_name(table),
+            id,
+            machine("", column, states, moves, overdue),
+            {sub.name: sub_machine(sub) for sub in sub_states},
+            listed(order),
+            version,
+            None if history is None else table_name(history),
+        )
+        validate(self.declared)
+        runner = Runner(place, self.declared, publisher)
+        super().__init__(runner, self.declared.main)
+        self._subs: Mapping[str, Moves] = {
+            name: Moves(runner, sub) for name, sub in self.declared.subs.items()
+        }
+
+    def sub(self, name: str) -> Moves:
+        """The moves of a sub-state, with the same verbs.
+
+        Raises:
+            UnknownMove: no sub-state has that name.
+        """
+        if name not in self._subs:
+            raise unknown("sub-state", name, self._subs, "")
+        return self._subs[name]
