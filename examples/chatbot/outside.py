@@ -36,8 +36,10 @@ class World:
     slow_s: float = 0.0  # how long a delivery takes
     unanswered_after: int | None = None  # deliver this many; of later ones the answer never comes
     failing: int = 0  # so many requests are answered with 503
+    embeds_held: int = 0  # so many calls for embeddings wait until this is set to 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     gate: threading.Event = field(default_factory=threading.Event)
+    embed_gate: threading.Event = field(default_factory=threading.Event)
 
     def message(self, key: str | None, to: str, text: str) -> tuple[int, dict[str, Any]]:
         """Deliver a message, once per key."""
@@ -65,6 +67,9 @@ class World:
         with self.lock:
             self.embed_calls += 1
             self.embed_texts += len(texts)
+            held, self.embeds_held = self.embeds_held > 0, max(0, self.embeds_held - 1)
+        if held:
+            self.embed_gate.wait()
         return {"data": [{"embedding": list(vector)} for vector in Hashing().embed(texts)]}
 
     def say(self, url: str, events: list[dict[str, Any]], times: int) -> dict[str, Any]:
@@ -91,11 +96,14 @@ class World:
 
     def change(self, settings: Mapping[str, Any]) -> None:
         """Become slow, silent, or broken; or well again."""
-        for name in ("slow_s", "unanswered_after", "failing"):
-            if name in settings:
-                setattr(self, name, settings[name])
+        for name, value in settings.items():
+            if name not in ("slow_s", "unanswered_after", "failing", "embeds_held"):
+                raise ValueError(f"there is nothing called {name} to be changed")
+            setattr(self, name, value)
         if settings.get("unanswered_after", 0) is None:
             self.gate.set()
+        if settings.get("embeds_held") == 0:
+            self.embed_gate.set()
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -41,6 +41,32 @@ def paid_again(scene: Scene) -> str:
     return f"{len(scene.outside.done)} payments"
 
 
+def other_runs_meanwhile(scene: Scene) -> str:
+    scene.sql(
+        "CREATE TABLE documents (id TEXT PRIMARY KEY, status TEXT DEFAULT 'pending', "
+        "claims INTEGER DEFAULT 0, claimed_at TEXT)"
+    )
+    scene.sql("INSERT INTO documents (id) VALUES ('a')")
+    scene.load()
+    scene.at("after send model", lambda: scene["process"]("a"))
+    scene["process"]("a")
+    assert scene.one("SELECT status FROM documents") == "ready"
+    return f"{scene.outside.calls} calls"
+
+
+def second_of_three_is_lost(scene: Scene) -> str:
+    scene.sql(
+        "CREATE TABLE letters (id TEXT PRIMARY KEY, state TEXT DEFAULT 'pending', "
+        "claims INTEGER DEFAULT 0, claimed_at TEXT)"
+    )
+    scene.load()
+    scene.loses_answer("after send b")
+    handle = scene["send_all"].submit(["a", "b", "c"])
+    scene.work()
+    assert handle.refresh().state is State.SUCCEEDED
+    return f"{scene.outside.calls} calls for {len(scene.outside.done)} letters"
+
+
 def another_writes_meanwhile(scene: Scene) -> str:
     scene.sql("CREATE TABLE pictures (name TEXT PRIMARY KEY, text TEXT)")
     scene.load()
@@ -131,9 +157,11 @@ ORDERS: dict[str, Callable[[Scene], str]] = {
     "A second run ends where the first did": run_again,
     "Effect and success are one commit": counted_again,
     "A call outside carries a key that is the same in every run": paid_again,
+    "One guarded UPDATE, and a look at what it returned": other_runs_meanwhile,
+    "A batch keeps a ledger of its items": second_of_three_is_lost,
+    "What belongs together is committed together": dies_after_the_commit,
     "No transaction stays open while somebody outside is asked": another_writes_meanwhile,
     "Fail loudly": service_fails_at_the_second,
-    "What belongs together is committed together": dies_after_the_commit,
     "A late result is not written": first_attempt_ends_last,
     "Time that decides comes from the database": clock_is_an_hour_fast,
     "A file is written beside its place and moved there": dies_after_the_first_line,
