@@ -53,6 +53,7 @@ from fencerow.primitives.transitions import (
     SubState,
     Transitions,
 )
+from fencerow.primitives.migrator import Migrator
 from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.item import BatchItem
@@ -111,4 +112,5 @@ __all__ = [
     "InvalidMove",
     "WrongTable",
     "LocalDatabaseWarning",
+    "Migrator",
 ]

@@ -14,6 +14,17 @@ from fencerow.errors.transitions import InvalidMove as InvalidMove
 from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
 from fencerow.errors.transitions import UnknownMove as UnknownMove
 from fencerow.errors.transitions import WrongTable as WrongTable
+from fencerow.errors.migrations import InvalidMigrations as InvalidMigrations
+from fencerow.errors.migrations import LedgerMissing as LedgerMissing
+from fencerow.errors.migrations import LedgerUnreadable as LedgerUnreadable
+from fencerow.errors.migrations import MigrationEdited as MigrationEdited
+from fencerow.errors.migrations import MigrationFailed as MigrationFailed
+from fencerow.errors.migrations import MigrationLate as MigrationLate
+from fencerow.errors.migrations import MigrationMissing as MigrationMissing
+from fencerow.errors.migrations import RevertRefused as RevertRefused
+from fencerow.errors.migrations import ShardBusy as ShardBusy
+from fencerow.errors.migrations import ShardUnreachable as ShardUnreachable
+from fencerow.errors.migrations import UnknownShard as UnknownShard
 
 # --- settings and declarations (1xx) ---------------------------------------------------------
 
