@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 
 from examples.chatbot.base import app, connected, execute
 from examples.chatbot.messages import Message, deliver
-from fencerow import Job, Lease, Move, Transitions
+from fencerow import Backoff, Job, Lease, Move, Transitions
 
 BATCH_MAX = 50
 LEASE_S = 5.0  # of one recipient: longer than one message takes; who sleeps through it has lost the row
@@ -60,7 +60,7 @@ def start(broadcast: str, workspace: str, text: str, addresses: Iterable[str]) -
     return len(batches)
 
 
-@app.job(queue="broadcasts", attempts_max=10, timeout_s=600)
+@app.job(queue="broadcasts", attempts_max=10, backoff=Backoff(base_s=1), timeout_s=600)
 def send_batch(job: Job, broadcast: str, batch: int) -> dict[str, int]:
     """Send to everybody in the batch who was not sent to."""
     workspace, text = _broadcast(broadcast)
