@@ -33,6 +33,7 @@ class World:
     unkeyed: int = 0
     embed_calls: int = 0
     embed_texts: int = 0
+    honours_keys: bool = True
     slow_s: float = 0.0  # how long a delivery takes
     unanswered_after: int | None = None  # deliver this many; of later ones the answer never comes
     failing: int = 0  # so many requests are answered with 503
@@ -52,7 +53,8 @@ class World:
             if to.startswith(NOBODY):
                 return 422, {"error": f"there is nobody at {to}"}
             self.unkeyed += key is None
-            key = key or f"unkeyed-{self.requests}"
+            if key is None or not self.honours_keys:
+                key = f"request {self.requests}"
             self.repeated += (again := key in self.delivered)
             known = self.delivered.setdefault(
                 key, {"id": f"m-{len(self.delivered) + 1}", "to": to, "text": text}
@@ -97,7 +99,7 @@ class World:
     def change(self, settings: Mapping[str, Any]) -> None:
         """Become slow, silent, or broken; or well again."""
         for name, value in settings.items():
-            if name not in ("slow_s", "unanswered_after", "failing", "embeds_held"):
+            if name not in ("honours_keys", "slow_s", "unanswered_after", "failing", "embeds_held"):
                 raise ValueError(f"there is nothing called {name} to be changed")
             setattr(self, name, value)
         if settings.get("unanswered_after", 0) is None:
@@ -136,11 +138,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, body: Mapping[str, Any]) -> None:
         data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        try:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+        except ConnectionError:
+            self.close_connection = True  # who asked is dead, and what was delivered is delivered
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (its name there)
         """It counts; that is enough."""

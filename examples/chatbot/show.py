@@ -19,7 +19,7 @@ from fencerow import Handle, State
 
 SOURCES = Path(__file__).parent / "sources"
 FILES = ("faq.md", "opening_hours.txt", "repairs.md", "rental_terms.pdf")
-WORKSPACES = ("harbour", "old-town", "airport", "university", "station")
+WORKSPACES = ("harbour", "airport", "market", "museum", "park")  # each shard has one or two
 QUESTIONS = (
     "May I ride on the beach?",
     "My bicycle was stolen, what now?",
