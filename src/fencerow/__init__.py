@@ -32,8 +32,11 @@ from fencerow.errors import (
     KeyConflict,
     LeaseLost,
     MovesMisdeclared,
+    MutexBusy,
+    MutexLost,
     OutcomeUnknown,
     ResultTimeout,
+    StaleToken,
     Unavailable,
     UnknownJob,
     UnknownMove,
@@ -41,6 +44,14 @@ from fencerow.errors import (
 )
 from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
 from fencerow.model.state import State
+from fencerow.primitives.advisory import (
+    aadvisory_lock,
+    advisory_lock,
+    atry_advisory_lock,
+    try_advisory_lock,
+)
+from fencerow.primitives.migrator import Migrator
+from fencerow.primitives.mutex import Mutex
 from fencerow.primitives.transitions import (
     Lease,
     Move,
@@ -53,7 +64,6 @@ from fencerow.primitives.transitions import (
     SubState,
     Transitions,
 )
-from fencerow.primitives.migrator import Migrator
 from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.item import BatchItem
@@ -75,6 +85,11 @@ __all__ = [
     "Key",
     "CancelAnswer",
     "Worker",
+    "Mutex",
+    "advisory_lock",
+    "aadvisory_lock",
+    "try_advisory_lock",
+    "atry_advisory_lock",
     "State",
     "Transitions",
     "Move",
@@ -105,6 +120,9 @@ __all__ = [
     "ResultTimeout",
     "CancelRequested",
     "LeaseLost",
+    "MutexBusy",
+    "MutexLost",
+    "StaleToken",
     "Unavailable",
     "OutcomeUnknown",
     "MovesMisdeclared",

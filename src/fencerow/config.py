@@ -133,6 +133,12 @@ class Config:
         DAY_S, 1.0, 3650 * DAY_S, "A due job that no worker's code has known for so long fails."
     )
 
+    # --- mutexes ---
+    # Several times the longest pause of a healthy process, and renewed four times within it.
+    mutex_stale_s: float = _number(
+        30.0, 1.0, 86_400.0, "A mutex that was not renewed for so long may be taken by others."
+    )
+
     # --- running jobs ---
     slots: int = _number(10, 1, 10_000, "Jobs one process runs at a time.")
     prefetch_s: float = _number(1.0, 0.0, 60.0, "How much work, in seconds, may wait inside the worker.")

@@ -35,6 +35,17 @@ UNRECORDED = {
         ("forget_period_events", "forget_period_logs", "forget_period_progress"),
         "notes of jobs that go with their period",
     ),
+    **dict.fromkeys(
+        ("take_mutex", "make_mutex", "renew_mutex", "release_mutex", "abandon_mutex", "free_mutex"),
+        "mutexes have a history of their own in their races: the token tells it",
+    ),
+    **dict.fromkeys(
+        ("guard_mutex", "advisory_lock", "try_advisory_lock"), "writes nothing; on SQLite it takes the lock"
+    ),
+    **dict.fromkeys(
+        ("count_deferral", "forget_deferrals", "purge_deferrals"),
+        "how often a job waited, which nothing promises",
+    ),
     "describe_worker": "what a worker says of itself; its lease stays",
     "forget_workers": "rows of workers that ended and hold nothing",
     "make_ledger": "the schema",

@@ -10,10 +10,6 @@ from typing import Protocol
 
 # One line for each family that has a file of its own.
 from fencerow.errors.base import FencerowError as FencerowError
-from fencerow.errors.transitions import InvalidMove as InvalidMove
-from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
-from fencerow.errors.transitions import UnknownMove as UnknownMove
-from fencerow.errors.transitions import WrongTable as WrongTable
 from fencerow.errors.migrations import InvalidMigrations as InvalidMigrations
 from fencerow.errors.migrations import LedgerMissing as LedgerMissing
 from fencerow.errors.migrations import LedgerUnreadable as LedgerUnreadable
@@ -25,6 +21,15 @@ from fencerow.errors.migrations import RevertRefused as RevertRefused
 from fencerow.errors.migrations import ShardBusy as ShardBusy
 from fencerow.errors.migrations import ShardUnreachable as ShardUnreachable
 from fencerow.errors.migrations import UnknownShard as UnknownShard
+from fencerow.errors.mutex import MutexBusy as MutexBusy
+from fencerow.errors.mutex import MutexLost as MutexLost
+from fencerow.errors.mutex import MutexMisuse as MutexMisuse
+from fencerow.errors.mutex import MutexNotFound as MutexNotFound
+from fencerow.errors.mutex import StaleToken as StaleToken
+from fencerow.errors.transitions import InvalidMove as InvalidMove
+from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
+from fencerow.errors.transitions import UnknownMove as UnknownMove
+from fencerow.errors.transitions import WrongTable as WrongTable
 
 # --- settings and declarations (1xx) ---------------------------------------------------------
 

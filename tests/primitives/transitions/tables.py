@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from fencerow.config import Config
 from fencerow.primitives.transitions import Lease, Move, Overdue, SubState, Transitions
 from tests.jobs import AnyEngine
 
@@ -100,6 +101,7 @@ class AtEngine:
     """A place that is a bare engine."""
 
     engine: Any
+    config: Config = field(default_factory=Config)
 
     def check_or_create(self) -> None:
         """It was migrated by the fixture."""

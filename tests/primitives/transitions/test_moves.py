@@ -10,18 +10,12 @@ from fencerow.errors import InvalidMove, UnknownMove
 from fencerow.primitives.transitions import Refusal, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
-from tests.primitives.transitions.tables import LEASE_S, AtEngine, create, extractions, insert, sql
+from tests.primitives.transitions.tables import LEASE_S, insert, sql
 
 
-@pytest.fixture
-def table(engine: AnyEngine) -> str:
-    return create(engine)
-
-
-@pytest.fixture
-def documents(engine: AnyEngine, table: str) -> Transitions:
+@pytest.fixture(autouse=True)
+def _row(engine: AnyEngine, table: str) -> None:
     insert(engine, table, "a")
-    return extractions(AtEngine(engine), table)
 
 
 def claimed(documents: Transitions, row_id: str = "a") -> int:

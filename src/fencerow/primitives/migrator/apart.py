@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from fencerow.db.direct import Code, Direct
 from fencerow.db.statement import Operation, Steps
 from fencerow.errors import ShardBusy
-from fencerow.primitives.migrator.advance import Apart, Aim, finish, mark_of, renew
+from fencerow.primitives.migrator.advance import Aim, Apart, finish, mark_of, renew
 from fencerow.primitives.migrator.concurrent import Marked, run_piece, run_plain
 
 log = logging.getLogger("fencerow.migrator")

@@ -14,7 +14,7 @@ from fencerow.db.direct import Direct, Raw, UserFailed, is_contention, is_lost
 from fencerow.db.faults import first_line
 from fencerow.db.statement import Operation
 from fencerow.errors import FencerowError, LedgerUnreadable, MigrationFailed, ShardBusy, ShardUnreachable
-from fencerow.primitives.migrator.advance import Advance, Apart, Done, Aim, Waiting, look
+from fencerow.primitives.migrator.advance import Advance, Aim, Apart, Done, Waiting, look
 from fencerow.primitives.migrator.apart import run_apart
 from fencerow.primitives.migrator.folder import Step
 from fencerow.primitives.migrator.judge import ahead, left_to_run

@@ -4,11 +4,13 @@ from fencerow.primitives.transitions.declaring import Lease, Move, Overdue, SubS
 from fencerow.primitives.transitions.noting import Publisher
 from fencerow.primitives.transitions.outcome import Moved, Reaped, Refusal, Stuck
 from fencerow.primitives.transitions.transitions import Transitions
+from fencerow.primitives.transitions.verbs import Moves
 
 __all__ = [
     "Lease",
     "Move",
     "Moved",
+    "Moves",
     "Overdue",
     "Publisher",
     "Reaped",

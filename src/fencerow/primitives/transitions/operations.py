@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fencerow.db.queries import Query
 from fencerow.db.statement import Operation, Steps, execute_composed
 from fencerow.primitives.transitions.asking import Asked
 from fencerow.primitives.transitions.composing import Written
@@ -119,6 +120,17 @@ class Operations:
             return Reaped(moved, more)
 
         return Operation("reap_rows", steps)
+
+    def sweeps(self, machine: Machine) -> Iterator[tuple[str, Query]]:
+        """What looks through the whole table, each with the words that name it."""
+        for move in machine.moves.values():
+            for source, condition in self._ways(move):
+                query = self._written.batch(machine, move, source, condition, self._written.declared.order)
+                yield f"taking by {move.name!r}", query
+        for state, condition, age in self._limits(machine):
+            yield f"finding {state!r} stuck", self._written.stuck(machine, state, condition, age)
+        for move, source, condition in self._rules(machine):
+            yield f"reaping by {move.name!r}", self._written.batch(machine, move, source, condition)
 
     # --- inside ----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 from fencerow.db.statement import Operation
 from fencerow.errors import SchemaMissing, SchemaTooOld, WrongTable
 from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.transitions.checking import as_wrong_table, explained
 from fencerow.primitives.transitions.composing import Written
 from fencerow.primitives.transitions.facts import Facts, read_facts
 from fencerow.primitives.transitions.machine import Declared
@@ -60,6 +61,18 @@ class Runner:
             await asyncio.to_thread(self.place.check_or_create)
         facts = read_facts(self.declared, self.place.engine.queries)
         return self._composed(await arun(self.place, facts, connection))
+
+    def check(self) -> None:
+        """See that the table fits, and that the database takes every statement."""
+        for told, operation in explained(*self.look()):
+            with as_wrong_table(str(self.declared.table), told):
+                run(self.place, operation)
+
+    async def acheck(self) -> None:
+        """`check` for async code."""
+        for told, operation in explained(*await self.alook()):
+            with as_wrong_table(str(self.declared.table), told):
+                await arun(self.place, operation)
 
     @property
     def _needs_schema(self) -> bool:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fencerow.errors import MovesMisdeclared
 from fencerow.primitives.place import Place
+from fencerow.primitives.transitions.ddl import constraint_sql, history_sql
 from fencerow.primitives.transitions.declaring import Move, Names, Overdue, SubState, listed
+from fencerow.primitives.transitions.diagram import diagram
 from fencerow.primitives.transitions.machine import Declared, unknown
 from fencerow.primitives.transitions.names import table_name
 from fencerow.primitives.transitions.noting import Publisher
+from fencerow.primitives.transitions.reaper import Reaper
 from fencerow.primitives.transitions.runner import Runner
+from fencerow.primitives.transitions.trigger import trigger_sql
 from fencerow.primitives.transitions.validating import machine, once, sub_machine, validate
-from fencerow.primitives.transitions.verbs import Moves
+from fencerow.primitives.transitions.verbs import MANY, Moves, positive
 
 
 class Transitions(Moves):
@@ -60,7 +65,7 @@ class Transitions(Moves):
             None if history is None else table_name(history),
         )
         validate(self.declared)
-        runner = Runner(place, self.declared, publisher)
+        self._runner = runner = Runner(place, self.declared, publisher)
         super().__init__(runner, self.declared.main)
         self._subs: Mapping[str, Moves] = {
             name: Moves(runner, sub) for name, sub in self.declared.subs.items()
@@ -75,3 +80,50 @@ class Transitions(Moves):
         if name not in self._subs:
             raise unknown("sub-state", name, self._subs, "")
         return self._subs[name]
+
+    # --- from the same declaration ---------------------------------------------------------------
+
+    def check(self) -> None:
+        """Look at the table, and have the database explain every statement without running it.
+
+        Before the first use the columns are looked at anyway; this finds besides what is wrong with a condition, a
+        type or a grant. It belongs in a test, or at a program's start.
+
+        Raises:
+            WrongTable: the database would refuse some statement; the message says which, and in its words why.
+        """
+        self._runner.check()
+
+    async def acheck(self) -> None:
+        """`check` for async code."""
+        await self._runner.acheck()
+
+    def reaper(self, *, every_s: float = 15.0, count: int = MANY) -> Reaper:
+        """A chore that sweeps this table and its sub-states: `app.add_chore(documents.reaper())`."""
+        positive(count)
+        return Reaper(str(self.declared.table), (self, *self._subs.values()), every_s, count)
+
+    def constraint_sql(self, dialect: str | None = None) -> str:
+        """The CHECK constraints: statements for PostgreSQL, for SQLite the clauses of a CREATE TABLE."""
+        return constraint_sql(self.declared, self._dialect(dialect))
+
+    def trigger_sql(self, dialect: str | None = None) -> str:
+        """A trigger that refuses writes which go round the moves, for your migration. Strictest with `version`."""
+        return trigger_sql(self.declared, self._dialect(dialect))
+
+    def history_sql(self, dialect: str | None = None, *, id_type: str = "text") -> str:
+        """The table of the history, with the type that the ids have.
+
+        Raises:
+            MovesMisdeclared: no history is declared.
+        """
+        if self.declared.history is None:
+            raise MovesMisdeclared("no history is declared", "it has no name", "pass history= to Transitions")
+        return history_sql(self.declared.history, self._dialect(dialect), id_type)
+
+    def diagram(self) -> str:
+        """The states and moves as a Mermaid diagram."""
+        return diagram(self.declared)
+
+    def _dialect(self, dialect: str | None) -> str:
+        return dialect or self._runner.place.engine.dialect

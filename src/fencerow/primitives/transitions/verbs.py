@@ -140,7 +140,7 @@ class Moves:
         Raises:
             UnknownMove: no move has that name. InvalidMove: it cannot be made with many, or `count` is below 1.
         """
-        _positive(count)
+        positive(count)
         asked = ask_many(self._machine, name, values=values, params=params)
         return self._runner.run(lambda make: make.take(self._machine, asked, count), connection)
 
@@ -154,7 +154,7 @@ class Moves:
         connection: object | None = None,
     ) -> list[Record]:
         """`take` for async code."""
-        _positive(count)
+        positive(count)
         asked = ask_many(self._machine, name, values=values, params=params)
         return await self._runner.arun(lambda make: make.take(self._machine, asked, count), connection)
 
@@ -163,12 +163,12 @@ class Moves:
 
         Up to `count` for each state, the oldest first. A leased row that nobody stamped is among them.
         """
-        _positive(count)
+        positive(count)
         return self._runner.run(lambda make: make.find_stuck(self._machine, count), connection)
 
     async def afind_stuck(self, *, count: int = MANY, connection: object | None = None) -> list[Stuck]:
         """`find_stuck` for async code."""
-        _positive(count)
+        positive(count)
         return await self._runner.arun(lambda make: make.find_stuck(self._machine, count), connection)
 
     def reap(self, *, count: int = MANY, connection: object | None = None) -> Reaped:
@@ -176,15 +176,16 @@ class Moves:
 
         Safe in any number of processes at once: the UPDATE itself asks again whether the time is past.
         """
-        _positive(count)
+        positive(count)
         return self._runner.run(lambda make: make.reap(self._machine, count), connection)
 
     async def areap(self, *, count: int = MANY, connection: object | None = None) -> Reaped:
         """`reap` for async code."""
-        _positive(count)
+        positive(count)
         return await self._runner.arun(lambda make: make.reap(self._machine, count), connection)
 
 
-def _positive(count: int) -> None:
+def positive(count: int) -> None:
+    """Refuse to ask for no rows."""
     if count < 1:
         raise InvalidMove(f"count is {count!r}", "expected a whole number of at least 1", "ask for some rows")
