@@ -6,10 +6,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import SimpleNamespace
 
-from fencerow import State
+import pytest
+from psycopg_pool import ConnectionPool
+
+from fencerow import MutexLost, StaleToken, State
 from tests.guide.scene import Scene
 
 
@@ -48,7 +52,7 @@ def other_runs_meanwhile(scene: Scene) -> str:
     )
     scene.sql("INSERT INTO documents (id) VALUES ('a')")
     scene.load()
-    scene.at("after send model", lambda: scene["process"]("a"))
+    scene.at("after send model", lambda: scene.meanwhile(lambda: scene["process"]("a")))
     scene["process"]("a")
     assert scene.one("SELECT status FROM documents") == "ready"
     return f"{scene.outside.calls} calls"
@@ -65,6 +69,47 @@ def second_of_three_is_lost(scene: Scene) -> str:
     scene.work()
     assert handle.refresh().state is State.SUCCEEDED
     return f"{scene.outside.calls} calls for {len(scene.outside.done)} letters"
+
+
+def first_sleeps_in_the_middle(scene: Scene) -> str:
+    scene.sql("CREATE TABLE report (text TEXT)")
+    scene.sql("INSERT INTO report VALUES ('')")
+    scene.load()
+
+    def another_takes_over() -> None:
+        scene.pass_time(3600)
+        scene.meanwhile(lambda: scene["report"]("the second"))
+
+    scene.at("after send model", another_takes_over)
+    with pytest.raises((MutexLost, StaleToken)):
+        scene["report"]("the first")
+    text: str = scene.one("SELECT text FROM report")
+    return text
+
+
+def other_begins_through_the_same_pool(scene: Scene) -> str:
+    with ConnectionPool(scene.conninfo, min_size=1, max_size=1) as pool:
+        scene.names["pool"] = pool
+        scene.load()
+        scene.at("after send provider", lambda: scene.meanwhile(scene["nightly"]))
+        scene["nightly"]()
+    return f"{scene.outside.calls} at once"
+
+
+def two_migrate(scene: Scene) -> str:
+    scene.sql("CREATE TABLE prices (amount INTEGER)")
+    scene.sql("INSERT INTO prices VALUES (1)")
+    scene.sql("CREATE TABLE schema_version (version INTEGER)")
+    scene.sql("INSERT INTO schema_version VALUES (0)")
+    scene.load()
+    if scene.kind == "wrong":
+        scene.at("after commit", lambda: scene.meanwhile(scene["migrate"]))
+        scene["migrate"]()
+    else:  # it takes the lock on connections of its own, so they may begin in any order
+        with ThreadPoolExecutor(2) as threads:
+            for each in [threads.submit(scene["migrate"]) for _ in range(2)]:
+                each.result(30)
+    return f"{scene.one('SELECT amount FROM prices')} cents"
 
 
 def another_writes_meanwhile(scene: Scene) -> str:
@@ -160,9 +205,14 @@ ORDERS: dict[str, Callable[[Scene], str]] = {
     "One guarded UPDATE, and a look at what it returned": other_runs_meanwhile,
     "A batch keeps a ledger of its items": second_of_three_is_lost,
     "What belongs together is committed together": dies_after_the_commit,
+    "A lock is no fence": first_sleeps_in_the_middle,
+    "No lock belongs to a connection": other_begins_through_the_same_pool,
+    "A lock on the schema is taken before its version is read": two_migrate,
     "No transaction stays open while somebody outside is asked": another_writes_meanwhile,
     "Fail loudly": service_fails_at_the_second,
     "A late result is not written": first_attempt_ends_last,
     "Time that decides comes from the database": clock_is_an_hour_fast,
     "A file is written beside its place and moved there": dies_after_the_first_line,
 }
+
+ON_POSTGRES = {"No lock belongs to a connection"}

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from fencerow import App, Backoff, Defaults, Handle, Job
 from fencerow.config import Config
+from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.testing.clock import clock_of
 from tests.guide.page import Twin
@@ -57,12 +59,12 @@ class Outside:
 class Scene:
     """One twin on one fresh database."""
 
-    def __init__(self, folder: Path, twin: Twin) -> None:
+    def __init__(self, folder: Path, twin: Twin, url: str | None = None) -> None:
         self.folder = folder
         self.file = folder / "guide.db"
         config = Config.load({}, **QUICK)
         self.app = App(
-            f"sqlite:///{self.file}",
+            url or f"sqlite:///{self.file}",
             config=config,
             defaults=Defaults(attempts_max=2, backoff=Backoff(base_s=0, jitter=0)),
         )
@@ -79,6 +81,18 @@ class Scene:
         self.app.check_or_create()
         self._twin = twin
 
+    @property
+    def kind(self) -> str:
+        """Which twin is run."""
+        return self._twin.kind
+
+    @property
+    def conninfo(self) -> str:
+        """Of the scene's database on PostgreSQL."""
+        engine = self.app.engine
+        assert isinstance(engine, PostgresEngine)
+        return engine.conninfo
+
     def load(self) -> None:
         """Run the twin's block: it defines what the order calls."""
         exec(compile(self._twin.code, f"safe-handlers.md ({self._twin.kind})", "exec"), self.names)  # noqa: S102
@@ -93,8 +107,10 @@ class Scene:
 
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
-        """A connection of the user's own; leaving commits, an error rolls back."""
-        with closing(sqlite3.connect(self.file, timeout=5, factory=Watched)) as db:
+        """A transaction of the user's own; leaving commits, an error rolls back."""
+        with closing(sqlite3.connect(self.file, timeout=5, factory=Watched, isolation_level=None)) as db:
+            db.before = lambda sql: None
+            db.execute("BEGIN IMMEDIATE")
             db.before = lambda sql: self._reached(f"before {sql}")
             with db:
                 yield db
@@ -141,6 +157,11 @@ class Scene:
                 self._plans.remove(plan)
                 plan[1]()
                 return
+
+    def meanwhile(self, call: Callable[[], object]) -> None:
+        """Another program runs this as a whole, while the one that this is called in stands still."""
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(call).result(30)
 
     # --- running -----------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.guide.orders import ORDERS
+from tests.guide.orders import ON_POSTGRES, ORDERS
 from tests.guide.page import Rule, rules
 from tests.guide.scene import Scene
 
@@ -15,8 +15,11 @@ RULES = rules()
 
 @pytest.mark.parametrize("kind", ["wrong", "right"])
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.number}")
-def test_a_twin_ends_as_it_says(rule: Rule, kind: str, sqlite_path: Path) -> None:
-    scene = Scene(sqlite_path.parent, rule.twins[kind])
+def test_a_twin_ends_as_it_says(
+    rule: Rule, kind: str, sqlite_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = str(request.getfixturevalue("postgres_url")) if rule.title in ON_POSTGRES else None
+    scene = Scene(sqlite_path.parent, rule.twins[kind], url)
     try:
         end = ORDERS[rule.title](scene)
     finally:
