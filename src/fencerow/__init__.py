@@ -52,6 +52,8 @@ from fencerow.primitives.advisory import (
 )
 from fencerow.primitives.migrator import Migrator
 from fencerow.primitives.mutex import Mutex
+from fencerow.primitives.once import Once, OnceRun, once
+from fencerow.primitives.replace import Replacing, forget_source, replace_for
 from fencerow.primitives.transitions import (
     Lease,
     Move,
@@ -64,6 +66,7 @@ from fencerow.primitives.transitions import (
     SubState,
     Transitions,
 )
+from fencerow.primitives.window import Admitted, DedupeWindow
 from fencerow.version import __version__
 from fencerow.worker.context import Job
 from fencerow.worker.item import BatchItem
@@ -85,6 +88,14 @@ __all__ = [
     "Key",
     "CancelAnswer",
     "Worker",
+    "once",
+    "Once",
+    "OnceRun",
+    "DedupeWindow",
+    "Admitted",
+    "replace_for",
+    "Replacing",
+    "forget_source",
     "Mutex",
     "advisory_lock",
     "aadvisory_lock",

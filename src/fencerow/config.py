@@ -192,6 +192,12 @@ class Config:
         3650 * DAY_S,
         "How long a submit that is repeated finds an ephemeral job that succeeded.",
     )
+    retention_sources_s: float = _number(
+        30 * DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long replace_for remembers a source that was emptied or never written.",
+    )
     retention_count_max: int | None = _number(
         None, 0, 10**12, "How many finished jobs are kept per state; no bound."
     )

@@ -26,6 +26,13 @@ from fencerow.errors.mutex import MutexLost as MutexLost
 from fencerow.errors.mutex import MutexMisuse as MutexMisuse
 from fencerow.errors.mutex import MutexNotFound as MutexNotFound
 from fencerow.errors.mutex import StaleToken as StaleToken
+from fencerow.errors.once import OnceConflict as OnceConflict
+from fencerow.errors.once import OnceLost as OnceLost
+from fencerow.errors.once import OnceMisuse as OnceMisuse
+from fencerow.errors.once import OnceRunning as OnceRunning
+from fencerow.errors.once import SourceBusy as SourceBusy
+from fencerow.errors.once import SourceConflict as SourceConflict
+from fencerow.errors.once import UnusableTable as UnusableTable
 from fencerow.errors.transitions import InvalidMove as InvalidMove
 from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
 from fencerow.errors.transitions import UnknownMove as UnknownMove

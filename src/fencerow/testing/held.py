@@ -10,6 +10,7 @@ from __future__ import annotations
 TABLES = (
     "jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress",
     "spent_ids", "mutexes", "mutex_deferrals",
+    "once_keys", "dedupe_windows", "sources",
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.
