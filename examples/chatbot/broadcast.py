@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from urllib.error import HTTPError
 
 from examples.chatbot.base import app, connected, execute
 from examples.chatbot.messages import Message, deliver
+from examples.chatbot.web import Refused
 from fencerow import Backoff, Job, Lease, Move, Transitions
 
 BATCH_MAX = 50
@@ -89,9 +89,11 @@ def _send(recipient: dict[str, Any], workspace: str, text: str) -> None:
     id_, fence = recipient["id"], recipient["claims"]
     try:
         message = deliver(Message(id_, workspace, recipient["address"], "out", text))
-    except HTTPError as error:
-        if error.code in UNDELIVERABLE:
-            ledger.move("refuse", id_, fence=fence, values={"error": f"the channel answered {error.code}"})
+    except Refused as error:
+        if error.status_code in UNDELIVERABLE:
+            ledger.move(
+                "refuse", id_, fence=fence, values={"error": f"the channel answered {error.status_code}"}
+            )
             return
         ledger.move("put_back", id_, fence=fence)
         raise  # the job tries again later, with its backoff

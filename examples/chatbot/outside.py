@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.error import HTTPError
 
 from examples.chatbot.embedding import Hashing
-from examples.chatbot.web import post
+from examples.chatbot.web import Refused, post
 
 NOBODY = "+000"  # addresses that start so do not exist
 
@@ -80,8 +79,8 @@ class World:
         for event in (event for event in events for _ in range(times)):
             try:
                 answers.append(post(url, event)["status"])
-            except HTTPError as error:
-                answers.append(error.code)
+            except Refused as error:
+                answers.append(error.status_code)
         return {"answers": answers}
 
     def counts(self) -> dict[str, int]:

@@ -6,8 +6,9 @@ import asyncio
 import importlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
@@ -42,7 +43,7 @@ class Chatbot:
         app: App = self.modules["base"].app
         return app
 
-    @property
+    @cached_property
     def clock(self) -> DatabaseClock:
         engine = self.app.engine
         assert isinstance(engine, SqliteEngine | PostgresEngine)
@@ -94,9 +95,9 @@ def outside() -> Iterator[tuple[World, str]]:
 
 
 @pytest.fixture
-def chatbot(
+async def chatbot(
     databases: tuple[str, list[str]], outside: tuple[World, str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Chatbot]:
+) -> AsyncIterator[Chatbot]:
     """The chatbot on fresh databases that have their steps."""
     world, url = outside
     monkeypatch.setenv("FENCEROW_URL", databases[0])
@@ -112,6 +113,6 @@ def chatbot(
     made.app.check_or_create()
     made.shards.migrate()
     yield made
-    made.app.engine.close()
+    await made.app.aclose()
     for name in names:
         sys.modules.pop(f"examples.chatbot.{name}", None)
