@@ -62,23 +62,25 @@ class Chatbot:
 
 
 @pytest.fixture
-def databases(request: pytest.FixtureRequest, sqlite_path: Path) -> tuple[str, list[str]]:
+def databases(request: pytest.FixtureRequest, sqlite_path: Path) -> Iterator[tuple[str, list[str]]]:
     """The URL of the app's database and those of the shards: files, unless PostgreSQL is asked for."""
     if getattr(request, "param", "sqlite") == "sqlite":
         folder = sqlite_path.parent
-        return f"sqlite:///{folder}/chatbot.db", [f"sqlite:///{folder}/m{n}.db" for n in range(SHARDS)]
+        yield f"sqlite:///{folder}/chatbot.db", [f"sqlite:///{folder}/m{n}.db" for n in range(SHARDS)]
+        return
     found = str(request.getfixturevalue("postgres_url"))
     server: PostgresServer = request.getfixturevalue("server")
     base = urlsplit(found)
     names = [f"{base.path[1:]}_m{number}" for number in range(SHARDS)]
     for name in names:
         server.create_database(name)
-        request.addfinalizer(lambda name=name: server.drop_database(name))
     for name in (base.path[1:], *names):
         with server.connect(name) as connection:
             # The chatbot has tables of its own beside ours.
             connection.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
-    return found, [base._replace(path=f"/{name}").geturl() for name in names]
+    yield found, [base._replace(path=f"/{name}").geturl() for name in names]
+    for name in names:
+        server.drop_database(name)
 
 
 @pytest.fixture

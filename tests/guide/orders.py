@@ -45,6 +45,40 @@ def paid_again(scene: Scene) -> str:
     return f"{len(scene.outside.done)} payments"
 
 
+def same_wish_comes_again(scene: Scene) -> str:
+    scene.sql("CREATE TABLE welcomed (customer TEXT)")
+    scene.load()
+    scene.at("after send ada", lambda: scene.meanwhile(lambda: scene["welcome"]("ada")))
+    scene["welcome"]("ada")
+    return f"{scene.outside.calls} letters"
+
+
+def older_version_ends_last(scene: Scene) -> str:
+    scene.sql("CREATE TABLE chunks (source TEXT, version INTEGER, vector TEXT)")
+    scene.sql("INSERT INTO chunks VALUES ('faq', 0, '')")
+    scene.load()
+    seen: list[int] = []
+    scene.always("after commit", lambda: seen.append(scene.one("SELECT count(*) FROM chunks")))
+    scene.at("after send model", lambda: scene.meanwhile(lambda: scene["index"](2, "new")))
+    scene["index"](1, "old")
+    seen.append(scene.one("SELECT count(*) FROM chunks"))
+    return f"readers saw {min(seen)} rows, and it ends with version {scene.one('SELECT version FROM chunks')}"
+
+
+def same_words_under_another_id(scene: Scene) -> str:
+    scene.sql("CREATE TABLE seen (sender TEXT, text TEXT)")
+    scene.load()
+    second = threading.Thread(target=lambda: scene["receive"]("ev-2", "ada", "hello"))
+    if scene.kind == "wrong":
+        scene.at("after commit", lambda: scene.meanwhile(lambda: scene["receive"]("ev-2", "ada", "hello")))
+    else:  # it holds the file's write lock from its first statement on, so the other waits for its end
+        scene.at("began", second.start)
+    scene["receive"]("ev-1", "ada", "hello")
+    if scene.kind == "right":
+        second.join(10)
+    return f"{len(scene.app.client.list_jobs())} jobs"
+
+
 def other_runs_meanwhile(scene: Scene) -> str:
     scene.sql(
         "CREATE TABLE documents (id TEXT PRIMARY KEY, status TEXT DEFAULT 'pending', "
@@ -202,9 +236,12 @@ ORDERS: dict[str, Callable[[Scene], str]] = {
     "A second run ends where the first did": run_again,
     "Effect and success are one commit": counted_again,
     "A call outside carries a key that is the same in every run": paid_again,
+    "Reserve before the effect": same_wish_comes_again,
     "One guarded UPDATE, and a look at what it returned": other_runs_meanwhile,
     "A batch keeps a ledger of its items": second_of_three_is_lost,
+    "A source is replaced as a whole, and the newest version wins": older_version_ends_last,
     "What belongs together is committed together": dies_after_the_commit,
+    "A duplicate may come under another name": same_words_under_another_id,
     "A lock is no fence": first_sleeps_in_the_middle,
     "No lock belongs to a connection": other_begins_through_the_same_pool,
     "A lock on the schema is taken before its version is read": two_migrate,

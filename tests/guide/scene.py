@@ -1,7 +1,7 @@
 """What a twin of the guide runs in: a database, an outside service, and points at which something happens.
 
-A point is a statement on a connection of `connect()` or a call outside. What happens there is planned by the order
-that is played: the other one runs as a whole, or this one dies.
+A point is the begin or the commit of a transaction of `connect()`, or a call outside. What happens there is planned by
+the order that is played: the other one runs as a whole, or this one dies.
 """
 
 from __future__ import annotations
@@ -26,16 +26,6 @@ QUICK = {"poll_min_s": 0.01, "poll_max_s": 0.05, "sweep_s": 0.1, "cancel_raise_s
 
 class Death(BaseException):
     """The process ends here. What was not committed never was."""
-
-
-class Watched(sqlite3.Connection):
-    """A connection that tells before each statement."""
-
-    before: Callable[[str], None]
-
-    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        self.before(sql)
-        return super().execute(sql, *values)
 
 
 class Outside:
@@ -69,6 +59,7 @@ class Scene:
             defaults=Defaults(attempts_max=2, backoff=Backoff(base_s=0, jitter=0)),
         )
         self._plans: list[tuple[str, Callable[[], None]]] = []
+        self._watchers: list[tuple[str, Callable[[], None]]] = []
         self.outside = Outside(lambda what: self._reached(f"after {what}"))
         self.names: dict[str, Any] = {
             "__name__": "guide",
@@ -108,10 +99,9 @@ class Scene:
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
         """A transaction of the user's own; leaving commits, an error rolls back."""
-        with closing(sqlite3.connect(self.file, timeout=5, factory=Watched, isolation_level=None)) as db:
-            db.before = lambda sql: None
+        with closing(sqlite3.connect(self.file, timeout=5, isolation_level=None)) as db:
             db.execute("BEGIN IMMEDIATE")
-            db.before = lambda sql: self._reached(f"before {sql}")
+            self._reached("began")
             with db:
                 yield db
             self._reached("after commit")
@@ -135,6 +125,10 @@ class Scene:
         """Let this happen, once, at the first point whose name begins so."""
         self._plans.append((point, happens))
 
+    def always(self, point: str, happens: Callable[[], None]) -> None:
+        """Let this happen each time."""
+        self._watchers.append((point, happens))
+
     def dies(self, point: str) -> None:
         self.at(point, _die)
 
@@ -152,6 +146,9 @@ class Scene:
         self.at(point, _lose)
 
     def _reached(self, point: str) -> None:
+        for begins, happens in self._watchers:
+            if point.startswith(begins):
+                happens()
         for plan in self._plans:
             if point.startswith(plan[0]):
                 self._plans.remove(plan)
