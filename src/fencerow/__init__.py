@@ -16,6 +16,7 @@ import fencerow.model.platforms  # noqa: F401  # pyright: ignore[reportUnusedImp
 
 # isort: split
 from fencerow.app import App, Call, Contract, Database, DeclaredJob, Draft, LocalDatabaseWarning, contract
+from fencerow.app.consumer import consumer
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
 from fencerow.client.refs import CancelAnswer, Key
@@ -35,6 +36,7 @@ from fencerow.errors import (
     MutexBusy,
     MutexLost,
     OutcomeUnknown,
+    PartitionLost,
     ResultTimeout,
     StaleToken,
     Unavailable,
@@ -50,9 +52,11 @@ from fencerow.primitives.advisory import (
     atry_advisory_lock,
     try_advisory_lock,
 )
+from fencerow.primitives.bus import EventBus
 from fencerow.primitives.migrator import Migrator
 from fencerow.primitives.mutex import Mutex
 from fencerow.primitives.once import Once, OnceRun, once
+from fencerow.primitives.outbox import NewEvent, apublish, apublish_many, publish, publish_many
 from fencerow.primitives.replace import Replacing, forget_source, replace_for
 from fencerow.primitives.transitions import (
     Lease,
@@ -69,6 +73,7 @@ from fencerow.primitives.transitions import (
 from fencerow.primitives.window import Admitted, DedupeWindow
 from fencerow.version import __version__
 from fencerow.worker.context import Job
+from fencerow.worker.events.event import Event
 from fencerow.worker.item import BatchItem
 from fencerow.worker.worker import Worker
 
@@ -101,6 +106,14 @@ __all__ = [
     "aadvisory_lock",
     "try_advisory_lock",
     "atry_advisory_lock",
+    "consumer",
+    "Event",
+    "EventBus",
+    "NewEvent",
+    "publish",
+    "apublish",
+    "publish_many",
+    "apublish_many",
     "State",
     "Transitions",
     "Move",
@@ -140,6 +153,7 @@ __all__ = [
     "UnknownMove",
     "InvalidMove",
     "WrongTable",
+    "PartitionLost",
     "LocalDatabaseWarning",
     "Migrator",
 ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import pytest
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import MEMORY, ROLE
 
-_numbers = itertools.count(1)
 ROUNDS = ("sqlite", "postgres")
 
 
@@ -29,6 +27,7 @@ class Ground:
     dialect: str
     folder: Path
     urls: dict[str, str]
+    looking: dict[str, psycopg.Connection[Any]] = field(default_factory=dict)
 
     def write(self, files: Mapping[str, str]) -> None:
         """Write steps; an empty text removes one."""
@@ -44,9 +43,10 @@ class Ground:
         """Run a statement on a shard."""
         url = self.urls[shard]
         if self.dialect == "postgres":
-            with psycopg.connect(url, autocommit=True) as connection:
-                cursor = connection.execute(text.encode())
-                return cursor.fetchall() if cursor.description else []
+            if shard not in self.looking:
+                self.looking[shard] = psycopg.connect(url, autocommit=True)
+            cursor = self.looking[shard].execute(text.encode())
+            return cursor.fetchall() if cursor.description else []
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as lite:
             return lite.execute(text).fetchall()
 
@@ -86,11 +86,25 @@ def made(request: pytest.FixtureRequest, dialect: str, folder: Path) -> Iterator
         shutil.rmtree(place)
         return
     server: PostgresServer = request.getfixturevalue("server")
-    names = {name: f"shard_{next(_numbers)}" for name in "abcd"}
+    databases: Mapping[str, str] = request.getfixturevalue("shard_databases")
+    for database in databases.values():
+        with server.connect(database) as owner:
+            owner.execute("SET client_min_messages = error")
+            owner.execute("DROP SCHEMA IF EXISTS public CASCADE")
+            owner.execute(f"CREATE SCHEMA public AUTHORIZATION {ROLE}".encode())
+    urls = {name: server.conninfo(database, ROLE) for name, database in databases.items()}
+    ground = Ground(dialect, folder, urls)
+    yield ground
+    for connection in ground.looking.values():
+        connection.close()
+
+
+@pytest.fixture(scope="session")
+def shard_databases(server: PostgresServer) -> Iterator[Mapping[str, str]]:
+    """Four databases; each test finds them empty."""
+    names = {name: f"shard_{name}" for name in "abcd"}
     for database in names.values():
         server.create_role_and_schema(role=ROLE, database=database)
-        with server.connect(database) as owner:
-            owner.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
-    yield Ground(dialect, folder, {name: server.conninfo(database, ROLE) for name, database in names.items()})
+    yield names
     for database in names.values():
         server.drop_database(database)

@@ -32,6 +32,7 @@ from fencerow.cli.options import (
 )
 from fencerow.cli.queues import queues
 from fencerow.cli.schema import migrate, sql
+from fencerow.cli.shards import shards
 from fencerow.cli.submit import submit
 from fencerow.cli.why import why
 from fencerow.cli.worker import dev, worker
@@ -71,7 +72,10 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-for command in (demo, dev, worker, submit, jobs, queues, workers, migrate, sql, doctor, why, history, bench):
+COMMANDS = (
+    demo, dev, worker, submit, jobs, queues, workers, migrate, shards, sql, doctor, why, history, bench,
+)  # fmt: skip
+for command in COMMANDS:
     root.add_command(command)
 
 

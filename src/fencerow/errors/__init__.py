@@ -10,6 +10,13 @@ from typing import Protocol
 
 # One line for each family that has a file of its own.
 from fencerow.errors.base import FencerowError as FencerowError
+from fencerow.errors.events import DeliveryTimeout as DeliveryTimeout
+from fencerow.errors.events import EventNotFound as EventNotFound
+from fencerow.errors.events import EventTransactionMisuse as EventTransactionMisuse
+from fencerow.errors.events import GroupMismatch as GroupMismatch
+from fencerow.errors.events import InvalidTopic as InvalidTopic
+from fencerow.errors.events import PartitionLost as PartitionLost
+from fencerow.errors.events import UnknownGroup as UnknownGroup
 from fencerow.errors.migrations import InvalidMigrations as InvalidMigrations
 from fencerow.errors.migrations import LedgerMissing as LedgerMissing
 from fencerow.errors.migrations import LedgerUnreadable as LedgerUnreadable
@@ -33,6 +40,13 @@ from fencerow.errors.once import OnceRunning as OnceRunning
 from fencerow.errors.once import SourceBusy as SourceBusy
 from fencerow.errors.once import SourceConflict as SourceConflict
 from fencerow.errors.once import UnusableTable as UnusableTable
+from fencerow.errors.proving import ActorStuck as ActorStuck
+from fencerow.errors.proving import CannotExplore as CannotExplore
+from fencerow.errors.proving import DrainUnfinished as DrainUnfinished
+from fencerow.errors.proving import JobsDidNotSucceed as JobsDidNotSucceed
+from fencerow.errors.proving import NoTestApp as NoTestApp
+from fencerow.errors.proving import NoTestDatabase as NoTestDatabase
+from fencerow.errors.proving import NotRepeatable as NotRepeatable
 from fencerow.errors.transitions import InvalidMove as InvalidMove
 from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
 from fencerow.errors.transitions import UnknownMove as UnknownMove

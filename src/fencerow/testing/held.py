@@ -11,6 +11,7 @@ TABLES = (
     "jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress",
     "spent_ids", "mutexes", "mutex_deferrals",
     "once_keys", "dedupe_windows", "sources",
+    "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.

@@ -109,10 +109,13 @@ class _Check:
 
     def _move(self, move: Move) -> None:
         self._known_states(move)
-        self._columns(move)
-        self._condition(move)
         if move.lease is not None:
             self._lease(move, move.lease)
+        self._enters(move)
+        self._columns(move)
+        self._condition(move)
+
+    def _enters(self, move: Move) -> None:
         if move.enters and self._machine.name:
             raise self._wrong(f"move {move.name!r} enters a sub-state", "only main moves do")
         for name, state in move.enters.items():
