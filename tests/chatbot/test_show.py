@@ -54,9 +54,9 @@ LINES_MAX = 550
 def test_it_ends_with_everybody_sent_to_once(databases: tuple[str, list[str]]) -> None:
     ours = {name: value for name, value in os.environ.items() if not name.startswith("FENCEROW_")}
     url, shards = databases
+    arguments = ["--recipients", str(RECIPIENTS), "--url", url, "--shards", *shards]
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "examples.chatbot"]
-        + ["--recipients", str(RECIPIENTS), "--url", url, "--shards", *shards],
+        [sys.executable, "-W", "error", "-m", "examples.chatbot", *arguments],
         cwd=ROOT,
         env=ours | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
