@@ -23,7 +23,7 @@ def run_again(scene: Scene) -> str:
     scene.loses_answer("after send")
     scene["take_order"].submit("A-17")
     scene.work()
-    return f"{scene.one('SELECT count(*) FROM orders')} orders"
+    return f"orders: {scene.one('SELECT count(*) FROM orders')}"
 
 
 def counted_again(scene: Scene) -> str:
@@ -33,7 +33,7 @@ def counted_again(scene: Scene) -> str:
     scene.loses_answer("after send")
     scene["ship"].submit("A-17")
     scene.work()
-    return f"{scene.one('SELECT count FROM stock')} in stock"
+    return f"in stock: {scene.one('SELECT count FROM stock')}"
 
 
 def paid_again(scene: Scene) -> str:
@@ -42,7 +42,7 @@ def paid_again(scene: Scene) -> str:
     scene["pay"].submit("4711")
     scene.work()
     assert scene.outside.calls == 2
-    return f"{len(scene.outside.done)} payments"
+    return f"payments: {len(scene.outside.done)}"
 
 
 def same_wish_comes_again(scene: Scene) -> str:
@@ -50,7 +50,7 @@ def same_wish_comes_again(scene: Scene) -> str:
     scene.load()
     scene.at("after send ada", lambda: scene.meanwhile(lambda: scene["welcome"]("ada")))
     scene["welcome"]("ada")
-    return f"{scene.outside.calls} letters"
+    return f"letters: {scene.outside.calls}"
 
 
 def older_version_ends_last(scene: Scene) -> str:
@@ -62,7 +62,7 @@ def older_version_ends_last(scene: Scene) -> str:
     scene.at("after send model", lambda: scene.meanwhile(lambda: scene["index"](2, "new")))
     scene["index"](1, "old")
     seen.append(scene.one("SELECT count(*) FROM chunks"))
-    return f"readers saw {min(seen)} rows, and it ends with version {scene.one('SELECT version FROM chunks')}"
+    return f"least rows seen: {min(seen)}, version in the end: {scene.one('SELECT version FROM chunks')}"
 
 
 def same_words_under_another_id(scene: Scene) -> str:
@@ -76,7 +76,7 @@ def same_words_under_another_id(scene: Scene) -> str:
     scene["receive"]("ev-1", "ada", "hello")
     if scene.kind == "right":
         second.join(10)
-    return f"{len(scene.app.client.list_jobs())} jobs"
+    return f"jobs: {len(scene.app.client.list_jobs())}"
 
 
 def other_runs_meanwhile(scene: Scene) -> str:
@@ -89,7 +89,7 @@ def other_runs_meanwhile(scene: Scene) -> str:
     scene.at("after send model", lambda: scene.meanwhile(lambda: scene["process"]("a")))
     scene["process"]("a")
     assert scene.one("SELECT status FROM documents") == "ready"
-    return f"{scene.outside.calls} calls"
+    return f"calls: {scene.outside.calls}"
 
 
 def second_of_three_is_lost(scene: Scene) -> str:
@@ -102,12 +102,42 @@ def second_of_three_is_lost(scene: Scene) -> str:
     handle = scene["send_all"].submit(["a", "b", "c"])
     scene.work()
     assert handle.refresh().state is State.SUCCEEDED
-    return f"{scene.outside.calls} calls for {len(scene.outside.done)} letters"
+    return f"calls: {scene.outside.calls}, letters: {len(scene.outside.done)}"
+
+
+def another_looks_after_each_page(scene: Scene) -> str:
+    scene.sql(
+        "CREATE TABLE documents (id TEXT PRIMARY KEY, status TEXT DEFAULT 'pending', "
+        "claims INTEGER DEFAULT 0, claimed_at TEXT)"
+    )
+    scene.sql("INSERT INTO documents (id) VALUES ('a')")
+    scene.load()
+
+    def page_is_read() -> None:
+        scene.pass_time(40)
+        if threading.current_thread() is threading.main_thread():
+            scene.meanwhile(lambda: scene["read"]("a"))
+
+    scene.always("after send model", page_is_read)
+    scene["read"]("a")
+    assert scene.one("SELECT status FROM documents") == "ready"
+    return f"workers on it: {scene.one('SELECT claims FROM documents')}"
 
 
 def first_sleeps_in_the_middle(scene: Scene) -> str:
     scene.sql("CREATE TABLE report (text TEXT)")
     scene.sql("INSERT INTO report VALUES ('')")
+    _first_sleeps(scene)
+    text: str = scene.one("SELECT text FROM report")
+    return text
+
+
+def first_sleeps_before_a_write_outside(scene: Scene) -> str:
+    _first_sleeps(scene)
+    return scene.outside.kept["report"]
+
+
+def _first_sleeps(scene: Scene) -> None:
     scene.load()
 
     def another_takes_over() -> None:
@@ -117,8 +147,6 @@ def first_sleeps_in_the_middle(scene: Scene) -> str:
     scene.at("after send model", another_takes_over)
     with pytest.raises((MutexLost, StaleToken)):
         scene["report"]("the first")
-    text: str = scene.one("SELECT text FROM report")
-    return text
 
 
 def other_begins_through_the_same_pool(scene: Scene) -> str:
@@ -127,7 +155,7 @@ def other_begins_through_the_same_pool(scene: Scene) -> str:
         scene.load()
         scene.at("after send provider", lambda: scene.meanwhile(scene["nightly"]))
         scene["nightly"]()
-    return f"{scene.outside.calls} at once"
+    return f"at work: {scene.outside.calls}"
 
 
 def two_migrate(scene: Scene) -> str:
@@ -143,7 +171,7 @@ def two_migrate(scene: Scene) -> str:
         with ThreadPoolExecutor(2) as threads:
             for each in [threads.submit(scene["migrate"]) for _ in range(2)]:
                 each.result(30)
-    return f"{scene.one('SELECT amount FROM prices')} cents"
+    return f"cents: {scene.one('SELECT amount FROM prices')}"
 
 
 def another_writes_meanwhile(scene: Scene) -> str:
@@ -182,7 +210,7 @@ def dies_after_the_commit(scene: Scene) -> str:
     scene.dies("after commit")
     scene.killed(lambda: scene["take_order"]("A-17"))
     orders, jobs = scene.one("SELECT count(*) FROM orders"), len(scene.app.client.list_jobs())
-    return f"{orders} orders, {jobs} jobs"
+    return f"orders: {orders}, jobs: {jobs}"
 
 
 def first_attempt_ends_last(scene: Scene) -> str:
@@ -221,7 +249,7 @@ def clock_is_an_hour_fast(scene: Scene) -> str:
     scene.names["time"] = SimpleNamespace(time=lambda: time.time() + 3600)
     scene["end_offers"]()
     count = scene.one("SELECT count(*) FROM offers WHERE state = 'over'")
-    return f"{count} offers ended an hour early"
+    return f"offers ended an hour early: {count}"
 
 
 def dies_after_the_first_line(scene: Scene) -> str:
@@ -229,7 +257,7 @@ def dies_after_the_first_line(scene: Scene) -> str:
     scene.dies("after send progress")
     scene.killed(lambda: scene["export"](["a", "b"]))
     scene["export"](["a", "b"])
-    return f"{len((scene.folder / 'export.csv').read_text().splitlines())} lines"
+    return f"lines: {len((scene.folder / 'export.csv').read_text().splitlines())}"
 
 
 ORDERS: dict[str, Callable[[Scene], str]] = {
@@ -242,7 +270,9 @@ ORDERS: dict[str, Callable[[Scene], str]] = {
     "A source is replaced as a whole, and the newest version wins": older_version_ends_last,
     "What belongs together is committed together": dies_after_the_commit,
     "A duplicate may come under another name": same_words_under_another_id,
+    "A lease is not a time limit": another_looks_after_each_page,
     "A lock is no fence": first_sleeps_in_the_middle,
+    "A write outside carries a token that never goes back": first_sleeps_before_a_write_outside,
     "No lock belongs to a connection": other_begins_through_the_same_pool,
     "A lock on the schema is taken before its version is read": two_migrate,
     "No transaction stays open while somebody outside is asked": another_writes_meanwhile,

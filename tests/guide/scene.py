@@ -29,12 +29,14 @@ class Death(BaseException):
 
 
 class Outside:
-    """A service that does what it is asked, once per key if it is given one."""
+    """A service that does what it is asked: once per key if it is given one, and never for an old token."""
 
     def __init__(self, after: Callable[[str], None]) -> None:
         self.done: list[tuple[str, str]] = []
         self.calls = 0
+        self.kept: dict[str, str] = {}
         self._keys: set[str] = set()
+        self._token = 0
         self._after = after
 
     def send(self, to: str, text: str = "", *, key: str | None = None) -> str:
@@ -44,6 +46,13 @@ class Outside:
             self._keys.add(key or "")
         self._after(f"send {to}")
         return f"{text or to} done"
+
+    def put(self, name: str, text: str, *, token: int | None = None) -> None:
+        """Keep a text under a name. Who names a lower token than it has seen is refused."""
+        if token is not None and token < self._token:
+            return
+        self._token = token or self._token
+        self.kept[name] = text
 
 
 class Scene:
