@@ -59,9 +59,9 @@ def index(workspace: str, name: str, path: str, version: int) -> Indexed:
             }
             for number, (chunk, vector) in enumerate(zip(cut, vectors, strict=True))
         ]
-        return (
-            Indexed(source, "replaced", len(rows)) if replacing.insert(rows) else Indexed(source, "outdated")
-        )
+        if not replacing.insert(rows):
+            return Indexed(source, "outdated")
+        return Indexed(source, "replaced", len(rows))
 
 
 def search(workspace: str, question: str) -> Found | None:
@@ -71,6 +71,9 @@ def search(workspace: str, question: str) -> Found | None:
         rows = execute(
             db, "SELECT source, heading, text, vector FROM chunks WHERE workspace = ?", (workspace,)
         )
-    found = [Found(*row[:3], likeness(asked, unpacked(row[3]))) for row in rows]
+    found = [
+        Found(source, heading, text, likeness(asked, unpacked(vector)))
+        for source, heading, text, vector in rows
+    ]
     best = max(found, key=lambda each: each.likeness, default=None)
     return best if best and best.likeness >= LIKENESS_MIN else None
