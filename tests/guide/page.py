@@ -9,7 +9,7 @@ from tests.house.tree import ROOT
 
 PAGE = ROOT / "docs" / "guide" / "safe-handlers.md"
 _RULE = re.compile(r"^## (\d+)\. (.+)$", re.MULTILINE)
-_TWIN = re.compile(r"^```python\n# (wrong|right): (.+)\n((?s:.+?))^```", re.MULTILINE)
+_TWIN = re.compile(r"^```python\n# (wrong|right) \((.+)\)\n((?s:.+?))^```", re.MULTILINE)
 
 
 @dataclass(frozen=True)
