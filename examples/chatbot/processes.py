@@ -23,7 +23,9 @@ def outside() -> Iterator[str]:
     ) as process:
         try:
             assert process.stdout is not None
-            yield process.stdout.readline().strip()
+            url = process.stdout.readline().strip()
+            assert url, "the world outside did not start"
+            yield url
         finally:
             process.kill()
 
