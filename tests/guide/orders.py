@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from psycopg_pool import ConnectionPool
 
-from fencerow import MutexLost, StaleToken, State
+from fencerow import MutexLost, StaleToken, State, publish
 from tests.guide.scene import Scene
 
 
@@ -63,6 +63,17 @@ def older_version_ends_last(scene: Scene) -> str:
     scene["index"](1, "old")
     seen.append(scene.one("SELECT count(*) FROM chunks"))
     return f"least rows seen: {min(seen)}, version in the end: {scene.one('SELECT version FROM chunks')}"
+
+
+def event_is_delivered_again(scene: Scene) -> str:
+    scene.sql("CREATE TABLE points (count INTEGER)")
+    scene.sql("INSERT INTO points VALUES (0)")
+    scene.load()
+    scene.loses_answer("after send")
+    publish(scene.app, "order.paid", {"order": 17})
+    scene.consume("loyalty")
+    assert scene.outside.calls == 2
+    return f"points: {scene.one('SELECT count FROM points')}"
 
 
 def same_words_under_another_id(scene: Scene) -> str:
@@ -269,6 +280,7 @@ ORDERS: dict[str, Callable[[Scene], str]] = {
     "A batch keeps a ledger of its items": second_of_three_is_lost,
     "A source is replaced as a whole, and the newest version wins": older_version_ends_last,
     "What belongs together is committed together": dies_after_the_commit,
+    "An event may be delivered twice": event_is_delivered_again,
     "A duplicate may come under another name": same_words_under_another_id,
     "A lease is not a time limit": another_looks_after_each_page,
     "A lock is no fence": first_sleeps_in_the_middle,

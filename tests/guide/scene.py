@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fencerow import App, Backoff, Defaults, Handle, Job
+from fencerow import App, Backoff, Defaults, EventBus, Handle, Job
 from fencerow.config import Config
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
@@ -186,6 +186,24 @@ class Scene:
         async def run() -> None:
             async with asyncio.timeout(30):
                 await self.app.worker().run(until_idle=True)
+
+        asyncio.run(run())
+        assert not self._plans, "a planned point was never reached"
+
+    def consume(self, group: str) -> None:
+        """A worker delivers what was published until this group has acknowledged all of it, and goes."""
+        bus = EventBus(self.app)
+
+        async def ended() -> bool:
+            lags = await bus.alag(group)
+            if lags and lags[0].waiting:
+                self.pass_time(2)  # what failed is delivered again a second later
+            return bool(lags) and not lags[0].events and not lags[0].waiting
+
+        async def run() -> None:
+            async with asyncio.timeout(30), self.app.worker():
+                while not await ended():
+                    await asyncio.sleep(0.02)
 
         asyncio.run(run())
         assert not self._plans, "a planned point was never reached"
