@@ -14,6 +14,7 @@ from examples.chatbot.web import Refused
 from fencerow import Backoff, Job, Lease, Move, Transitions
 
 BATCH_MAX = 50
+CLAIMS_MAX = 20  # of one recipient: a message that takes its worker along must not do so for ever
 LEASE_S = 5.0  # of one recipient: longer than one message takes; who sleeps through it has lost the row
 UNDELIVERABLE = (400, 404, 410, 422)  # the channel will not change its mind
 
@@ -28,14 +29,22 @@ ledger = Transitions(
             "pending",
             "sending",
             where="broadcast = :broadcast AND batch = :batch",
-            lease=Lease(lease_s=LEASE_S, fence="claims", since="claimed_at"),
+            lease=Lease(
+                lease_s=LEASE_S,
+                fence="claims",
+                since="claimed_at",
+                attempts_max=CLAIMS_MAX,
+                when_spent="give_up",
+            ),
         ),
         Move("confirm", "sending", "sent", stamps="ended_at", sets="message"),
         Move("refuse", "sending", "failed", stamps="ended_at", sets="error"),
         Move("put_back", "sending", "pending"),
+        Move("give_up", ["pending", "sending"], "failed", stamps="ended_at", by_anyone=True),
     ],
     order="id",
 )
+app.add_chore(ledger.reaper())
 
 
 def start(broadcast: str, workspace: str, text: str, addresses: Iterable[str]) -> int:

@@ -26,6 +26,28 @@ async def test_everybody_is_sent_to_once(chatbot: Chatbot) -> None:
         assert size[0] <= chatbot.broadcast.BATCH_MAX
 
 
+@ON_BOTH
+async def test_the_table_is_what_the_ledger_declares(chatbot: Chatbot) -> None:
+    chatbot.broadcast.ledger.check()
+
+    step = (chatbot.base.STEPS / "main" / "0002_broadcasts.sql").read_text("utf-8")
+    assert chatbot.broadcast.ledger.constraint_sql("sqlite") in step
+
+
+async def test_a_recipient_that_takes_each_worker_along_is_given_up(chatbot: Chatbot) -> None:
+    chatbot.broadcast.start("spring", "harbour", "Hello", ADDRESSES[:3])
+    first = {"broadcast": "spring", "batch": 0}
+    for _ in range(chatbot.broadcast.CLAIMS_MAX):
+        (taken,) = chatbot.broadcast.ledger.take("send", params=first)
+        assert taken["id"] == "spring/+490"
+        chatbot.clock.advance(chatbot.broadcast.LEASE_S + 1)
+
+    assert chatbot.broadcast.ledger.reap().moved["give_up"]
+    await chatbot.work()
+
+    assert chatbot.broadcast.counts("spring") == {"sent": 2, "failed": 1}
+
+
 async def test_started_twice_it_is_one_broadcast(chatbot: Chatbot) -> None:
     for _ in range(2):
         chatbot.broadcast.start("spring", "harbour", "Hello", ADDRESSES)

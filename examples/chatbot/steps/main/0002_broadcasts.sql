@@ -9,11 +9,13 @@ CREATE TABLE recipients (
     broadcast TEXT NOT NULL REFERENCES broadcasts (id),
     batch BIGINT NOT NULL,
     address TEXT NOT NULL,
-    state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'sending', 'sent', 'failed')),
+    state TEXT NOT NULL DEFAULT 'pending',
     claims BIGINT NOT NULL DEFAULT 0,
     claimed_at TIMESTAMPTZ,
     ended_at TIMESTAMPTZ,
     message TEXT,
-    error TEXT
+    error TEXT,
+    -- As ledger.constraint_sql() prints it.
+    CONSTRAINT "recipients_state_check" CHECK ("state" IN ('pending', 'sending', 'sent', 'failed'))
 );
 CREATE INDEX recipients_of_batch ON recipients (broadcast, batch, state);
