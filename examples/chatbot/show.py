@@ -137,7 +137,8 @@ class Show:
         total, failed = sum(standing.values()), standing["failed"]
         must(total == self._recipients and set(standing) == {"sent", "failed"}, f"the ledger says {standing}")
         must(now["delivered"] == now["addresses"] == standing["sent"], f"{now} for {standing}")
-        must(now["repeated"] == SENDING, f"{now['repeated']} requests were repeated")
+        # More only if a stalled machine let the lease of a recipient run out; never as many as were done already.
+        must(SENDING <= now["repeated"] <= 2 * SENDING, f"{now['repeated']} requests were repeated")
         self._say(f"a new worker goes on where the ledger says: {standing}")
         self._say(
             f"the channel counts {now['delivered']} deliveries to {now['addresses']} addresses: "
