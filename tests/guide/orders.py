@@ -255,7 +255,7 @@ class Latecomer:
 
 def clock_is_an_hour_fast(scene: Scene) -> str:
     scene.sql("CREATE TABLE offers (until_s INTEGER, state TEXT DEFAULT 'open')")
-    scene.sql("INSERT INTO offers (until_s) VALUES (unixepoch() + 1800)")
+    scene.sql("INSERT INTO offers (until_s) VALUES (CAST(strftime('%s', 'now') AS INTEGER) + 1800)")
     scene.load()
     scene.names["time"] = SimpleNamespace(time=lambda: time.time() + 3600)
     scene["end_offers"]()
