@@ -35,7 +35,7 @@ def connected(url: str | None = None) -> Iterator[Connection]:
     if url.startswith("sqlite:///"):
         opened = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=10)
     else:
-        opened = psycopg.connect(url)
+        opened = psycopg.connect(url, prepare_threshold=None)  # a pooler may stand in between
     with closing(opened), opened:
         yield opened
 
