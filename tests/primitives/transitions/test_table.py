@@ -86,6 +86,12 @@ def test_a_type_that_keeps_no_instants_is_told(pg: PostgresEngine) -> None:
         small(pg, table, moves=[Move("start", "queued", "running", stamps="tenant")]).check()
 
 
+def test_ages_of_different_kinds_are_told(engine: AnyEngine, table: str) -> None:
+    sql(engine, f"ALTER TABLE {table} ADD COLUMN seen_at double precision")
+    with pytest.raises(WrongTable, match="in different ways"):
+        small(engine, table, overdue=[Overdue("queued", ("seen_at", "submitted_at"), 60)]).check()
+
+
 def test_check_tells_what_only_the_database_knows(engine: AnyEngine, table: str) -> None:
     wrong = [Move("start", "queued", "running", where="tenant = nobody_knows_me")]
     with pytest.raises(WrongTable, match=r"would refuse move 'start'.*nobody_knows_me"):
