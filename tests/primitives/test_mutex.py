@@ -265,6 +265,23 @@ def test_a_block_inside_an_open_transaction_of_the_same_code_is_left_at_once(dat
         assert held.token == 2
 
 
+SNIPPET = """
+INSERT INTO fencerow.job_logs (job_id, attempt, at, level, message)
+SELECT '00000000-0000-4000-8000-000000000001', mutex.token, now(), 'info', ''
+FROM fencerow.mutexes AS mutex
+WHERE mutex.key = %s AND mutex.token = %s AND mutex.holder IS NOT NULL
+FOR KEY SHARE
+"""
+
+
+def test_the_guard_within_a_statement_as_the_guide_has_it(database: Database) -> None:
+    if not isinstance(database.engine, PostgresEngine):
+        pytest.skip("on SQLite the guard is a statement of its own")
+    with Mutex(database, "k") as held, database.engine.session() as session:
+        assert session.connection.execute(SNIPPET, ["k", held.token]).rowcount == 1
+        assert session.connection.execute(SNIPPET, ["k", held.token - 1]).rowcount == 0
+
+
 def test_a_guard_needs_a_transaction(database: Database) -> None:
     with Mutex(database, "k") as held:
         with pytest.raises(InvalidInput):
