@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -133,6 +134,24 @@ def test_names_are_quoted_so_any_case_will_do(engine: AnyEngine) -> None:
     row = orders.move("start", 1)
 
     assert row is not None and row["State"] == "50% done :x" and row["group"] is not None
+
+
+def test_states_may_be_an_enum_and_ids_uuids(pg: PostgresEngine) -> None:
+    sql(pg, "CREATE TYPE fencerow.progress AS ENUM ('queued', 'running')")
+    sql(pg, "CREATE TABLE fencerow.typed (id uuid PRIMARY KEY, status fencerow.progress, n smallint)")
+    row_id = uuid4()
+    sql(pg, "INSERT INTO fencerow.typed VALUES (:id, 'queued', NULL)", id=row_id)
+    typed = small(pg, "fencerow.typed", moves=[Move("start", "queued", "running", counts="n")])
+    typed.check()
+    sql(pg, typed.constraint_sql())
+    sql(pg, typed.trigger_sql())
+
+    row = typed.move("start", row_id)
+
+    assert row == {"id": row_id, "status": "running", "n": 1}
+    assert typed.move("start", str(row_id)) is None
+    with pytest.raises(WrongTable):
+        typed.move("start", 17)
 
 
 # --- what the table itself refuses --------------------------------------------------------------

@@ -23,7 +23,7 @@ WHERE attribute.attrelid = to_regclass({quoted}) AND attribute.attnum > 0 AND NO
 SQLITE = "SELECT name, type FROM pragma_table_info({name}{schema})"
 HISTORY = ("row_id", "sub", "move", "source", "target", "fence", "moved_at")
 """The columns of a history table, in the order in which they are written; it may have more, with defaults."""
-WHOLE = re.compile(r"int|serial|numeric|decimal", re.IGNORECASE)
+WHOLE = re.compile(r"smallint|integer|bigint|(big|tiny|medium|unsigned)?\s*int\d?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _fits(declared: Declared, facts: Facts) -> None:
     for column in instants_of(declared):
         facts.instants(column)
     for column in _counted(declared):
-        if not WHOLE.search(facts.types[column]):
+        if not WHOLE.fullmatch(facts.types[column]):
             raise WrongTable(
                 f"column {column!r} is of type {facts.types[column]!r}",
                 "fences, attempts, counters and the version are whole numbers",

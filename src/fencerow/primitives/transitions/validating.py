@@ -15,7 +15,7 @@ from fencerow.primitives.transitions.names import column_name
 
 STATE_LENGTH_MAX = 200
 OURS = "fencerow_"  # how our own parameters begin
-MOVE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
+MOVE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 
 
 def machine(
