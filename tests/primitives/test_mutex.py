@@ -171,6 +171,18 @@ def test_past_its_own_deadline_the_holder_stops_whatever_the_database_says(
     assert mine.release() is True
 
 
+def test_a_mutex_that_cannot_be_renewed_is_lost_in_time_and_nobody_had_it(database: Database) -> None:
+    """The database takes no renewal for longer than the lease: here its row, or its file, stays locked."""
+    mine = holding(database, stale_s=1.0)
+    with database.engine.session() as session:
+        if database.engine.dialect == "postgres":
+            session.connection.execute("SELECT 1 FROM fencerow.mutexes FOR UPDATE")
+        assert mine.wait_lost(SOON_S)
+        with pytest.raises(MutexLost, match="not renewed in time"):
+            mine.check()
+    assert mine.release() is True
+
+
 def test_leaving_the_block_tells_that_another_had_it(database: Database, moved: DatabaseClock) -> None:
     with pytest.raises(MutexLost), Mutex(database, "k"):
         moved.advance(31)
