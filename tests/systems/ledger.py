@@ -16,21 +16,14 @@ SCENARIOS = {
 
 # The later part of the product that each scenario needs.
 WAITS_FOR = {
-    "A.1": "events",
-    "A.2": "events",
     "A.5": "webhooks",
     "A.9": "stages",
     "A.10": "stages",
     "A.12": "webhooks",
     "A.14": "stages and the HTTP gateway",
-    "A.16": "events",
     "B.1": "exclusive keys",
     "B.2": "exclusive keys",
     "B.3": "exclusive keys",
-    "B.4": "the mutex",
-    "B.5": "the mutex",
-    "B.6": "the mutex",
-    "B.7": "the mutex",
     "B.8": "schedules",
     "B.9": "schedules",
     "B.10": "schedules",
@@ -49,6 +42,5 @@ WAITS_FOR = {
     "C.18": "metrics",
     "D.10": "exclusive keys and limits",
     "D.13": "schedules",
-    "D.15": "events",
     "D.16": "limits",
 }
