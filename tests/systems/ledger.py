@@ -16,14 +16,11 @@ SCENARIOS = {
 
 # The later part of the product that each scenario needs.
 WAITS_FOR = {
-    "A.1": "events",
-    "A.2": "events",
     "A.5": "webhooks",
     "A.9": "stages",
     "A.10": "stages",
     "A.12": "webhooks",
     "A.14": "stages and the HTTP gateway",
-    "A.16": "events",
     "B.1": "exclusive keys",
     "B.2": "exclusive keys",
     "B.3": "exclusive keys",
@@ -36,8 +33,6 @@ WAITS_FOR = {
     "B.14": "metrics",
     "B.15": "the capacity report",
     "C.1": "the HTTP gateway",
-    "C.2": "the HTTP gateway",
-    "C.3": "the HTTP gateway",
     "C.6": "flows",
     "C.8": "delivery of results",
     "C.9": "delivery of results",
@@ -45,10 +40,7 @@ WAITS_FOR = {
     "C.14": "the HTTP gateway",
     "C.15": "signed payloads",
     "C.18": "metrics",
-    "D.6": "replace_for",
-    "D.7": "replace_for",
     "D.10": "exclusive keys and limits",
     "D.13": "schedules",
-    "D.15": "events",
     "D.16": "limits",
 }

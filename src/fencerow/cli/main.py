@@ -20,6 +20,7 @@ from fencerow.cli import exits, output
 from fencerow.cli.bench import bench
 from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
+from fencerow.cli.events import events
 from fencerow.cli.history import history
 from fencerow.cli.jobs import jobs
 from fencerow.cli.mutexes import mutexes
@@ -74,7 +75,8 @@ def version(context: click.Context) -> None:
 
 
 COMMANDS = (
-    demo, dev, worker, submit, jobs, queues, workers, mutexes, migrate, shards, sql, doctor, why, history, bench,
+    demo, dev, worker, submit, jobs, queues, workers, mutexes, events, migrate, shards, sql, doctor, why, history,
+    bench,
 )  # fmt: skip
 for command in COMMANDS:
     root.add_command(command)

@@ -16,6 +16,7 @@ from fencerow.db.probe import reach_postgres, reach_sqlite
 from fencerow.db.queries import load
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor import backlog, schema
+from fencerow.doctor.events import examine_events
 from fencerow.doctor.finding import Finding, failed, ok
 from fencerow.doctor.mutexes import examine_mutexes
 from fencerow.doctor.on_postgres import examine_postgres
@@ -58,6 +59,7 @@ def _checks(engine: PostgresEngine | SqliteEngine, config: Config) -> Iterable[F
     if all(each.level != "fail" for each in state):
         yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
         yield from _guarded("mutexes", lambda: examine_mutexes(engine))
+        yield from _guarded("events", lambda: examine_events(engine, config))
         if isinstance(engine, PostgresEngine):
             yield from _guarded("periods", lambda: examine_periods(engine, config))
 
