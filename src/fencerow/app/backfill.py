@@ -9,7 +9,7 @@ from typing import Any
 
 from fencerow.app.app import App
 from fencerow.app.backfill_status import BackfillStatus
-from fencerow.db.engine import Session
+from fencerow.db.engine import Engine, Session
 from fencerow.errors import (
     BackfillRunning,
     Busy,
@@ -139,7 +139,7 @@ class Backfill:
     def pause(self) -> BackfillStatus:
         """Stop after the ranges that are under way. Survives restarts. May be repeated."""
         self._app.client.make_ready()
-        pause(self._app, self.name)
+        pause(self._app.engine, self.name)
         return self.status()
 
     def resume(self) -> BackfillStatus:
@@ -295,13 +295,13 @@ def submit_lanes(app: App, name: str, lanes: Sequence[tuple[int, int]], session:
         )
 
 
-def pause(app: App, name: str) -> int:
+def pause(engine: Engine, name: str) -> int:
     """Stop what runs of a backfill; how many lanes that were."""
-    return app.engine.run(backfills.pause(name))
+    return engine.run(backfills.pause(name))
 
 
-def resume(app: App, name: str) -> None:
-    """Begin a new run of what is not done, and submit its jobs.
+def resume(app: App, name: str) -> int:
+    """Begin a new run of what is not done, and submit its jobs; how many lanes that are.
 
     Raises:
         UnknownBackfill: it was never started. UnknownJob: this app does not declare it.
@@ -311,6 +311,7 @@ def resume(app: App, name: str) -> None:
         submit_lanes(app, name, lanes, session)
     if not lanes and not app.engine.run(backfills.lanes_of(name)):
         raise unknown(name)
+    return len(lanes)
 
 
 def unknown(name: str) -> UnknownBackfill:
