@@ -198,6 +198,18 @@ class Config:
         3650 * DAY_S,
         "How long replace_for remembers a source that was emptied or never written.",
     )
+    retention_events_s: float = _number(
+        7 * DAY_S, 0.0, 3650 * DAY_S, "How long events are kept that every group has read."
+    )
+    retention_unread_events_s: float = _number(
+        30 * DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long events are kept that a group has not read; it is alarmed at half of it, and well before they go.",
+    )
+    retention_events_max: int | None = _number(
+        None, 1, 10**12, "How many events are kept; no bound. A group that lags is alarmed at half of it."
+    )
     retention_count_max: int | None = _number(
         None, 0, 10**12, "How many finished jobs are kept per state; no bound."
     )

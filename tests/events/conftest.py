@@ -21,6 +21,10 @@ async def app(engine: AnyEngine) -> AsyncIterator[App]:
 
 def app_on(engine: AnyEngine, **settings: object) -> App:
     """One more process, as far as the database can tell."""
-    url = engine.conninfo if isinstance(engine, PostgresEngine) else f"sqlite:///{engine.path}"
     quick = {"lease_s": 3.0, "renew_s": 0.5, "poll_max_s": 0.2, "poll_min_s": 0.01, **settings}
-    return App(url, config=Config(**quick))  # type: ignore[arg-type]
+    return App(url_of(engine), config=Config(**quick))  # type: ignore[arg-type]
+
+
+def url_of(engine: AnyEngine) -> str:
+    """Where another process finds it."""
+    return engine.conninfo if isinstance(engine, PostgresEngine) else f"sqlite:///{engine.path}"

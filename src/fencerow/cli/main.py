@@ -21,8 +21,10 @@ from fencerow.cli.backfills import backfills
 from fencerow.cli.bench import bench
 from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
+from fencerow.cli.events import events
 from fencerow.cli.history import history
 from fencerow.cli.jobs import jobs
+from fencerow.cli.mutexes import mutexes
 from fencerow.cli.options import (
     Asked,
     app_option,
@@ -74,7 +76,8 @@ def version(context: click.Context) -> None:
 
 
 COMMANDS = (
-    demo, dev, worker, submit, jobs, queues, workers, migrate, shards, backfills, sql, doctor, why, history, bench,
+    demo, dev, worker, submit, jobs, queues, workers, mutexes, events, backfills, migrate, shards, sql, doctor, why,
+    history, bench,
 )  # fmt: skip
 for command in COMMANDS:
     root.add_command(command)

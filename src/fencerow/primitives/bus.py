@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from fencerow.db.engine import Engine
 from fencerow.db.statement import Steps, execute, operation, text_or_none, whole
 from fencerow.errors import EventNotFound
 from fencerow.model.wakeup import Placed, encode
@@ -80,12 +81,12 @@ class EventBus:
             InvalidInput: `start` is none of these.
         """
         found = run(self._place, groups.replay(group, Start.of(start)))
-        self._place.engine.wake([WAKE_UP])
+        told(self._place.engine)
         return found
 
     async def areplay(self, group: str, start: str | int | datetime) -> Replayed:
         found = await arun(self._place, groups.replay(group, Start.of(start)))
-        self._place.engine.wake([WAKE_UP])
+        told(self._place.engine)
         return found
 
     def remove(self, group: str) -> None:
@@ -112,8 +113,13 @@ class EventBus:
 
     def _told(self, places: list[int]) -> list[int]:
         if places:
-            self._place.engine.wake([WAKE_UP])
+            told(self._place.engine)
         return places
+
+
+def told(engine: Engine) -> None:
+    """Have the readers look at once."""
+    engine.wake([WAKE_UP])
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -26,6 +26,9 @@ class Hold:
     """One take of a mutex. Safe from any thread.
 
     `fence` is that of the attempt for which it was taken, if one did: with the attempt the mutex ends too.
+
+    Nothing here waits for a lock: an attempt that must end has an exception raised in its thread at any point, and a
+    lock that it left closed would stop the renewal of all other mutexes. Each field is written whole.
     """
 
     def __init__(
@@ -50,7 +53,8 @@ class Hold:
         self._deadline = sent + stale_s - self._margin_s
         self._ended = False  # given back, or never ours to renew again
         self._reason: str | None = None
-        self._changed = threading.Condition()
+        self._standing = threading.Lock()  # closed while it stands: who waits for the end waits here
+        self._standing.acquire()
         self._listeners: list[Callable[[], None]] = []
 
     # --- what it is ------------------------------------------------------------------------------
@@ -68,15 +72,19 @@ class Hold:
     @property
     def lost(self) -> bool:
         """Whether it may be somebody else's by now. It never becomes untrue again."""
-        with self._changed:
-            if self._reason is None and not self._ended and steady() >= self._deadline:
-                self._reason = LATE
-            return self._reason is not None
+        if self._reason is None and not self._ended and steady() >= self._deadline:
+            self._reason = LATE
+        return self._reason is not None
 
     @property
     def is_held(self) -> bool:
         """Whether it may be relied upon now."""
         return not self._ended and not self.lost
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is given back, or left alone."""
+        return self._ended
 
     @property
     def is_mine(self) -> bool:
@@ -103,12 +111,11 @@ class Hold:
     def wait_lost(self, timeout_s: float) -> bool:
         """Wait until it is lost, at most so long; returns whether it is."""
         until = steady() + timeout_s
-        with self._changed:
-            while not self.lost and not self._ended:
-                left_s = min(until, self._deadline) - steady()
-                if until <= steady():
-                    break
-                self._changed.wait(max(0.0, left_s))
+        while not self.lost and not self._ended and (now := steady()) < until:
+            # Whoever comes through lets the next one through.
+            if self._standing.acquire(timeout=max(0.0, min(until, self._deadline) - now)):
+                self._standing.release()
+                break
         return self.lost
 
     def on_lost(self, call: Callable[[], None]) -> None:
@@ -119,25 +126,28 @@ class Hold:
 
     def renewed(self, sent: float) -> None:
         """A renewal that was sent at this `steady()` time went well."""
-        with self._changed:
-            if self._reason is None:
-                self._deadline = max(self._deadline, sent + self.stale_s - self._margin_s)
+        if self._reason is None:
+            self._deadline = max(self._deadline, sent + self.stale_s - self._margin_s)
 
     def lose(self, reason: str) -> None:
         """It is not to be relied upon any more."""
-        with self._changed:
-            if self._ended or self._reason is not None:
-                return
-            self._reason = reason
-            self._changed.notify_all()
-        for call in self._listeners:
+        if self._ended or self._reason is not None:
+            return
+        self._reason = reason
+        self._let_go()
+        for call in tuple(self._listeners):
             call()
 
     def end(self) -> None:
         """It is given back, or left alone: nobody needs to hear of it any more."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
+        self._ended = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        try:
+            self._standing.release()
+        except RuntimeError:
+            pass  # it was open already
 
     def renewal(self) -> Operation[bool]:
         """What keeps it."""

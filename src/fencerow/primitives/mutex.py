@@ -88,8 +88,7 @@ class Mutex:
             deferral_jitter=deferral_jitter,
         )
         self._cancel_on_loss = cancel_on_loss
-        self._using = threading.Lock()
-        self._taking = False
+        self._using = threading.Lock()  # closed while it is being taken
         self._hold: Hold | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None
         self._canceller: Canceller | None = None
@@ -159,7 +158,7 @@ class Mutex:
                 raise
             return self._took(taken, holder, attempt)
         finally:
-            self._taking = False
+            self._using.release()
 
     async def aacquire(self) -> int:
         """`acquire` for async code."""
@@ -175,7 +174,7 @@ class Mutex:
                 raise
             return self._took(taken, holder, attempt)
         finally:
-            self._taking = False
+            self._using.release()
 
     def release(self) -> bool:
         """Give it back; false when it was not ours any more, and then nothing is changed.
@@ -277,23 +276,22 @@ class Mutex:
 
     def _begin(self) -> Running | None:
         """Refuse what would wait for itself; returns the attempt that this code runs in."""
-        with self._using:
-            if self._taking or self._hold is not None:
-                raise MutexMisuse(
-                    f"this Mutex object for {self.key!r} is in use",
-                    "an object is one holder, and is taken once at a time",
-                    "make one for each use: with Mutex(app, key)",
-                )
-            if any(
-                each.is_held and each.key == self.key and each.engine is self._place.engine
-                for each in _held.get()
-            ):
-                raise MutexMisuse(
-                    f"this code holds the mutex {self.key!r} already",
-                    "it would wait for itself",
-                    "take it once, and pass the Mutex on",
-                )
-            self._taking = True
+        if any(
+            each.is_held and each.key == self.key and each.engine is self._place.engine
+            for each in _held.get()
+            if each is not self._hold
+        ):
+            raise MutexMisuse(
+                f"this code holds the mutex {self.key!r} already",
+                "it would wait for itself",
+                "take it once, and pass the Mutex on",
+            )
+        if self._hold is not None or not self._using.acquire(blocking=False):
+            raise MutexMisuse(
+                f"this Mutex object for {self.key!r} is in use",
+                "an object is one holder, and is taken once at a time",
+                "make one for each use: with Mutex(app, key)",
+            )
         return running.get()
 
     def _make_ready(self) -> None:
@@ -340,7 +338,6 @@ class Mutex:
             if self._finalizer is not None:
                 self._finalizer.detach()
             hold.end()
-            renewer().forget(hold)
             _held.set(tuple(each for each in _held.get() if each is not hold))
         return hold
 
@@ -369,7 +366,6 @@ def _forgotten(hold: Hold) -> None:
     log.warning("the mutex %r was never given back: its object is gone, so it is now", hold.key)
     hold.end()
     if hold.is_mine:
-        renewer().forget(hold)
         renewer().release_later(hold.engine, hold.release(), hold.stale_s)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fencerow.db.engine import Engine
@@ -22,7 +23,7 @@ from fencerow.primitives.hold import TAKEN, Hold
 
 log = logging.getLogger("fencerow.mutex")
 
-LINGER_S = 0.05  # after the last one, since the next often comes at once
+TICK_S = 0.05  # far below the shortest pause between two renewals
 AGAIN_S = 0.5  # after a fault; sooner where stale_s is short
 PATIENCE_S = 0.5  # at least, of one statement
 
@@ -37,35 +38,27 @@ class Errand:
     release: Operation[bool] | None = None
     until: float = 0.0
     insists: bool = False  # "there is nothing to give back" may be said too early
-    pause_s: float = 0.05
+    pause_s: float = TICK_S
 
-
-class Line:
-    """A connection of the renewer's own to one database. Closed when the last one who uses it leaves."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine.keeper(patience_s=PATIENCE_S)
-        self.users = 0
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody needs it any more."""
+        return self.hold.ended if self.hold is not None else steady() > self.until
 
 
 class Renewer:
-    """Renews what this process holds. Safe from any thread."""
+    """Renews what this process holds. Safe from any thread.
+
+    Nobody but its own thread ever takes a lock here, for the reason told at `Hold`: what others want lies in a deque.
+    """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._errands: list[Errand] = []
-        self._lines: dict[int, tuple[Engine, Line]] = {}
+        self._wanted: deque[Errand] = deque()
         self._thread: threading.Thread | None = None
 
     def keep(self, hold: Hold) -> None:
-        """Renew it from now on, until it is lost or `forget` is called."""
-        self._add(Errand(steady() + hold.renew_s, hold.engine, hold=hold))
-
-    def forget(self, hold: Hold) -> None:
-        """Renew it no more."""
-        with self._changed:
-            self._errands = [each for each in self._errands if each.hold is not hold]
-            self._changed.notify_all()
+        """Renew it from now on, until it is lost or has ended."""
+        self._want(Errand(steady() + hold.renew_s, hold.engine, hold=hold))
 
     def release_later(
         self, engine: Engine, release: Operation[bool], within_s: float, *, insists: bool = False
@@ -75,61 +68,69 @@ class Renewer:
         `insists`: what is to be given back may yet be on its way to the database.
         """
         now = steady()
-        self._add(Errand(now, engine, release=release, until=now + within_s, insists=insists))
+        self._want(Errand(now, engine, release=release, until=now + within_s, insists=insists))
 
-    @contextmanager
-    def line(self, engine: Engine) -> Iterator[Engine]:
-        """The connection of the renewer's own to this database."""
-        with self._changed:
-            if id(engine) not in self._lines:
-                self._lines[id(engine)] = (engine, Line(engine))
-            line = self._lines[id(engine)][1]
-            line.users += 1
-            self._run_thread()  # which closes it
+    def _want(self, errand: Errand) -> None:
+        self._wanted.append(errand)
+        # In this order: the thread that ends says so first, and looks once more then. Should two begin at once,
+        # they share the work.
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            thread = threading.Thread(
+                target=Round(self._wanted, self._leaving).run, name="fencerow-mutexes", daemon=True
+            )
+            self._thread = thread
+            thread.start()
+
+    def _leaving(self) -> None:
+        self._thread = None
+
+
+class Round:
+    """What one thread of the renewer does, from the first errand until there is none. Only that thread is in here."""
+
+    def __init__(self, wanted: deque[Errand], leaving: Callable[[], None]) -> None:
+        self._wanted = wanted
+        self._leaving = leaving
+        self._errands: list[Errand] = []
+        self._lines: dict[int, Engine] = {}  # a connection of its own to each database
+
+    def run(self) -> None:
+        """Do what is wanted until nothing is."""
         try:
-            yield line.engine
-        finally:
-            with self._changed:
-                line.users -= 1
-
-    # --- the thread --------------------------------------------------------------------------------
-
-    def _add(self, errand: Errand) -> None:
-        with self._changed:
-            self._errands.append(errand)
-            self._run_thread()
-            self._changed.notify_all()
-
-    def _run_thread(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="fencerow-mutexes", daemon=True)
-            self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            while (errand := self._next()) is not None:
-                self._do(errand)
+            while self._looked():
+                for errand in [each for each in self._errands if each.due <= steady()]:
+                    self._errands.remove(errand)
+                    if not errand.is_over:
+                        self._do(errand)
+                time.sleep(TICK_S)
         except BaseException as error:
             log.exception("the renewer of mutexes broke")
-            self._lose_all(f"the renewer broke: {error!r}")
+            for errand in self._errands:
+                if errand.hold is not None:
+                    errand.hold.lose(f"its renewer broke: {error!r}")
             raise
+        finally:
+            for engine in self._lines.values():
+                engine.close()
 
-    def _next(self) -> Errand | None:
-        """Wait for the next errand and take it; None when there is nothing left, and the thread is over."""
-        with self._changed:
-            while True:
-                if not self._errands:
-                    if self._changed.wait(LINGER_S) or self._errands or self._in_use():
-                        continue
-                    self._thread = None
-                    self._close_lines()
-                    return None
-                errand = min(self._errands, key=lambda each: each.due)
-                wait_s = errand.due - steady()
-                if wait_s <= 0:
-                    self._errands.remove(errand)
-                    return errand
-                self._changed.wait(wait_s)
+    def _looked(self) -> bool:
+        """Take up what is wanted; false when there is nothing, and the thread may go."""
+        self._errands = [each for each in self._errands if not each.is_over]
+        if not self._errands and not self._wanted:
+            self._leaving()
+        while self._wanted:
+            try:
+                self._errands.append(self._wanted.popleft())
+            except IndexError:  # another one has taken it
+                break
+        self._close_idle_lines()
+        return bool(self._errands)
+
+    def _close_idle_lines(self) -> None:
+        needed = {id(errand.engine) for errand in self._errands}
+        for known in self._lines.keys() - needed:
+            self._lines.pop(known).close()
 
     def _do(self, errand: Errand) -> None:
         try:
@@ -143,13 +144,8 @@ class Renewer:
         if errand.hold is not None and errand.hold.lost:
             log.warning("%s", errand.hold.loss())
         elif again_s is not None:
-            self._again(errand, steady() + again_s)
-
-    def _again(self, errand: Errand, due: float) -> None:
-        with self._changed:
-            if errand.hold.is_held if errand.hold is not None else due < errand.until:
-                errand.due = due
-                self._errands.append(errand)
+            errand.due = steady() + again_s
+            self._errands.append(errand)
 
     def _renewed(self, hold: Hold) -> float | None:
         """Renew one; returns after how many seconds to do so again, None when it is over."""
@@ -157,9 +153,7 @@ class Renewer:
             return None
         sent = steady()
         renewal = replace(hold.renewal(), patience_s=max(PATIENCE_S, hold.renew_s))
-        with self.line(hold.engine) as engine:
-            kept = engine.run(renewal)
-        if not kept:
+        if not self._line(hold.engine).run(renewal):
             hold.lose(TAKEN)
             return None
         hold.renewed(sent)
@@ -168,28 +162,15 @@ class Renewer:
     def _released(self, errand: Errand) -> float | None:
         """Give one back; returns after how many seconds to try again, None when it is done."""
         assert errand.release is not None
-        with self.line(errand.engine) as engine:
-            done = engine.run(errand.release)
-        if done or not errand.insists:
+        if self._line(errand.engine).run(errand.release) or not errand.insists:
             return None
         errand.pause_s = min(AGAIN_S, errand.pause_s * 2)
         return errand.pause_s
 
-    def _lose_all(self, reason: str) -> None:
-        with self._changed:
-            errands, self._errands = self._errands, []
-            self._thread = None
-        for errand in errands:
-            if errand.hold is not None:
-                errand.hold.lose(reason)
-
-    def _in_use(self) -> bool:
-        return any(line.users for _, line in self._lines.values())
-
-    def _close_lines(self) -> None:
-        for _, line in self._lines.values():
-            line.engine.close()
-        self._lines.clear()
+    def _line(self, engine: Engine) -> Engine:
+        if id(engine) not in self._lines:
+            self._lines[id(engine)] = engine.keeper(patience_s=PATIENCE_S)
+        return self._lines[id(engine)]
 
 
 _renewer = Renewer()

@@ -21,6 +21,7 @@ from fencerow.store import store
 from fencerow.store.migrate import lock_number
 from fencerow.store.periods import AHEAD, Period
 from fencerow.telemetry import Event, Telemetry
+from fencerow.worker.events.retention import EventRetention
 
 log = logging.getLogger("fencerow.worker.maintenance")
 
@@ -47,6 +48,7 @@ class Maintenance:
         self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
         self._warned = False
         self._started = False
+        self._events = EventRetention(engine, config, telemetry)
 
     async def tick(self) -> float:
         """The loop's body."""
@@ -68,6 +70,7 @@ class Maintenance:
             if in_periods:
                 await self._end_periods()
         await self._purge(everywhere=not in_periods)
+        await self._events.round()
 
     # --- periods -----------------------------------------------------------------------------------
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from fencerow import Database
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import WrongTable
 from fencerow.primitives.transitions import Lease, Move, Overdue, Transitions
+from fencerow.testing.postgres import PostgresServer
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import (
     EXTRACTIONS,
@@ -85,6 +89,12 @@ def test_a_type_that_keeps_no_instants_is_told(pg: PostgresEngine) -> None:
         small(pg, table, moves=[Move("start", "queued", "running", stamps="tenant")]).check()
 
 
+def test_ages_of_different_kinds_are_told(engine: AnyEngine, table: str) -> None:
+    sql(engine, f"ALTER TABLE {table} ADD COLUMN seen_at double precision")
+    with pytest.raises(WrongTable, match="in different ways"):
+        small(engine, table, overdue=[Overdue("queued", ("seen_at", "submitted_at"), 60)]).check()
+
+
 def test_check_tells_what_only_the_database_knows(engine: AnyEngine, table: str) -> None:
     wrong = [Move("start", "queued", "running", where="tenant = nobody_knows_me")]
     with pytest.raises(WrongTable, match=r"would refuse move 'start'.*nobody_knows_me"):
@@ -96,6 +106,33 @@ def test_check_tells_a_missing_grant(pg: PostgresEngine) -> None:
     sql(pg, f"REVOKE UPDATE ON {table} FROM CURRENT_USER")
     with pytest.raises(WrongTable, match=r"would refuse move 'start'.*permission denied"):
         small(pg, table).check()
+
+
+def test_what_a_role_needs_that_only_moves_rows(
+    pg: PostgresEngine, server: PostgresServer, request: pytest.FixtureRequest
+) -> None:
+    """As the guide says it."""
+    if request.config.getoption("--through"):
+        pytest.skip("the pooler knows the role of the tests alone")
+    table = create(pg)
+    insert(pg, table, "a")
+    database = conninfo_to_dict(pg.conninfo)["dbname"]
+    with server.connect(str(database)) as super_user:
+        super_user.execute("DROP ROLE IF EXISTS mover")
+        super_user.execute("CREATE ROLE mover LOGIN")
+    try:
+        sql(pg, "GRANT USAGE ON SCHEMA fencerow TO mover")
+        sql(pg, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fencerow TO mover")
+        sql(pg, "GRANT SELECT ON fencerow.schema_migrations TO mover")
+        sql(pg, f"GRANT SELECT, UPDATE ON {table} TO mover")
+        with Database(server.conninfo(str(database), "mover")) as place:
+            documents = extractions(place, table)
+            documents.check()
+            assert documents.move("claim", "a") is not None
+            assert documents.take("claim") == []
+    finally:
+        with server.connect(str(database)) as super_user:
+            super_user.execute("DROP OWNED BY mover; DROP ROLE mover")
 
 
 def test_a_column_dropped_later_is_an_error_of_the_table(engine: AnyEngine) -> None:
@@ -133,6 +170,24 @@ def test_names_are_quoted_so_any_case_will_do(engine: AnyEngine) -> None:
     row = orders.move("start", 1)
 
     assert row is not None and row["State"] == "50% done :x" and row["group"] is not None
+
+
+def test_states_may_be_an_enum_and_ids_uuids(pg: PostgresEngine) -> None:
+    sql(pg, "CREATE TYPE fencerow.progress AS ENUM ('queued', 'running')")
+    sql(pg, "CREATE TABLE fencerow.typed (id uuid PRIMARY KEY, status fencerow.progress, n smallint)")
+    row_id = uuid4()
+    sql(pg, "INSERT INTO fencerow.typed VALUES (:id, 'queued', NULL)", id=row_id)
+    typed = small(pg, "fencerow.typed", moves=[Move("start", "queued", "running", counts="n")])
+    typed.check()
+    sql(pg, typed.constraint_sql())
+    sql(pg, typed.trigger_sql())
+
+    row = typed.move("start", row_id)
+
+    assert row == {"id": row_id, "status": "running", "n": 1}
+    assert typed.move("start", str(row_id)) is None
+    with pytest.raises(WrongTable):
+        typed.move("start", 17)
 
 
 # --- what the table itself refuses --------------------------------------------------------------

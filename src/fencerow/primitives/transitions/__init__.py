@@ -1,5 +1,6 @@
 """Declared states and moves on the user's own tables."""
 
+from fencerow.primitives.transitions.announcing import MoveEvents
 from fencerow.primitives.transitions.declaring import Lease, Move, Overdue, SubState
 from fencerow.primitives.transitions.noting import Publisher
 from fencerow.primitives.transitions.outcome import Moved, Reaped, Refusal, Stuck
@@ -9,6 +10,7 @@ from fencerow.primitives.transitions.verbs import Moves
 __all__ = [
     "Lease",
     "Move",
+    "MoveEvents",
     "Moved",
     "Moves",
     "Overdue",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fencerow.db.queries import Queries
@@ -23,7 +23,7 @@ WHERE attribute.attrelid = to_regclass({quoted}) AND attribute.attnum > 0 AND NO
 SQLITE = "SELECT name, type FROM pragma_table_info({name}{schema})"
 HISTORY = ("row_id", "sub", "move", "source", "target", "fence", "moved_at")
 """The columns of a history table, in the order in which they are written; it may have more, with defaults."""
-WHOLE = re.compile(r"int|serial|numeric|decimal", re.IGNORECASE)
+WHOLE = re.compile(r"smallint|integer|bigint|(big|tiny|medium|unsigned)?\s*int\d?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,10 @@ def _fits(declared: Declared, facts: Facts) -> None:
     _has(declared.table, columns_of(declared), facts.types)
     for column in instants_of(declared):
         facts.instants(column)
+    for overdue in (each for machine in declared.machines for each in machine.overdue):
+        _alike(facts, listed(overdue.since))
     for column in _counted(declared):
-        if not WHOLE.search(facts.types[column]):
+        if not WHOLE.fullmatch(facts.types[column]):
             raise WrongTable(
                 f"column {column!r} is of type {facts.types[column]!r}",
                 "fences, attempts, counters and the version are whole numbers",
@@ -113,6 +115,17 @@ def _has(table: TableName, columns: Iterable[str], types: Mapping[str, str]) -> 
             f"table {table} has no column {', '.join(map(repr, missing))}",
             f"it has {', '.join(types)}",
             "add the column, or correct the declaration",
+        )
+
+
+def _alike(facts: Facts, columns: Sequence[str]) -> None:
+    """Of several columns the first that is not NULL counts, so they must be comparable."""
+    kinds = {column: facts.instants(column).kind for column in columns}
+    if len(set(kinds.values())) > 1:
+        raise WrongTable(
+            f"columns {', '.join(kinds)} keep instants in different ways",
+            ", ".join(f"{column}: {kind.value}" for column, kind in kinds.items()),
+            "name columns of one type",
         )
 
 

@@ -20,6 +20,10 @@ class Publisher(Protocol):
         """Statements that commit together with the move; none if nobody is interested in it."""
         ...
 
+    def wake_ups(self) -> list[str]:
+        """What is told to listeners once a move is committed; a hint, and none on a lent connection."""
+        ...
+
 
 class Noting:
     """Writes what is wanted beside each move."""

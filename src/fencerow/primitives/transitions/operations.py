@@ -7,6 +7,8 @@ from typing import Any
 
 from fencerow.db.queries import Query
 from fencerow.db.statement import Operation, Steps, execute_composed
+from fencerow.primitives.checked import hold_attempt
+from fencerow.primitives.running import Running
 from fencerow.primitives.transitions.asking import Asked
 from fencerow.primitives.transitions.composing import Written
 from fencerow.primitives.transitions.declaring import Move, sources_of
@@ -19,9 +21,10 @@ from fencerow.primitives.transitions.refusing import refusal
 class Operations:
     """The operations on one table, as runners take them: our pool, a lent connection, or an explorer."""
 
-    def __init__(self, written: Written, noting: Noting) -> None:
+    def __init__(self, written: Written, noting: Noting, attempt: Running | None = None) -> None:
         self._written = written
         self._noting = noting
+        self._attempt = attempt  # what the moves are made on behalf of, if that shall hold its job
 
     def move(self, machine: Machine, asked: Asked) -> Operation[Record | None]:
         """Make a move; None means that its guard refused."""
@@ -29,7 +32,7 @@ class Operations:
         def steps() -> Steps[Record | None]:
             return (yield from self._move(machine, asked))
 
-        return Operation("transition", steps, alone=not self._noting.wanted)
+        return Operation("transition", steps, alone=not self._noting.wanted and self._attempt is None)
 
     def move_or_why(self, machine: Machine, asked: Asked) -> Operation[Record | Refusal]:
         """The same, and why not: read in a later statement, which sees what was committed meanwhile."""
@@ -47,6 +50,7 @@ class Operations:
         """Make a move with up to `count` rows that may make it; rows that others hold locked are left out."""
 
         def steps() -> Steps[list[Record]]:
+            yield from hold_attempt(self._attempt)
             taken: list[Record] = []
             for source, condition in self._ways(asked.move):
                 if len(taken) == count:
@@ -69,10 +73,11 @@ class Operations:
         query = self._written.renewal(machine, asked.move, asked.move.lease, asked.columns)
 
         def steps() -> Steps[Record | None]:
+            yield from hold_attempt(self._attempt)
             rows = yield from execute_composed(query, asked.params)
             return rows[0] if rows else None
 
-        return Operation("renew_row", steps, alone=True, repeatable=True)
+        return Operation("renew_row", steps, alone=self._attempt is None, repeatable=True)
 
     def read(self, row_id: Any) -> Operation[Record | None]:
         """The row as it stands."""
@@ -135,6 +140,7 @@ class Operations:
     # --- inside ----------------------------------------------------------------------------------
 
     def _move(self, machine: Machine, asked: Asked) -> Steps[Record | None]:
+        yield from hold_attempt(self._attempt)
         source = yield from self._source(machine, asked)
         query = self._written.move(machine, asked.move, asked.columns, fenced=asked.fenced)
         rows = yield from execute_composed(query, asked.params)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from fencerow.db.statement import Operation
 from fencerow.errors import SchemaMissing, SchemaTooOld, WrongTable
 from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.running import running
 from fencerow.primitives.transitions.checking import as_wrong_table, explained
 from fencerow.primitives.transitions.composing import Written
 from fencerow.primitives.transitions.facts import Facts, read_facts
@@ -25,25 +26,37 @@ Make = Callable[[Operations], Operation[T]]
 class Runner:
     """One declaration in one place."""
 
-    def __init__(self, place: Place, declared: Declared, publisher: Publisher | None) -> None:
+    def __init__(
+        self, place: Place, declared: Declared, publisher: Publisher | None, *, by_attempt: bool
+    ) -> None:
         self.place = place
         self.declared = declared
         self._publisher = publisher
-        self._ready: tuple[Written, Operations] | None = None
+        self._by_attempt = by_attempt
+        self._ready: Written | None = None
 
     def run(self, make: Make[T], connection: object | None) -> T:
         """Run an operation, on the lent connection if there is one."""
-        operations = (self._ready or self.look(connection))[1]
+        operation = make(self.operations(self._ready or self.look(connection)))
         with self._told():
-            return run(self.place, make(operations), connection)
+            answer = run(self.place, operation, connection)
+        self._wake(answer, connection)
+        return answer
 
     async def arun(self, make: Make[T], connection: object | None) -> T:
         """`run` for async code."""
-        operations = (self._ready or await self.alook(connection))[1]
+        operation = make(self.operations(self._ready or await self.alook(connection)))
         with self._told():
-            return await arun(self.place, make(operations), connection)
+            answer = await arun(self.place, operation, connection)
+        self._wake(answer, connection)
+        return answer
 
-    def look(self, connection: object | None = None) -> tuple[Written, Operations]:
+    def operations(self, written: Written) -> Operations:
+        """The operations as this code makes them: a job's handler on behalf of its attempt, where that is declared."""
+        attempt = running.get() if self._by_attempt else None
+        return Operations(written, Noting(written, self._publisher), attempt)
+
+    def look(self, connection: object | None = None) -> Written:
         """See that the table fits. On the lent connection: its transaction may have made the table.
 
         Raises:
@@ -55,7 +68,7 @@ class Runner:
             run(self.place, read_facts(self.declared, self.place.engine.queries), connection)
         )
 
-    async def alook(self, connection: object | None = None) -> tuple[Written, Operations]:
+    async def alook(self, connection: object | None = None) -> Written:
         """`look` for async code."""
         if self._needs_schema:
             await asyncio.to_thread(self.place.check_or_create)
@@ -64,25 +77,31 @@ class Runner:
 
     def check(self) -> None:
         """See that the table fits, and that the database takes every statement."""
-        for told, operation in explained(*self.look()):
+        written = self.look()
+        for told, operation in explained(written, self.operations(written)):
             with as_wrong_table(str(self.declared.table), told):
                 run(self.place, operation)
 
     async def acheck(self) -> None:
         """`check` for async code."""
-        for told, operation in explained(*await self.alook()):
+        written = await self.alook()
+        for told, operation in explained(written, self.operations(written)):
             with as_wrong_table(str(self.declared.table), told):
                 await arun(self.place, operation)
 
     @property
     def _needs_schema(self) -> bool:
-        """On PostgreSQL the clock is a function of our schema; SQLite's comes with the connection."""
-        return self.place.engine.dialect == "postgres"
+        """Events need tables of ours; on PostgreSQL the clock is ours too, on SQLite it comes with the connection."""
+        return self.place.engine.dialect == "postgres" or self._publisher is not None
 
-    def _composed(self, facts: Facts) -> tuple[Written, Operations]:
-        written = Written(self.declared, facts, self.place.engine.queries)
-        self._ready = (written, Operations(written, Noting(written, self._publisher)))
+    def _composed(self, facts: Facts) -> Written:
+        self._ready = Written(self.declared, facts, self.place.engine.queries)
         return self._ready
+
+    def _wake(self, answer: object, connection: object | None) -> None:
+        """Tell who listens that there is something new, unless it is the user who commits."""
+        if self._publisher is not None and connection is None and answer:
+            self.place.engine.wake(self._publisher.wake_ups())
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -30,7 +30,10 @@ class Transitions(Moves):
 
     `order` are the columns by which `take` goes. `version` is a whole number that every move raises by one: with
     it the trigger can tell a move from a write that goes round them. `history` is a table of the user's in which
-    each move leaves a row; `publisher` is told each move. Both commit with it.
+    each move leaves a row; `publisher` is told each move, see `MoveEvents`. Both commit with it.
+
+    `by_attempt`: what a job's handler moves, it moves on behalf of its attempt. The job's row is locked first, and
+    an attempt that no longer holds its job gets LeaseLost. Where every move has a fence of its own that is enough.
 
     Nothing is sent before the first use, which looks at the table once.
 
@@ -53,6 +56,7 @@ class Transitions(Moves):
         version: str | None = None,
         history: str | None = None,
         publisher: Publisher | None = None,
+        by_attempt: bool = False,
     ) -> None:
         once("sub-state", [sub.name for sub in sub_states])
         self.declared = Declared(
@@ -65,7 +69,7 @@ class Transitions(Moves):
             None if history is None else table_name(history),
         )
         validate(self.declared)
-        self._runner = runner = Runner(place, self.declared, publisher)
+        self._runner = runner = Runner(place, self.declared, publisher, by_attempt=by_attempt)
         super().__init__(runner, self.declared.main)
         self._subs: Mapping[str, Moves] = {
             name: Moves(runner, sub) for name, sub in self.declared.subs.items()

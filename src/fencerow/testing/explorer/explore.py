@@ -22,7 +22,7 @@ from fencerow.testing.orders import SEED, Choose, Counted, OrderImpossible, play
 log = logging.getLogger("fencerow.testing")
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
-END_S = 10.0  # for the user's code to end once its connections are gone
+END_S = 1.0  # for the user's code to end once its connections are gone
 
 
 class HasUrl(Protocol):
