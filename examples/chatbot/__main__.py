@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-RECIPIENTS = 600
+RECIPIENTS, RECIPIENTS_MIN = 600, 50
 # Short enough that somebody can watch a lease run out; production has 30 s.
 QUICK = {
     "FENCEROW_LEASE_S": "3",
@@ -44,7 +44,12 @@ def _arguments() -> argparse.Namespace:
         "--shards", nargs="+", help="the databases of the messages; four SQLite files by default"
     )
     parser.add_argument("--recipients", type=int, default=RECIPIENTS, help=f"of the broadcast ({RECIPIENTS})")
-    return parser.parse_args()
+    wanted = parser.parse_args()
+    if wanted.recipients < RECIPIENTS_MIN:
+        parser.error(
+            f"--recipients must be at least {RECIPIENTS_MIN}, so that there is a middle to be killed in"
+        )
+    return wanted
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from examples.chatbot.base import OUTSIDE, SHARDS, app, connected, execute
 from examples.chatbot.outside import NOBODY
 from examples.chatbot.processes import worker
 from examples.chatbot.web import get, post
-from fencerow import Handle, State
+from fencerow import FencerowError, Handle, State
 
 SOURCES = Path(__file__).parent / "sources"
 FILES = ("faq.md", "opening_hours.txt", "repairs.md", "rental_terms.pdf")
@@ -52,6 +52,9 @@ class Show:
             self._messages()
         except Wrong as wrong:
             sys.stderr.write(f"WRONG: {wrong}\n")
+            return 1
+        except FencerowError as error:
+            sys.stderr.write("\n".join(error.lines()) + "\n")
             return 1
         finally:
             app.engine.close()

@@ -13,7 +13,7 @@ import pytest
 from tests.house.tree import ROOT
 
 CHATBOT = ROOT / "examples" / "chatbot"
-RECIPIENTS = 150
+RECIPIENTS = 100
 # What an author writes who has no guards: none of it stands in the example.
 FORBIDDEN = (
     "FOR UPDATE",

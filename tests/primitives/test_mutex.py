@@ -171,6 +171,18 @@ def test_past_its_own_deadline_the_holder_stops_whatever_the_database_says(
     assert mine.release() is True
 
 
+def test_a_mutex_that_cannot_be_renewed_is_lost_in_time_and_nobody_had_it(database: Database) -> None:
+    """The database takes no renewal for longer than the lease: here its row, or its file, stays locked."""
+    mine = holding(database, stale_s=1.0)
+    with database.engine.session() as session:
+        if database.engine.dialect == "postgres":
+            session.connection.execute("SELECT 1 FROM fencerow.mutexes FOR UPDATE")
+        assert mine.wait_lost(SOON_S)
+        with pytest.raises(MutexLost, match="not renewed in time"):
+            mine.check()
+    assert mine.release() is True
+
+
 def test_leaving_the_block_tells_that_another_had_it(database: Database, moved: DatabaseClock) -> None:
     with pytest.raises(MutexLost), Mutex(database, "k"):
         moved.advance(31)
@@ -263,6 +275,23 @@ def test_a_block_inside_an_open_transaction_of_the_same_code_is_left_at_once(dat
     session.__exit__(None, None, None)
     with Mutex(database, "k", wait_s=SOON_S) as held:
         assert held.token == 2
+
+
+SNIPPET = """
+INSERT INTO fencerow.job_logs (job_id, attempt, at, level, message)
+SELECT '00000000-0000-4000-8000-000000000001', mutex.token, now(), 'info', ''
+FROM fencerow.mutexes AS mutex
+WHERE mutex.key = %s AND mutex.token = %s AND mutex.holder IS NOT NULL
+FOR KEY SHARE
+"""
+
+
+def test_the_guard_within_a_statement_as_the_guide_has_it(database: Database) -> None:
+    if not isinstance(database.engine, PostgresEngine):
+        pytest.skip("on SQLite the guard is a statement of its own")
+    with Mutex(database, "k") as held, database.engine.session() as session:
+        assert session.connection.execute(SNIPPET, ["k", held.token]).rowcount == 1
+        assert session.connection.execute(SNIPPET, ["k", held.token - 1]).rowcount == 0
 
 
 def test_a_guard_needs_a_transaction(database: Database) -> None:

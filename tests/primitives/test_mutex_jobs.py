@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from fencerow import App, Backoff, Config, Handle, Job, JobFailed, LeaseLost, Mutex, MutexLost, State
+from fencerow import (
+    App,
+    Backoff,
+    Config,
+    Handle,
+    Job,
+    JobFailed,
+    LeaseLost,
+    Mutex,
+    MutexBusy,
+    MutexLost,
+    State,
+)
+from fencerow.errors import Busy
 from fencerow.primitives import mutexes
 from fencerow.primitives.running import running
 from fencerow.testing.clock import DatabaseClock, clock_of
@@ -237,3 +251,29 @@ async def test_a_handler_in_a_child_process_holds_it_too(url: str, monkeypatch: 
         assert back.refresh().failures == 0
         busy.release()
         await app.aclose()
+
+
+async def test_a_guard_in_the_jobs_transaction_outlasts_the_block(app: App) -> None:
+    """It is committed after the handler has returned, and the next holder comes after that."""
+    seen: list[str] = []
+
+    @app.job
+    def deal(job: Job) -> None:
+        with Mutex(app, "k") as held:
+            db = job.transaction().__enter__()
+            held.guard(db)
+            db.execute("SELECT 1")
+        try:
+            context = contextvars.Context()
+            context.run(Mutex(app, "k", wait_s=0).acquire)
+            seen.append("taken before the commit")
+        except (MutexBusy, Busy):
+            seen.append("busy until the commit")
+
+    handle = deal.submit()
+    await work(app)
+
+    assert handle.status() is State.SUCCEEDED
+    assert seen == ["busy until the commit"]
+    async with Mutex(app, "k", wait_s=5) as held:
+        assert held.token == 2

@@ -11,14 +11,17 @@ import psycopg
 
 from fencerow.db.queries import Query
 from fencerow.db.statement import Operation, Steps, execute_composed
+from fencerow.primitives.running import Running
 from fencerow.primitives.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.primitives.transitions.composing import Written
 from fencerow.primitives.transitions.facts import read_facts
 from fencerow.primitives.transitions.machine import Machine
 from fencerow.primitives.transitions.noting import Noting
 from fencerow.primitives.transitions.operations import Operations
+from fencerow.store import store
 from fencerow.testing.actor import Script
 from tests.primitives.transitions.tables import EXTRACTIONS, TYPES, extractions
+from tests.race.people import JOB
 
 NAME = "raced_extractions"
 HELD = """
@@ -83,6 +86,15 @@ class Raced:
             self.machine(sub), name, row_id, **{"fence": None, "values": None, "params": None, **given}
         )
         return self._operations().move(self.machine(sub), asked)
+
+    def move_in_job(self, name: str, *, holder: str, attempt: int) -> Operation[Any]:
+        """On behalf of an attempt of JOB."""
+        asked = ask(self.machine(""), name, "a", fence=None, values=None, params=None)
+        made_by = Running(
+            JOB, "send", "mail", holder, attempt, 0,
+            lambda: store.hold_fence(JOB, holder=holder, attempt=attempt),
+        )  # fmt: skip
+        return Operations(self.written, Noting(self.written, None), made_by).move(self.machine(""), asked)
 
     def why(self, name: str, row_id: str = "a", **given: Any) -> Operation[Any]:
         asked = ask(

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from fencerow.db.statement import Steps
+from fencerow.errors import LeaseLost
 from fencerow.primitives.transitions import Refusal
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story, Violation, explore
 from tests.primitives.transitions.tables import BOXES, LEASE_S, MAIN
-from tests.race.conftest import Race
+from tests.race.conftest import Cut, Race, in_modes
 from tests.race.moved import Raced
+from tests.race.people import FIRST, SECOND, claim, requeue, with_running
 
 QUEUED = ("\"status\" = 'queued'", "true")
 FENCE = ('AND "attempts" = :fencerow_fence', "")
@@ -340,3 +342,52 @@ def reasons(raced: Raced) -> Scenario:
 
 def test_a_refusal_tells_what_was_once_so(race: Race, raced: Raced) -> None:
     race(reasons(raced))
+
+
+# A move made on behalf of a job's attempt, while the job goes to a newer one.
+
+
+def by_attempt(raced: Raced) -> Scenario:
+    def setup() -> Script:
+        yield raced.rows("a")
+        yield from with_running()()
+
+    def newer() -> Script:
+        yield requeue(FIRST, 1, "released")
+        claimed = yield claim(SECOND)
+        row = yield raced.read()
+        return (claimed, row["status"])
+
+    def check(story: Story) -> None:
+        claimed, seen = story.results["newer"]
+        row = story.run(raced.read())
+        # A release leaves out a job that the move holds locked, and comes back to it later: then nobody claimed.
+        assert not claimed or row["status"] == seen, "the stale attempt moved the row under the newer one"
+        moved = not isinstance(story.results["zombie"], LeaseLost)
+        assert row["status"] == ("cancelled" if moved else "queued")
+
+    actors = [
+        doing("zombie", raced.move_in_job("cancel", holder=FIRST, attempt=1)),
+        acting("newer", newer),
+    ]
+    return Scenario("move of an attempt × newer attempt", setup, actors, check)
+
+
+def test_a_stale_attempt_moves_nothing_under_a_newer_one(race: Race, raced: Raced) -> None:
+    race(by_attempt(raced))
+
+
+def test_it_does_when_its_job_is_not_held(race: Race, raced: Raced) -> None:
+    race.turns_red(
+        by_attempt(raced),
+        Cut(
+            "hold_fence",
+            ("AND job.holder = CAST(:holder AS uuid)\n  AND job.attempt = CAST(:attempt AS bigint)", ""),
+            ("AND job.holder = :holder\n  AND job.attempt = :attempt", ""),
+        ),
+    )
+
+
+@in_modes("plain", "held")
+def test_it_does_when_its_job_is_read_and_not_locked(race: Race, raced: Raced) -> None:
+    race.turns_red(by_attempt(raced), Cut("hold_fence", ("FOR SHARE", "")))

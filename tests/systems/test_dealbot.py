@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import JobFailed, Mutex, MutexBusy, State
+from fencerow import Handle, JobFailed, Mutex, MutexBusy, State
 from fencerow.primitives import mutexes
 from tests.systems import dealbot
 from tests.systems.outside import until
@@ -42,6 +42,10 @@ async def taken_by_others(wait_s: float = 0.0) -> Mutex:
     return mutex
 
 
+def ended(handles: list[Handle[str]]) -> list[Handle[str]]:
+    return [each for each in handles if each.status() is State.FAILED]
+
+
 @pytest.mark.scenario("B.4")
 async def test_of_twenty_who_want_it_one_gets_it_and_the_row_tells_who(stage: Stage) -> None:
     await stage.open(slots=20)
@@ -50,8 +54,7 @@ async def test_of_twenty_who_want_it_one_gets_it_and_the_row_tells_who(stage: St
     handles = [dealbot.deal_alone.submit("sp-1") for _ in range(20)]
 
     async with dealbot.app.worker():
-        ended = lambda: [each for each in handles if each.status() is State.FAILED]  # noqa: E731
-        await until(lambda: len(ended()) == 19, "nineteen refusals")
+        await until(lambda: len(ended(handles)) == 19, "nineteen refusals")
         (winner,) = [each for each in handles if each.status() is State.RUNNING]
         row = standing()
         dealbot.provider.release()
@@ -61,7 +64,7 @@ async def test_of_twenty_who_want_it_one_gets_it_and_the_row_tells_who(stage: St
     assert (row.job_id, row.job_name, row.host) == (winner.id, winner.refresh().name, platform.node())
     assert row.purpose == "deal" and before_us <= row.since_us <= stage.now_us()
     with pytest.raises(JobFailed) as caught:
-        ended()[0].result(timeout_s=5)
+        ended(handles)[0].result(timeout_s=5)
     assert winner.id in caught.value.error.message
 
 

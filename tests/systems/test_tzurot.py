@@ -97,6 +97,26 @@ async def test_after_a_kill_the_same_job_runs_once_more_and_no_other_for_its_mes
     assert len(tzurot.app.client.list_jobs()) == 1
 
 
+@pytest.mark.scenario("C.4")
+async def test_a_killed_job_is_no_duplicate_of_itself_and_another_for_its_message_is(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """The guard stands in the handler: its owner is the job, wherever and however often it runs."""
+    await stage.open(lease_s=1, renew_s=0.2)
+    tzurot.llm.script("hang", "ok")
+    killed = tzurot.reply.submit("message-1", "hello")
+    with stage.process(tmp_path / "killed.log", lease_s=300):
+        await until(tzurot.llm.calls, "the first run")
+    stage.pass_time(300)
+
+    async with tzurot.app.worker():
+        assert await killed.aresult(timeout_s=20) == "reply of hello"
+        another = tzurot.reply.submit("message-1", "hello")
+        assert await another.aresult(timeout_s=20) == "reply of hello"
+
+    assert tzurot.llm.calls() == ["hello", "hello"]
+
+
 @pytest.mark.scenario("C.5")
 async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives(
     stage: Stage, tmp_path: Path

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from fencerow import App, Backoff, DedupeWindow, Handle, Job
+from fencerow import App, Backoff, DedupeWindow, Handle, Job, once
 from tests.systems.outside import Service, ServiceError
 
 app = App()  # FENCEROW_URL
@@ -34,6 +34,13 @@ def receive(message_id: str, text: str, images: int = 0, recordings: int = 0) ->
     """One job per message, however often it comes in."""
     patience_s = min(1200, 15 + max(273 if images else 0, 1533 if recordings else 0) + 480)
     return answer.using(key=message_id, timeout_s=patience_s).submit(text)
+
+
+@app.job(queue="ai-requests", attempts_max=3, backoff=PATIENT)
+async def reply(message_id: str, text: str) -> str:
+    """One reply for a message, whichever job comes to it; a job that is run again is no duplicate of itself."""
+    processed = once(app, f"processed:{message_id}", lifetime_s=3600, stale_s=3600)
+    return await processed.acall(llm.ask, text)
 
 
 def post(persona: str, channel: str, text: str) -> tuple[str, bool]:

@@ -19,6 +19,7 @@ from fencerow.primitives.bounded import awithin, within
 from fencerow.primitives.checked import STALE_S_MIN, check_key, check_seconds, fingerprint_of, owner_now
 from fencerow.primitives.pauses import pauses
 from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.ready import check_tables
 from fencerow.primitives.reserving import (
     OnceKey,
     Reserved,
@@ -219,7 +220,6 @@ class Once:
         self._codec = None if result_type is None else ValueCodec.of(result_type)
         self._connection = connection
         self._entered: OnceRun | None = None
-        self._checked = False
 
     # --- as a function -----------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class Once:
         taking = reserve_once(wanted, token, running.get())
 
         def ask() -> Reserved:
-            self._check_tables()
+            check_tables(self._place)
             return run(self._place, taking, self._connection)
 
         if (
@@ -347,7 +347,7 @@ class Once:
         taking = reserve_once(wanted, token, running.get())
 
         async def ask() -> Reserved:
-            await asyncio.to_thread(self._check_tables)
+            await asyncio.to_thread(check_tables, self._place)
             return await arun(self._place, taking, self._connection)
 
         if self._connection is not None:
@@ -358,11 +358,6 @@ class Once:
             ask(),
             lambda _: arun(self._place, _giving(wanted, token)),
         )
-
-    def _check_tables(self) -> None:
-        if not self._checked:
-            self._place.check_or_create()
-            self._checked = True
 
     def _wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OnceKey:
         key = check_key(self._key(*args, **kwargs), "the key") if callable(self._key) else self._key

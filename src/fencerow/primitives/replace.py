@@ -16,6 +16,7 @@ from fencerow.primitives import sources
 from fencerow.primitives.checked import STALE_S_MIN, check_key, check_seconds, owner_now
 from fencerow.primitives.pauses import pauses
 from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.ready import check_tables
 from fencerow.primitives.running import running
 from fencerow.primitives.sources import (
     Answer,
@@ -126,7 +127,7 @@ class Replacing:
 
     def __enter__(self) -> Self:
         self._check_unused()
-        self._place.check_or_create()
+        check_tables(self._place)
         until, pause = time.monotonic() + self._wait_s, pauses()
         while True:
             answer, self._columns = run(self._place, self._reserving())
@@ -137,7 +138,7 @@ class Replacing:
 
     async def __aenter__(self) -> Self:
         self._check_unused()
-        await asyncio.to_thread(self._place.check_or_create)
+        await asyncio.to_thread(check_tables, self._place)
         until, pause = time.monotonic() + self._wait_s, pauses()
         while True:
             answer, self._columns = await arun(self._place, self._reserving())
@@ -300,7 +301,7 @@ def replace_for(
 
 def forget_source(place: Place, *, table: str, source: object, connection: object | None = None) -> bool:
     """Forget what is known of a source, for one that is gone for good; its rows are the caller's to remove."""
-    place.check_or_create()
+    check_tables(place)
     return run(place, sources.forget_source(table, check_key(_text(source), "the source")), connection)
 
 

@@ -67,6 +67,11 @@ def reserve_once(wanted: OnceKey, token: str, attempt: Running | None = None) ->
     """
     yield from hold_attempt(attempt)
     for _ in range(ROUNDS_MAX):
+        # Looked at first: an upsert that is refused locks the row all the same, and its commit waits for the disk.
+        found = yield from _read(wanted.scope, wanted.key)
+        turn = _judged(found, wanted)
+        if found is not None and turn is not None:
+            return Reserved(turn, found.owner, found.result, found.since_us)
         taken = yield from execute(
             "reserve_once",
             scope=wanted.scope,
@@ -79,10 +84,6 @@ def reserve_once(wanted: OnceKey, token: str, attempt: Running | None = None) ->
         )
         if taken:
             return Reserved(Turn.MINE, wanted.owner)
-        found = yield from _read(wanted.scope, wanted.key)
-        turn = _judged(found, wanted)
-        if found is not None and turn is not None:
-            return Reserved(turn, found.owner, found.result, found.since_us)
     raise _restless(wanted.key)
 
 

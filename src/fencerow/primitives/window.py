@@ -16,6 +16,7 @@ from fencerow.model.text import check_text
 from fencerow.primitives.bounded import awithin, within
 from fencerow.primitives.checked import check_key, check_seconds, fingerprint_of
 from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.ready import check_tables
 
 ROUNDS_MAX = 20
 VALUE_LENGTH_MAX = 1024
@@ -35,16 +36,13 @@ class Admitted:
 def admit(name: str, key: str, value: str, token: str, *, window_s: float) -> Steps[Admitted]:
     """Be the first of a window, or learn who was. May be repeated with the same token."""
     for _ in range(ROUNDS_MAX):
+        # Looked at first: an upsert that is refused locks the row all the same, and its commit waits for the disk.
+        rows = yield from execute("read_admitted", name=name, key=key)
+        if rows and not rows[0][2]:
+            first_value, first_token, _over = rows[0]
+            return Admitted(str(first_token) == token, str(first_value), key, str(first_token))
         if (yield from execute("admit", name=name, key=key, value=value, token=token, window_s=window_s)):
             return Admitted(True, value, key, token)
-        rows = yield from execute("read_admitted", name=name, key=key)
-        if not rows:
-            continue  # it was withdrawn meanwhile
-        first_value, first_token, over = rows[0]
-        if str(first_token) == token:
-            return Admitted(True, value, key, token)
-        if not over:
-            return Admitted(False, str(first_value), key, str(first_token))
     raise Busy(
         f"key {key!r} of window {name!r} changed hands too often",
         f"{ROUNDS_MAX} rounds were lost to others",
@@ -76,7 +74,6 @@ class DedupeWindow:
         self._name = check_key(name, "the window's name")
         self._window_s = check_seconds(window_s, "window_s", 0.001)
         self._timeout_s = check_seconds(timeout_s, "timeout_s", 0.01, 3600.0)
-        self._checked = False
 
     def admit(
         self, key: str, value: str, *, content: Any = None, connection: object | None = None
@@ -92,7 +89,7 @@ class DedupeWindow:
         """
         admission = self._admission(key, value, content)
         if connection is not None:
-            self._check_tables()
+            check_tables(self._place)
             return run(self._place, admission, connection)
         return within(
             self._timeout_s,
@@ -107,7 +104,7 @@ class DedupeWindow:
         """`admit` for async code."""
         admission = self._admission(key, value, content)
         if connection is not None:
-            await asyncio.to_thread(self._check_tables)
+            await asyncio.to_thread(check_tables, self._place)
             return await arun(self._place, admission, connection)
         return await awithin(
             self._timeout_s,
@@ -154,17 +151,12 @@ class DedupeWindow:
             raise
 
     def _asked(self, admission: Operation[Admitted]) -> Admitted:
-        self._check_tables()
+        check_tables(self._place)
         return run(self._place, admission)
 
     async def _aasked(self, admission: Operation[Admitted]) -> Admitted:
-        await asyncio.to_thread(self._check_tables)
+        await asyncio.to_thread(check_tables, self._place)
         return await arun(self._place, admission)
-
-    def _check_tables(self) -> None:
-        if not self._checked:
-            self._place.check_or_create()
-            self._checked = True
 
     def _admission(self, key: str, value: str, content: Any) -> Operation[Admitted]:
         check_key(key, "the key")

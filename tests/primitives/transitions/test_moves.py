@@ -162,3 +162,14 @@ def test_the_closest_names_are_told(documents: Transitions) -> None:
         documents.sub("boxs")
     with pytest.raises(UnknownMove, match="claim"):
         documents.renew("succeed", "a", fence=1)
+
+
+async def test_a_row_can_be_looked_at(documents: Transitions) -> None:
+    """As after an outcome that is unknown."""
+    claimed(documents)
+
+    row = documents.read("a")
+
+    assert row is not None and (row["status"], row["attempts"]) == ("running", 1)
+    assert await documents.aread("a") == row
+    assert await documents.aread("nobody") is None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from enum import Enum, StrEnum
 from typing import Any
 
 import pytest
 
 from fencerow.db.statement import Steps, execute_composed
-from fencerow.primitives.transitions import Moved, MoveEvents, Transitions
+from fencerow.primitives.transitions import Move, Moved, MoveEvents, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import LEASE_S, AtEngine, extractions, insert, sql, where
@@ -144,3 +145,39 @@ def test_moves_are_events_of_the_bus(engine: AnyEngine, table: str) -> None:
         "fence": 1,
         "result": "42",
     }
+
+
+class Way(StrEnum):
+    """How far an order is; the names of its members differ from what is stored."""
+
+    NEW = "is new"
+    SENT = "sent"
+
+
+class OldWay(str, Enum):  # noqa: UP042 (that is the point)
+    """The same as it was written before StrEnum."""
+
+    NEW = "is new"
+    SENT = "sent"
+
+
+@pytest.mark.parametrize("way", [Way, OldWay])
+def test_states_may_be_members_of_an_enum(engine: AnyEngine, way: type[Any]) -> None:
+    orders = where(engine, "orders")
+    sql(engine, f"CREATE TABLE {orders} (id text, status text)")
+    made = Transitions(
+        AtEngine(engine),
+        table=orders,
+        column="status",
+        states=[way.NEW, way.SENT],
+        moves=[Move("send", [way.NEW], way.SENT)],
+        history=where(engine, "moves_made"),
+    )
+    for statement in made.history_sql().split(";\n"):
+        if statement.strip():
+            sql(engine, statement)
+    insert(engine, orders, "a", status="is new")
+
+    assert made.move("send", "a") == {"id": "a", "status": "sent"}
+    assert lines(engine) == [("a", None, "send", "is new", "sent", None)]
+    assert "s0 --> sent : send" in made.diagram()

@@ -8,10 +8,13 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from fencerow import Database
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import WrongTable
 from fencerow.primitives.transitions import Lease, Move, Overdue, Transitions
+from fencerow.testing.postgres import PostgresServer
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import (
     EXTRACTIONS,
@@ -86,6 +89,12 @@ def test_a_type_that_keeps_no_instants_is_told(pg: PostgresEngine) -> None:
         small(pg, table, moves=[Move("start", "queued", "running", stamps="tenant")]).check()
 
 
+def test_ages_of_different_kinds_are_told(engine: AnyEngine, table: str) -> None:
+    sql(engine, f"ALTER TABLE {table} ADD COLUMN seen_at double precision")
+    with pytest.raises(WrongTable, match="in different ways"):
+        small(engine, table, overdue=[Overdue("queued", ("seen_at", "submitted_at"), 60)]).check()
+
+
 def test_check_tells_what_only_the_database_knows(engine: AnyEngine, table: str) -> None:
     wrong = [Move("start", "queued", "running", where="tenant = nobody_knows_me")]
     with pytest.raises(WrongTable, match=r"would refuse move 'start'.*nobody_knows_me"):
@@ -97,6 +106,33 @@ def test_check_tells_a_missing_grant(pg: PostgresEngine) -> None:
     sql(pg, f"REVOKE UPDATE ON {table} FROM CURRENT_USER")
     with pytest.raises(WrongTable, match=r"would refuse move 'start'.*permission denied"):
         small(pg, table).check()
+
+
+def test_what_a_role_needs_that_only_moves_rows(
+    pg: PostgresEngine, server: PostgresServer, request: pytest.FixtureRequest
+) -> None:
+    """As the guide says it."""
+    if request.config.getoption("--through"):
+        pytest.skip("the pooler knows the role of the tests alone")
+    table = create(pg)
+    insert(pg, table, "a")
+    database = conninfo_to_dict(pg.conninfo)["dbname"]
+    with server.connect(str(database)) as super_user:
+        super_user.execute("DROP ROLE IF EXISTS mover")
+        super_user.execute("CREATE ROLE mover LOGIN")
+    try:
+        sql(pg, "GRANT USAGE ON SCHEMA fencerow TO mover")
+        sql(pg, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA fencerow TO mover")
+        sql(pg, "GRANT SELECT ON fencerow.schema_migrations TO mover")
+        sql(pg, f"GRANT SELECT, UPDATE ON {table} TO mover")
+        with Database(server.conninfo(str(database), "mover")) as place:
+            documents = extractions(place, table)
+            documents.check()
+            assert documents.move("claim", "a") is not None
+            assert documents.take("claim") == []
+    finally:
+        with server.connect(str(database)) as super_user:
+            super_user.execute("DROP OWNED BY mover; DROP ROLE mover")
 
 
 def test_a_column_dropped_later_is_an_error_of_the_table(engine: AnyEngine) -> None:

@@ -25,7 +25,8 @@ WHERE known.expires_at <= fencerow.now()
 RETURNING owner;
 
 -- name: read_once
--- Who has a key, and what came of it. A statement of its own: the taking one's snapshot is older than the winner's commit.
+-- Who has a key, and what came of it. A statement of its own: a taking one that was refused has a snapshot older than
+-- the winner's commit.
 SELECT known.owner, known.token, known.fingerprint, known.done_at IS NOT NULL AS done,
        CAST(known.result AS text) AS result, fencerow.us(known.reserved_at) AS reserved_at_us,
        known.until <= (SELECT fencerow.now()) AS lapsed, known.expires_at <= (SELECT fencerow.now()) AS over

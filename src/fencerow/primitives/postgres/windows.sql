@@ -13,7 +13,8 @@ WHERE known.until <= fencerow.now()
 RETURNING value;
 
 -- name: read_admitted
--- Who was first. A statement of its own: the admitting one's snapshot is older than the winner's commit.
+-- Who was first. A statement of its own: an admitting one that was refused has a snapshot older than the winner's
+-- commit.
 SELECT known.value, known.token, known.until <= (SELECT fencerow.now()) AS over
 FROM fencerow.dedupe_windows AS known
 WHERE known.name = :name

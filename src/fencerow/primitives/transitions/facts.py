@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fencerow.db.queries import Queries
@@ -88,6 +88,8 @@ def _fits(declared: Declared, facts: Facts) -> None:
     _has(declared.table, columns_of(declared), facts.types)
     for column in instants_of(declared):
         facts.instants(column)
+    for overdue in (each for machine in declared.machines for each in machine.overdue):
+        _alike(facts, listed(overdue.since))
     for column in _counted(declared):
         if not WHOLE.fullmatch(facts.types[column]):
             raise WrongTable(
@@ -113,6 +115,17 @@ def _has(table: TableName, columns: Iterable[str], types: Mapping[str, str]) -> 
             f"table {table} has no column {', '.join(map(repr, missing))}",
             f"it has {', '.join(types)}",
             "add the column, or correct the declaration",
+        )
+
+
+def _alike(facts: Facts, columns: Sequence[str]) -> None:
+    """Of several columns the first that is not NULL counts, so they must be comparable."""
+    kinds = {column: facts.instants(column).kind for column in columns}
+    if len(set(kinds.values())) > 1:
+        raise WrongTable(
+            f"columns {', '.join(kinds)} keep instants in different ways",
+            ", ".join(f"{column}: {kind.value}" for column, kind in kinds.items()),
+            "name columns of one type",
         )
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from fencerow.db.queries import TOKEN
 from fencerow.errors import MovesMisdeclared
@@ -35,12 +36,20 @@ def machine(
     for state in states:
         _state(state)
     once("state", states)
+    moves = [_plain_move(move) for move in moves]
     for move in moves:
         if not MOVE_NAME.fullmatch(move.name):
             raise _wrong(f"{move.name!r} is no usable name for a move", "expected a short plain name")
     once("move", [move.name for move in moves])
-    every: tuple[str | None, ...] = (*states, None) if name else tuple(states)
-    return Machine(name, column, every, {move.name: move for move in moves}, tuple(overdue), within)
+    known = [_plain(state) for state in states]
+    return Machine(
+        name,
+        column,
+        (*known, None) if name else tuple(known),
+        {move.name: move for move in moves},
+        tuple(replace(each, state=_plain(each.state)) for each in overdue),
+        tuple(map(str, map(_plain, within))),
+    )
 
 
 def sub_machine(sub: SubState) -> Machine:
@@ -75,6 +84,20 @@ def where_params(move: Move) -> tuple[str, ...]:
     """The names of the parameters in a move's condition, in order of first use."""
     names = (match.group(1) for match in TOKEN.finditer(move.where))
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _plain(state: str | None) -> str | None:
+    """A state as text: it may be the member of a str enum, which drivers would write by its name."""
+    return None if state is None else str.__str__(state)
+
+
+def _plain_move(move: Move) -> Move:
+    return replace(
+        move,
+        sources=tuple(map(_plain, sources_of(move))),
+        target=_plain(move.target),
+        enters={name: _plain(state) for name, state in move.enters.items()},
+    )
 
 
 def _state(state: object) -> None:

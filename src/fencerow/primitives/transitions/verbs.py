@@ -95,6 +95,14 @@ class Moves:
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
         return await self._runner.arun(lambda make: make.move_or_why(self._machine, asked), connection)
 
+    def read(self, id: Any, *, connection: object | None = None) -> Record | None:  # noqa: A002
+        """The row as it stands; None if there is none. After an OutcomeUnknown: look at its state and its fence."""
+        return self._runner.run(lambda make: make.read(id), connection)
+
+    async def aread(self, id: Any, *, connection: object | None = None) -> Record | None:  # noqa: A002
+        """`read` for async code."""
+        return await self._runner.arun(lambda make: make.read(id), connection)
+
     def renew(
         self,
         claim: str,
