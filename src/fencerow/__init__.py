@@ -16,6 +16,8 @@ import fencerow.model.platforms  # noqa: F401  # pyright: ignore[reportUnusedImp
 
 # isort: split
 from fencerow.app import App, Call, Contract, Database, DeclaredJob, Draft, LocalDatabaseWarning, contract
+from fencerow.app.backfill import Backfill
+from fencerow.app.backfill_status import BackfillStatus
 from fencerow.app.consumer import consumer
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
@@ -161,4 +163,6 @@ __all__ = [
     "PartitionLost",
     "LocalDatabaseWarning",
     "Migrator",
+    "Backfill",
+    "BackfillStatus",
 ]
