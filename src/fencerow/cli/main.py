@@ -17,6 +17,7 @@ import psycopg
 
 from fencerow import __version__
 from fencerow.cli import exits, output
+from fencerow.cli.backfills import backfills
 from fencerow.cli.bench import bench
 from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
@@ -75,8 +76,8 @@ def version(context: click.Context) -> None:
 
 
 COMMANDS = (
-    demo, dev, worker, submit, jobs, queues, workers, mutexes, events, migrate, shards, sql, doctor, why, history,
-    bench,
+    demo, dev, worker, submit, jobs, queues, workers, mutexes, events, backfills, migrate, shards, sql, doctor, why,
+    history, bench,
 )  # fmt: skip
 for command in COMMANDS:
     root.add_command(command)
