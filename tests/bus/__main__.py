@@ -6,6 +6,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -27,6 +28,9 @@ ENGINES = ("postgres", "sqlite")
 def main(arguments: list[str]) -> int:
     """0 when every promise held and the plain reader on PostgreSQL lost events; 1 otherwise."""
     given = _parsed(arguments)
+    signal.signal(
+        signal.SIGTERM, lambda number, _: sys.exit(128 + number)
+    )  # so that servers and processes are put away
     kinds = ENGINES if given.engine is None else (given.engine,)
     evidence: dict[str, Any] = {**surroundings(kinds), "command": ["bus", *arguments], "seed": given.seed}
     evidence["loads"], good, began = [], True, time.monotonic()

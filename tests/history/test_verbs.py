@@ -88,6 +88,7 @@ UNRECORDED = {
             "forget_dead_drainers",
             "advance_cursor",
             "put_aside",
+            "excuse_event",
             "try_event",
             "try_aside",
             "end_aside",

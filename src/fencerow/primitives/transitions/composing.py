@@ -74,13 +74,13 @@ class Written:
         )
 
     def stuck(self, machine: Machine, state: str | None, condition: str, age: str) -> Query:
-        """Up to :fencerow_n rows that have been in a state for too long, the oldest first."""
+        """Up to :fencerow_n rows that have been in a state for too long: of unknown age first, then the oldest."""
         return self._query(
             ("stuck", machine.name, state, condition),
             lambda: (
-                f"SELECT {age} AS fencerow_age_s, {self._table}.*\nFROM {self._table}\n"
+                f"SELECT *, {age} AS fencerow_age_s\nFROM {self._table}\n"
                 f"WHERE {self._is(machine, state)}\n  AND ({condition})\n"
-                f"ORDER BY fencerow_age_s DESC, {self._id}\nLIMIT :fencerow_n"
+                f"ORDER BY {age} IS NULL DESC, fencerow_age_s DESC, {self._id}\nLIMIT :fencerow_n"
             ),
         )
 

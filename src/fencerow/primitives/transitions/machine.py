@@ -37,6 +37,14 @@ class Machine:
         """The leased states, each with its lease."""
         return {move.target: move.lease for move in self.moves.values() if move.lease is not None}
 
+    @property
+    def is_reaped(self) -> bool:
+        """Whether there is anything for the reaper to do."""
+        leases = self.leases.values()
+        return any(lease.when_stale or lease.when_spent for lease in leases) or any(
+            overdue.move for overdue in self.overdue
+        )
+
     def pairs(self, move: Move) -> Iterator[tuple[str | None, str | None]]:
         """From where to where it goes; a claim also takes a stale row of its own target again."""
         sources = (*sources_of(move), move.target) if move.lease else sources_of(move)

@@ -103,9 +103,20 @@ class Transitions(Moves):
         await self._runner.acheck()
 
     def reaper(self, *, every_s: float = 15.0, count: int = MANY) -> Reaper:
-        """A chore that sweeps this table and its sub-states: `app.add_chore(documents.reaper())`."""
+        """A chore that sweeps this table and its sub-states: `app.add_chore(documents.reaper())`.
+
+        Raises:
+            MovesMisdeclared: no lease and no age names a move for it.
+        """
         positive(count)
-        return Reaper(str(self.declared.table), (self, *self._subs.values()), every_s, count)
+        swept = [moves for moves in (self, *self._subs.values()) if moves.is_reaped]
+        if not swept:
+            raise MovesMisdeclared(
+                f"there is nothing for a reaper of {self.declared.table} to do",
+                "no lease has when_stale or when_spent, and no overdue a move",
+                "declare one of them",
+            )
+        return Reaper(str(self.declared.table), swept, every_s, count)
 
     def constraint_sql(self, dialect: str | None = None) -> str:
         """The CHECK constraints: statements for PostgreSQL, for SQLite the clauses of a CREATE TABLE."""

@@ -184,8 +184,17 @@ class _Check:
         """What a caller or a stray clear must never write: ids, states, fences."""
         kept = {self._declared.id, *(each.column for each in self._declared.machines)}
         kept |= {lease.fence for each in self._declared.machines for lease in each.leases.values()}
-        touched = (*listed(move.stamps), *listed(move.counts), *listed(move.clears), *listed(move.sets))
+        renewed = listed(move.lease.sets) if move.lease else ()
+        once(f"in the lease of {move.name!r} column", [*lease_columns(move.lease), *renewed])
+        touched = (
+            *listed(move.stamps),
+            *listed(move.counts),
+            *listed(move.clears),
+            *listed(move.sets),
+            *renewed,
+        )
         for column in touched:
+            column_name(column, f"a column of move {move.name!r}")
             if column in kept:
                 raise self._wrong(
                     f"move {move.name!r} writes {column!r}",
@@ -213,10 +222,11 @@ class _Check:
             raise self._wrong(
                 f"two claims lead to {move.target!r} with different leases", "expected one lease"
             )
-        if lease.attempts_max is not None and (lease.attempts_max < 1 or lease.when_spent is None):
+        some = lease.attempts_max is None or lease.attempts_max >= 1
+        if not some or (lease.attempts_max is None) != (lease.when_spent is None):
             raise self._wrong(
                 f"claim {move.name!r} has attempts_max={lease.attempts_max} and when_spent={lease.when_spent!r}",
-                "expected at least 1, and the move that the reaper makes then: else such rows stay for ever",
+                "expected at least 1 with the move that the reaper makes then, or neither: rows would stay for ever",
             )
         self._reaped(lease.when_stale, (move.target,), move)
         self._reaped(lease.when_spent, (move.target, *sources_of(move)), move)
