@@ -18,6 +18,7 @@ import psycopg
 from fencerow import __version__
 from fencerow.cli import exits, output
 from fencerow.cli.bench import bench
+from fencerow.cli.check import check
 from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
 from fencerow.cli.history import history
@@ -71,7 +72,22 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-for command in (demo, dev, worker, submit, jobs, queues, workers, migrate, sql, doctor, why, history, bench):
+for command in (
+    demo,
+    dev,
+    worker,
+    submit,
+    jobs,
+    queues,
+    workers,
+    migrate,
+    sql,
+    doctor,
+    why,
+    history,
+    check,
+    bench,
+):
     root.add_command(command)
 
 

@@ -12,7 +12,9 @@ PACKAGE = "fencerow.store"
 PRIMITIVES = "fencerow.primitives"
 
 
-@lru_cache(maxsize=8)  # they never change, and reading them takes a hundred times longer than making an engine
+@lru_cache(
+    maxsize=8
+)  # they never change, and reading them takes a hundred times longer than making an engine
 def postgres_queries(schema: str = "fencerow") -> Queries:
     """The queries for PostgreSQL, their tables in this schema."""
     return _loaded("postgres", postgres.names(schema))

@@ -33,7 +33,9 @@ from fencerow.testing.check.wire import Channel, Fork, Hello, Load, Loaded, Prep
 def main(address: str) -> None:
     """Serve the director until it goes."""
     sys.dont_write_bytecode = True  # a file written by an import is not the handler's doing
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks: their connections tell their end
+    signal.signal(
+        signal.SIGCHLD, signal.SIG_IGN
+    )  # nobody waits for the forks: their connections tell their end
     channel = _connected(address, 0)
     load = channel.heard_from_director()
     if not isinstance(load, Load):
@@ -49,7 +51,9 @@ def main(address: str) -> None:
     gc.freeze()  # what is shared with the forks stays shared
     while isinstance(order := channel.heard_from_director(), Fork):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # the application may have threads; they stay here
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # the application may have threads; they stay here
             pid = os.fork()
         if pid == 0:
             channel.close()
@@ -86,7 +90,9 @@ def _loaded(load: Load) -> Subject:
     module_name, _, name = load.job.rpartition(":")
     app_module, _, app_name = load.app.partition(":")
     module = importlib.import_module(module_name or app_module)
-    app, job = _found(module, name, getattr(importlib.import_module(app_module), app_name) if load.app else None)
+    app, job = _found(
+        module, name, getattr(importlib.import_module(app_module), app_name) if load.app else None
+    )
     arguments = json.loads(load.args)
     # Refuses arguments that do not fit, before anything is made.
     job.call_with(arguments, submit_options())
@@ -94,7 +100,9 @@ def _loaded(load: Load) -> Subject:
     if not job.runs_here or handler.batch_max is not None:
         raise NothingToCheck(
             f"job {job.name} has no handler for one job here",
-            "a batch handler's call is the run of many jobs" if handler.batch_max else "its code is elsewhere",
+            "a batch handler's call is the run of many jobs"
+            if handler.batch_max
+            else "its code is elsewhere",
             "check a job whose function is declared with @app.job or @app.handles",
         )
     url = parse_url(app.config.url or DEFAULT_URL)

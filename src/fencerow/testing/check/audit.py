@@ -14,7 +14,15 @@ from fencerow.testing.check.kinds import Kind
 from fencerow.testing.check.seam import Seam
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-CHANGES = {"os.remove": 0, "os.rename": 1, "os.mkdir": 0, "os.rmdir": 0, "os.truncate": 0, "os.link": 1, "os.symlink": 1}
+CHANGES = {
+    "os.remove": 0,
+    "os.rename": 1,
+    "os.mkdir": 0,
+    "os.rmdir": 0,
+    "os.truncate": 0,
+    "os.link": 1,
+    "os.symlink": 1,
+}
 PROGRAMS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.spawn", "pty.spawn")
 
 
@@ -44,7 +52,7 @@ def watch(seam: Seam, allowed: Sequence[str], folder: Path) -> None:
         elif event == "socket.connect":
             _socket(seam, args[1], sockets)
         elif event in PROGRAMS:
-            name = os.path.basename(os.fsdecode(args[0] if isinstance(args[0], str | bytes) else str(args[0])))
+            name = Path(os.fsdecode(args[0]) if isinstance(args[0], bytes) else str(args[0])).name
             if name not in programs:
                 seam.see(Kind.PROCESS, name)
 
@@ -60,7 +68,7 @@ def _writes(mode: object, flags: object) -> bool:
 def _file(seam: Seam, path: Any, allowed: Sequence[str]) -> None:
     if isinstance(path, int):
         return
-    whole = os.path.abspath(os.fsdecode(path))
+    whole = str(Path(os.fsdecode(path)).absolute())
     if not whole.startswith(tuple(allowed)):
         seam.see(Kind.FILE, whole)
 
@@ -86,9 +94,9 @@ _own: set[str] = set()
 def own(host: str | None, port: int | None) -> None:
     """This address is the scratch database's."""
     if host and not host.startswith("/"):
-        for _family, _type, _proto, _name, address in socket.getaddrinfo(host, port or 5432):
-            _own.add(f"{address[0]}:{address[1]}")
-            _own.add(f"{host}:{address[1]}")
+        _own.add(f"{host}:{port or 5432}")
+        for found in socket.getaddrinfo(host, port or 5432):
+            _own.add(":".join(map(str, found[4][:2])))
 
 
 def _of(prefix: str, allowed: Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from fencerow.testing.check.ground import Clean, Ground, Outcome
 from fencerow.testing.check.options import ORDERS, RUN_S, Options
 from fencerow.testing.check.races import Race
 from fencerow.testing.check.replace import Watch
-from fencerow.testing.check.report import Question, Report
+from fencerow.testing.check.report import Answer, Question, Report
 from fencerow.testing.check.schema import judge_schema
 from fencerow.testing.check.scratch import Scratch, private_folder, remove_folder
 from fencerow.testing.check.scratch_postgres import PRIVATE_SETTINGS, PostgresScratch
@@ -93,8 +92,9 @@ def check(options: Options, say: Callable[[str], None]) -> Report:
         if not clean.seen:  # else it never came to its end
             _try_all(ground, clean, findings, report)
         else:
-            report.answers = answer_all(findings.all(), {each: ["not tried: it did not run to its end"] for each in Question})
-            report.answers = tuple(replace(each, yes=False) for each in report.answers)
+            report.answers = tuple(
+                Answer(each, False, ("not tried: what it calls outside is refused",)) for each in Question
+            )
         report.findings = findings.all()
         report.seconds = time.monotonic() - started
         return report
@@ -114,7 +114,12 @@ def _try_all(ground: Ground, clean: Clean, findings: Findings, report: Report) -
     side_by_side = _race(ground, clean, findings)
     locked = judge_schema(clean.trace, findings, ground.jobs_table)
     total = sum(counted.played for counted in side_by_side)
-    report.tried = {"points killed at": points, "steps failed": failures, "orders side by side": total, "runs": ground.runs}
+    report.tried = {
+        "points killed at": points,
+        "steps failed": failures,
+        "orders side by side": total,
+        "runs": ground.runs,
+    }
     report.notes = tuple(_notes(ground, side_by_side))
     good = {
         Question.SCHEMA: locked or ["nothing to show: it changes no schema"],
@@ -196,7 +201,7 @@ def _scratch(
             "leave out --engine and --url, or let the application read FENCEROW_URL",
         )
     if loaded.dialect == "sqlite":
-        return SqliteScratch(folder, loaded.table_prefix)
+        return _closed_by(stack, SqliteScratch(folder, loaded))
     empty = options.url
     if empty is None:
         say("starting a private PostgreSQL server")
@@ -209,7 +214,10 @@ def _scratch(
                 "install them, set FENCEROW_PG_BIN, or name an empty database with --url",
             ) from None
         empty = server.create_database("empty")
-    scratch = PostgresScratch(empty, folder, loaded.schema)
+    return _closed_by(stack, PostgresScratch(empty, folder, loaded))
+
+
+def _closed_by(stack: ExitStack, scratch: Scratch) -> Scratch:
     stack.callback(scratch.close)
     return scratch
 
@@ -218,7 +226,9 @@ def _encoded(args: dict[str, Any] | None) -> str:
     try:
         return msgspec.json.encode(args or {}).decode()
     except (TypeError, ValueError) as error:
-        raise CheckArguments("the arguments are no JSON", str(error), "pass what a submit would take, as data") from None
+        raise CheckArguments(
+            "the arguments are no JSON", str(error), "pass what a submit would take, as data"
+        ) from None
 
 
 def _name_of(job: DeclaredJob[..., ..., Any, Any]) -> str:

@@ -47,7 +47,9 @@ class Desk:
             )
         )
         if len(found) < count:
-            raise CheckStuck("the scratch job could not be claimed", f"{len(found)} of {count} were", "report it")
+            raise CheckStuck(
+                "the scratch job could not be claimed", f"{len(found)} of {count} were", "report it"
+            )
         return sorted((self._with_args(engine, each, holder) for each in found), key=lambda each: each.id)
 
     def claim_again(self, engine: Engine, dead: str, holder: str) -> Claimed | None:
@@ -83,7 +85,7 @@ class Desk:
     def _refuse_locked(self, engine: Engine, holder: str) -> None:
         """Nothing was moved: because there is nothing of this holder any more, or because its row is locked."""
         for fence in engine.run(store.read_fences(list(JOBS))).values():
-            if fence.state is State.RUNNING and fence.holder == holder or fence.state is State.QUEUED:
+            if (fence.state is State.RUNNING and fence.holder == holder) or fence.state is State.QUEUED:
                 raise Busy("the job's row is locked", "by an open transaction of a run", "")
 
     def _with_args(self, engine: Engine, claimed: Claimed, holder: str) -> Claimed:

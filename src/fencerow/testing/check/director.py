@@ -36,14 +36,18 @@ class Director:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self._address)
         self._listener.listen()
-        self._listener.settimeout(START_S)
+        self._listener.settimeout(0.5)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "fencerow.testing.check._starter", self._address],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **preset, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
+                env={
+                    **os.environ,
+                    **preset,
+                    "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+                },
             )
 
     def load(self) -> Loaded:
@@ -149,21 +153,23 @@ class Director:
         return Process(*self._accepted(self._numbers))
 
     def _accepted(self, number: int) -> tuple[Channel, int]:
-        self._listener.settimeout(0.5)
-        until = time.monotonic() + START_S
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-                break
-            except TimeoutError:
-                if self._process.poll() is not None or time.monotonic() > until:
-                    raise self._died() from None
-        connection.settimeout(None)
-        channel = Channel(connection)
+        channel = Channel(self._connection())
         hello = channel.heard_from_process()
         if not isinstance(hello, Hello) or hello.number != number:
             raise self._died()
         return channel, hello.pid
+
+    def _connection(self) -> socket.socket:
+        until = time.monotonic() + START_S
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except TimeoutError:
+                if self._process.poll() is not None or time.monotonic() > until:
+                    raise self._died() from None
+            else:
+                connection.settimeout(None)
+                return connection
 
     def _died(self) -> CheckNeedsMore:
         return CheckNeedsMore(
@@ -176,7 +182,9 @@ class Director:
         step: Step | None = next(iter(process.doing.values()), process.trace[-1] if process.trace else None)
         return CheckStuck(
             f"a run of the handler did not come to its end within {self._options.run_s:g} s and {STEPS_MAX} steps",
-            f"it was last seen at {step.place}: {step.line}" if step else "it did no step that the check sees",
+            f"it was last seen at {step.place}: {step.line}"
+            if step
+            else "it did no step that the check sees",
             "look what it waits for there; what it asks of other systems must be declared",
         )
 

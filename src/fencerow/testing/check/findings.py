@@ -54,13 +54,13 @@ def writers(difference: Difference, steps: Sequence[Step], jobs_table: str) -> l
     return sorted(found, key=likeliness)
 
 
-def readers(difference: Difference, steps: Sequence[Step], before: Step) -> list[Step]:
-    """The steps that read the table before it was written."""
+def readers(steps: Sequence[Step], before: Step) -> list[Step]:
+    """The steps that read before this one wrote: it may rest on what was true then."""
     found = []
     for step in steps:
         if step is before:
             break
-        if step.kind is Kind.READ and names_one(difference.table, step.reads):
+        if step.kind is Kind.READ and step.reads:
             found.append(step)
     return found
 
@@ -68,7 +68,9 @@ def readers(difference: Difference, steps: Sequence[Step], before: Step) -> list
 def names_one(table: str, named: Iterable[str]) -> bool:
     """Whether one of the names in a statement means this table, which may be shown with its file or schema."""
     shown = table.lower()
-    return any(name == ANYTHING or shown == name.lower() or shown.endswith(f".{name.lower()}") for name in named)
+    return any(
+        name == ANYTHING or shown == name.lower() or shown.endswith(f".{name.lower()}") for name in named
+    )
 
 
 def call_differences(wanted: Calls, found: Calls) -> list[tuple[Fault, str]]:
@@ -76,12 +78,21 @@ def call_differences(wanted: Calls, found: Calls) -> list[tuple[Fault, str]]:
     names = {name: None for name, _ in (*wanted, *found)}
     faults = []
     for name in names:
-        was, should = (sum(number for (each, _), number in calls.items() if each == name) for calls in (found, wanted))
+        was, should = (
+            sum(number for (each, _), number in calls.items() if each == name) for calls in (found, wanted)
+        )
         if was > should:
             faults.append((Fault.CALLED_TWICE, name))
         if was < should:
             faults.append((Fault.CALL_LOST, name))
     return faults
+
+
+def call_step(name: str, *traces: Sequence[Step]) -> Step | None:
+    """Where a call of this name is made, in the first of the traces that has it."""
+    return next(
+        (step for trace in traces for step in trace if step.kind is Kind.CALL and step.text == name), None
+    )
 
 
 def shown(step: Step) -> str:

@@ -13,7 +13,7 @@ from fencerow.testing.check.director import Director
 from fencerow.testing.check.kinds import Kind, Step
 from fencerow.testing.check.options import Options
 from fencerow.testing.check.process import Process
-from fencerow.testing.check.scratch import Scratch, engine_on
+from fencerow.testing.check.scratch import Scratch
 from fencerow.testing.check.state import Comparison, Difference, State
 from fencerow.testing.check.wire import Loaded
 
@@ -69,9 +69,9 @@ class Ground:
     def set_up(self) -> None:
         """Make the pattern: all tables, the job submitted and claimed for its first attempt."""
         self.director.prepare(self.scratch, list(self._ids))
-        with engine_on(self.scratch, self.loaded) as engine:
-            self._desk.open(engine)
-            self.claimed = self._desk.claim(engine, HOLDERS[0], len(self._ids))
+        engine = self.scratch.engine()
+        self._desk.open(engine)
+        self.claimed = self._desk.claim(engine, HOLDERS[0], len(self._ids))
         self.scratch.keep()
 
     def first(self, number: int = 0) -> Process:
@@ -85,8 +85,7 @@ class Ground:
         Raises:
             Busy: somebody's open transaction holds the job's row, or the SQLite file.
         """
-        with engine_on(self.scratch, self.loaded) as engine:
-            claimed = self._desk.claim_again(engine, dead, holder)
+        claimed = self._desk.claim_again(self.scratch.engine(), dead, holder)
         if claimed is None:
             return None
         self.runs += 1
@@ -100,8 +99,7 @@ class Ground:
         """
         if process.ended is None or process.ended.outcome != "Succeeded":
             return False
-        with engine_on(self.scratch, self.loaded) as engine:
-            return self._desk.acknowledge(engine, claimed, holder, process.ended)
+        return self._desk.acknowledge(self.scratch.engine(), claimed, holder, process.ended)
 
     def bury(self, process: Process) -> None:
         """End a process, and wait until the database has undone what it left open."""

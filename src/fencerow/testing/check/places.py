@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import sysconfig
 import types
@@ -27,7 +28,7 @@ class Places:
 
     def here(self) -> str:
         """The place that the running code was called from, seen from inside a driver."""
-        for frames in (_up(sys._getframe(1)), self._awaiting(), self._in_thread()):
+        for frames in (_up(inspect.currentframe()), self._awaiting(), self._in_thread()):
             for frame in frames:
                 if self._is_theirs(frame.f_code.co_filename):
                     return self._shown(frame.f_code.co_filename, frame.f_lineno)
@@ -54,7 +55,8 @@ class Places:
         return reversed(found)
 
     def _in_thread(self) -> Iterator[types.FrameType]:
-        frame = sys._current_frames().get(self.thread) if self.thread is not None else None
+        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+        frame = frames.get(self.thread) if self.thread is not None else None
         return _up(frame)
 
     def _is_theirs(self, file: str) -> bool:

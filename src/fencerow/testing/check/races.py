@@ -11,13 +11,14 @@ from fencerow.testing.check.desk import HOLDERS
 from fencerow.testing.check.findings import (
     Findings,
     call_differences,
+    call_step,
     fault_of,
     names_one,
     readers,
     writers,
 )
 from fencerow.testing.check.ground import Clean, Ground, Outcome, succeeded
-from fencerow.testing.check.kinds import Kind, Step
+from fencerow.testing.check.kinds import Step
 from fencerow.testing.check.process import Process, hear_any
 from fencerow.testing.check.replace import replaced
 from fencerow.testing.check.report import Fault, Finding
@@ -82,7 +83,9 @@ class Race:
         done: list[tuple[str, Footprint]] = []
         until = time.monotonic() + 2 * self.ground.options.run_s
         while not (first.is_over and second.is_over):
-            processes = [each.process for each in (first, second) if each.process is not None and not each.is_over]
+            processes = [
+                each.process for each in (first, second) if each.process is not None and not each.is_over
+            ]
             self.ground.director.settle(self.ground.scratch, processes)
             pairs = ((first, second), (second, first))
             options = {each.name: each for each, other in pairs if each.may_go(other)}
@@ -109,7 +112,7 @@ class Race:
                 )
 
     def _let_one_give_up(self, processes: list[Process]) -> None:
-        """Nobody can go on: in a ring of locks. SQLite lets one of them fail after its time; PostgreSQL does so itself."""
+        """Nobody can go on: in a ring of locks. On SQLite one of them fails after its time; PostgreSQL breaks it."""
         busy = [each for each in processes if each.busy]
         if busy:
             busy[-1].fail()
@@ -119,25 +122,25 @@ class Race:
     def _finish_left(self, story: list[str]) -> list[Process] | None:
         """What is not done when both are over is tried again, as a worker would; None when that fails as well."""
         found: list[Process] = []
-        dead = HOLDERS[0]
-        for number in range(2, 6):
-            for holder in {dead, HOLDERS[1]} if number == 2 else {dead}:
-                left = self.ground.again(holder, HOLDERS[number])
-                if left is not None:
-                    break
+        dead = [HOLDERS[0], HOLDERS[1]]
+        failures = 0
+        for holder in HOLDERS[2:]:
+            left = next(filter(None, (self.ground.again(each, holder) for each in dead)), None)
             if left is None:
                 return found
             process, claimed = left
             self.ground.director.run(self.ground.scratch, process)
             self.ground.bury(process)
             found.append(process)
+            dead.append(holder)
             if succeeded(process):
                 story.append("next run: succeeds")
-                self.ground.acknowledge(process, claimed, HOLDERS[number])
-            elif number > 2:
+                self.ground.acknowledge(process, claimed, holder)
+                continue
+            failures += 1
+            if failures > 1:
                 run_fails(process, self.findings, _short(story))
                 return None
-            dead = HOLDERS[number]
         return found
 
     def _judge(self, processes: list[Process], story: list[str]) -> None:
@@ -146,8 +149,12 @@ class Race:
         for difference in self.ground.differences(self.wanted, found):
             to_blame = writers(difference, steps, self.ground.jobs_table)
             step = to_blame[-1] if to_blame else None
-            read = readers(difference, steps, step) if step else []
-            deleted = [step for name, step in replaced(self.clean.trace).items() if names_one(difference.table, [name])]
+            read = readers(steps, step) if step else []
+            deleted = [
+                step
+                for name, step in replaced(self.clean.trace).items()
+                if names_one(difference.table, [name])
+            ]
             self.findings.add(
                 Finding(
                     Fault.REPLACE_RACES if deleted else Fault.RACE,
@@ -161,8 +168,12 @@ class Race:
                 )
             )
         for fault, name in call_differences(self.wanted.calls, found.calls):
-            call = next((each for each in steps if each.kind is Kind.CALL and each.text == name), None)
-            what = "side by side the call is made more often" if fault is Fault.CALLED_TWICE else "the call is not made"
+            call = call_step(name, steps, self.clean.trace)
+            what = (
+                "side by side the call is made more often"
+                if fault is Fault.CALLED_TWICE
+                else "the call is not made"
+            )
             self.findings.add(Finding(fault, call.place if call else "?", name, what, story=_short(story)))
 
 

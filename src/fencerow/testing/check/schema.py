@@ -29,7 +29,9 @@ def _unlocked(step: Step, lock: Step | None, first_read: Step | None) -> Finding
     if lock is None:
         what = "the schema is changed and no lock is held: two runs that come at once both do it"
     else:
-        what = f"the lock is taken after what decides it was read, at {first_read.place if first_read else '?'}"
+        what = (
+            f"the lock is taken after what decides it was read, at {first_read.place if first_read else '?'}"
+        )
     related = tuple(each.place for each in (lock, first_read) if each is not None)
     return Finding(Fault.SCHEMA_UNLOCKED, step.place, step.line, what, related=related)
 
@@ -39,7 +41,9 @@ def _first_read(steps: Sequence[Step], ours: str) -> Step | None:
         (
             each
             for each in steps
-            if each.kind is Kind.READ and each.reads and not all(table.startswith(ours) for table in each.reads)
+            if each.kind is Kind.READ
+            and each.reads
+            and not all(table.startswith(ours) for table in each.reads)
         ),
         None,
     )
@@ -61,7 +65,9 @@ def _locks(steps: Sequence[Step], change: Step, ours: str) -> Iterator[Step]:
         begun = begun or (mine and each.kind is Kind.BEGIN)
         if any("mutex" in table and table.startswith(ours) for table in each.writes):
             yield each  # a mutex is a row: it is held beyond its transaction
-        elif each.kind is Kind.LOCK and (mine or "xact" not in each.text.lower() and "advisory" in each.text.lower()):
+        elif each.kind is Kind.LOCK and (
+            mine or ("xact" not in each.text.lower() and "advisory" in each.text.lower())
+        ):
             yield each
         elif mine and begun and each.driver == "sqlite3" and each.writes:
             yield each  # BEGIN IMMEDIATE, or a write: SQLite has one writer

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -23,9 +21,12 @@ MEMORY = Path("/dev/shm")  # noqa: S108 (where it is there, files in it are in m
 class Scratch(Protocol):
     """A place with a pattern, and one copy of it at a time."""
 
-    dialect: str
     folder: Path  # of the copy: what the handler may write
-    url: str  # of the copy, or before `keep` of the pattern
+
+    @property
+    def url(self) -> str:
+        """Of the copy, or before `keep` of the pattern."""
+        ...
 
     def keep(self) -> None:
         """What is there now is the pattern; nobody may be connected."""
@@ -43,6 +44,10 @@ class Scratch(Protocol):
         """Whether each of these server processes waits for a lock that another holds."""
         ...
 
+    def engine(self) -> Engine:
+        """The director's own engine on the copy, or before `keep` on the pattern."""
+        ...
+
     def reader(self) -> Reader:
         """A look at the user's tables."""
         ...
@@ -50,21 +55,26 @@ class Scratch(Protocol):
     def close(self) -> None: ...
 
 
-@contextmanager
-def engine_on(scratch: Scratch, loaded: Loaded) -> Iterator[Engine]:
-    """The director's own engine on the copy."""
-    config = replace(
-        Config(),
-        url=scratch.url,
-        schema=loaded.schema,
-        table_prefix=loaded.table_prefix,
-        busy_timeout_s=0.0,  # who is held up here holds the lock for as long as the director wants
-    )
-    engine = open_engine(config)
-    try:
-        yield engine
-    finally:
-        engine.close()
+class Lent:
+    """The director's own engine on the copy: opened when it is wanted, closed before the copy goes."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        # Who is held up here holds the lock for as long as the director wants, so it waits for none.
+        self._config = replace(
+            Config(), schema=loaded.schema, table_prefix=loaded.table_prefix, pool_max=2, busy_timeout_s=0.0
+        )
+        self._engine: Engine | None = None
+
+    def on(self, url: str) -> Engine:
+        """The engine; the url is that of the copy until `close`."""
+        if self._engine is None:
+            self._engine = open_engine(replace(self._config, url=url))
+        return self._engine
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
 
 
 def private_folder() -> Path:

@@ -12,9 +12,12 @@ import psycopg
 from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict
 
+from fencerow.db.engine import Engine
 from fencerow.errors import CheckNeedsMore, CheckStuck, ScratchNotEmpty
+from fencerow.testing.check.scratch import Lent
 from fencerow.testing.check.state import Reader
 from fencerow.testing.check.state_postgres import PostgresReader, user_tables
+from fencerow.testing.check.wire import Loaded
 
 GONE_S = 10.0
 # For a server of our own: it is the handler's processes that die here, never the server.
@@ -34,14 +37,15 @@ class PostgresScratch:
     The copies begin with what is in the named one, such as extensions. Its role must be allowed to make databases.
     """
 
-    dialect = "postgres"
-
-    def __init__(self, empty: str, parent: Path, schema: str) -> None:
-        self._where = {name: str(value) for name, value in conninfo_to_dict(empty).items() if value is not None}
-        self._schema = schema
+    def __init__(self, empty: str, parent: Path, loaded: Loaded) -> None:
+        self._where = {
+            name: str(value) for name, value in conninfo_to_dict(empty).items() if value is not None
+        }
+        self._schema = loaded.schema
+        self._lent = Lent(loaded)
         self._base = f"fencerow_check_{secrets.token_hex(4)}"
         self._empty = self._where.get("dbname") or self._where.get("user") or "postgres"
-        self._refuse_unless_empty(empty)
+        self._refuse_unless_empty()
         self._admin: Connection[Any] = psycopg.connect(self._url_of("postgres"), autocommit=True)
         self._pattern = f"{self._base}_pattern"
         self._database = self._pattern
@@ -55,6 +59,7 @@ class PostgresScratch:
         return self._url_of(self._database)
 
     def keep(self) -> None:
+        self._leave()
         self._database = f"{self._base}_copy"
 
     def fresh(self) -> None:
@@ -69,15 +74,21 @@ class PostgresScratch:
             [list(backends), self._database],
         ).fetchone():
             if time.monotonic() > until:
-                self._admin.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", [list(backends)])
+                self._admin.execute(
+                    "SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", [list(backends)]
+                )
                 until += GONE_S
             time.sleep(0.001)
 
     def blocked(self, backends: set[int]) -> bool:
         row = self._admin.execute(
-            "SELECT bool_and(cardinality(pg_blocking_pids(pid)) > 0) FROM unnest(%s::int[]) pid", [list(backends)]
+            "SELECT bool_and(cardinality(pg_blocking_pids(pid)) > 0) FROM unnest(%s::int[]) pid",
+            [list(backends)],
         ).fetchone()
         return bool(row and row[0])
+
+    def engine(self) -> Engine:
+        return self._lent.on(self.url)
 
     def reader(self) -> Reader:
         if self._looking is None:
@@ -91,12 +102,15 @@ class PostgresScratch:
         self._admin.close()
 
     def _leave(self) -> None:
+        self._lent.close()
         if self._looking is not None:
             self._looking.close()
             self._looking = None
 
     def _create(self, name: str, template: str) -> None:
-        wanted = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+        wanted = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+            sql.Identifier(name), sql.Identifier(template)
+        )
         until = time.monotonic() + GONE_S
         while True:
             try:
@@ -120,7 +134,7 @@ class PostgresScratch:
     def _drop(self, name: str) -> None:
         self._admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
-    def _refuse_unless_empty(self, empty: str) -> None:
+    def _refuse_unless_empty(self) -> None:
         with psycopg.connect(self._url_of(self._empty), autocommit=True) as connection:
             tables = user_tables(connection, schema="")
         if tables:

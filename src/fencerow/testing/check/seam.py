@@ -92,7 +92,9 @@ class Seam:
 
     def over(self, step: Step, error: BaseException | None) -> None:
         with self._asking, self._quiet():
-            self._channel.send(After(step.number, None if error is None else f"{type(error).__name__}: {error}"))
+            self._channel.send(
+                After(step.number, None if error is None else f"{type(error).__name__}: {error}")
+            )
 
     def may_try_again(self) -> bool:
         """The SQLite file is locked: wait until somebody else went on; false to give up."""

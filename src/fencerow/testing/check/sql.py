@@ -30,21 +30,37 @@ SHAPED = re.compile(
     rf"\s+(?:IF\s+(?:NOT\s+)?EXISTS\s+)?({TABLE})(?:.*?\bON\s+({TABLE}))?",
     re.IGNORECASE | re.DOTALL,
 )
-READ = re.compile(rf"\b(?:FROM|JOIN|USING)\s+(?:ONLY\s+|LATERAL\s+)?({TABLE})(?!\s*\()", re.IGNORECASE)
-LISTED = re.compile(rf"\bFROM\s+{TABLE}(?:\s+(?:AS\s+)?\w+)?((?:\s*,\s*{TABLE}(?:\s+(?:AS\s+)?\w+)?)+)", re.IGNORECASE)
-NAMED_QUERY = re.compile(rf"(?:\bWITH(?:\s+RECURSIVE)?|,)\s*({NAME})\s*(?:\([^)]*\)\s*)?AS\s*(?:NOT\s+)?(?:MATERIALIZED\s*)?\(", re.IGNORECASE)
+READ = re.compile(
+    rf"\b(?:FROM|JOIN|USING)\s+(?:ONLY\s+|LATERAL\s+)?({TABLE})(?![\w$.])(?!\s*\()", re.IGNORECASE
+)
+LISTED = re.compile(
+    rf"\bFROM\s+{TABLE}(?:\s+(?:AS\s+)?\w+)?((?:\s*,\s*{TABLE}(?:\s+(?:AS\s+)?\w+)?)+)", re.IGNORECASE
+)
+NAMED_QUERY = re.compile(
+    rf"(?:\bWITH(?:\s+RECURSIVE)?|,)\s*({NAME})\s*(?:\([^)]*\)\s*)?"
+    r"AS\s*(?:NOT\s+)?(?:MATERIALIZED\s*)?\(",
+    re.IGNORECASE,
+)
 ADVISORY = re.compile(r"\bpg_(?:try_)?advisory_(?:xact_)?lock", re.IGNORECASE)
+PASSING = re.compile(r"^notify\b|\bpg_notify\s*\(", re.IGNORECASE)  # a hint, which may be lost anyway
+LOCKED = re.compile(rf"\bLOCK\s+(?:TABLE\s+)?({TABLE})", re.IGNORECASE)
 ROW_LOCK = re.compile(r"\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|SHARE)\b|\bFOR\s+KEY\s+SHARE\b", re.IGNORECASE)
 CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
-KEYWORDS = frozenset(
-    "from join using select set where values only lateral table if not exists as on returning default".split()
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+KEYWORDS = words(
+    "from join using select set where values only lateral table if not exists as on returning default"
 )
 # Functions that change nothing others can see, so that a SELECT of them alone is no step that matters.
-HARMLESS = frozenset(
+HARMLESS = words(
     "select now current_timestamp clock_timestamp version count coalesce cast max min sum exists values as in and or"
     " current_schema current_database current_setting pg_backend_pid set_config nextval currval lastval"
     " last_insert_rowid changes random gen_random_uuid hashtext hashtextextended datetime strftime sqlite_version"
-    " pg_sleep pg_typeof to_regclass json_each unnest length lower upper".split()
+    " pg_sleep pg_typeof to_regclass json_each unnest length lower upper"
 )
 FIRST = {
     "begin": Kind.BEGIN,
@@ -55,16 +71,16 @@ FIRST = {
     "rollback": Kind.ROLLBACK,
     "abort": Kind.ROLLBACK,
     "release": Kind.SETTING,
-    "create": Kind.SCHEMA,
-    "alter": Kind.SCHEMA,
-    "drop": Kind.SCHEMA,
     "truncate": Kind.WRITE,
     "lock": Kind.LOCK,
+    **dict.fromkeys(words("create alter drop"), Kind.SCHEMA),
     **dict.fromkeys(
-        "pragma set show reset attach detach listen unlisten discard deallocate analyze vacuum explain close".split(),
+        words(
+            "pragma set show reset attach detach listen unlisten discard deallocate analyze vacuum explain close"
+        ),
         Kind.SETTING,
     ),
-    **dict.fromkeys("insert update delete merge replace copy".split(), Kind.WRITE),
+    **dict.fromkeys(words("insert update delete merge replace copy"), Kind.WRITE),
 }
 
 
@@ -82,8 +98,12 @@ def meaning_of(text: str) -> Meaning:
     bare = NOISE.sub(" '' ", text).strip().strip(";").strip()
     first = bare.split(None, 1)[0].lower().rstrip(";") if bare else ""
     kind = FIRST.get(first)
+    if PASSING.search(bare):
+        return Meaning(Kind.SETTING, (), ())
     if kind is Kind.COMMIT or kind is Kind.ROLLBACK or kind is Kind.SETTING:
-        return Meaning(Kind.BEGIN if re.match(r"rollback\s+(?:\w+\s+)?to\b", bare, re.IGNORECASE) else kind, (), ())
+        return Meaning(
+            Kind.BEGIN if re.match(r"rollback\s+(?:\w+\s+)?to\b", bare, re.IGNORECASE) else kind, (), ()
+        )
     if kind is Kind.BEGIN:
         exclusive = re.match(r"begin\s+(immediate|exclusive)", bare, re.IGNORECASE)
         return Meaning(kind, (), (LOCKS,) if exclusive else ())
@@ -93,7 +113,7 @@ def meaning_of(text: str) -> Meaning:
     writes = {plain(name) for name in (*WRITTEN.findall(bare), *UPDATED.findall(bare))} - own - KEYWORDS
     reads = {plain(name) for name in _read(bare)} - own - KEYWORDS - writes
     if kind is Kind.LOCK:
-        return Meaning(kind, (), tuple(plain(name) for name in re.findall(rf"lock\s+(?:table\s+)?({TABLE})", bare, re.I)))
+        return Meaning(kind, (), tuple(plain(name) for name in LOCKED.findall(bare)))
     if writes:
         return Meaning(Kind.WRITE, tuple(sorted(reads)), tuple(sorted(writes)))
     if ADVISORY.search(bare):
@@ -118,9 +138,7 @@ def plain(name: str) -> str:
 
 def touch_alike(reads: set[str], writes: set[str], other_reads: set[str], other_writes: set[str]) -> bool:
     """Whether the order of two steps can matter: one writes what the other reads or writes."""
-    return (
-        _meet(writes, other_writes) or _meet(writes, other_reads) or _meet(reads, other_writes)
-    )
+    return _meet(writes, other_writes) or _meet(writes, other_reads) or _meet(reads, other_writes)
 
 
 def _meet(some: set[str], others: set[str]) -> bool:

@@ -78,8 +78,7 @@ class Comparison:
             if len(one.tables[table]) != len(other.tables[table]):
                 continue
             for column in one.shapes[table].columns:
-                found = [Counter(_text(self._plain(row[column])) for row in each.tables[table]) for each in (one, other)]
-                if found[0] != found[1]:
+                if self._values(one, table, column) != self._values(other, table, column):
                     self.unsteady.add(f"{table}.{column}")
 
     def differences(self, wanted: State, found: State) -> list[Difference]:
@@ -94,6 +93,9 @@ class Comparison:
                 extra, missing = tuple((second - first).elements()), tuple((first - second).elements())
                 differing.append(Difference(table, extra, missing))
         return differing
+
+    def _values(self, state: State, table: str, column: str) -> Counter[str]:
+        return Counter(_text(self._plain(row[column])) for row in state.tables[table])
 
     def _rows(self, state: State, table: str, *, by_number: bool) -> Counter[str]:
         shape = state.shapes.get(table)

@@ -8,6 +8,7 @@ from fencerow.testing.check.desk import HOLDERS
 from fencerow.testing.check.findings import (
     Findings,
     call_differences,
+    call_step,
     fault_of,
     shown,
     writers,
@@ -20,6 +21,7 @@ from fencerow.testing.check.replace import Watch
 from fencerow.testing.check.report import Fault, Finding
 
 UNFAILING = UNDECLARED | {Kind.BEGIN, Kind.ROLLBACK}
+LEAVE_NOTHING = (Kind.BEGIN, Kind.READ, Kind.LOCK)
 TIMES = {
     Fault.INSERTED_TWICE: "rows are there that one clean run does not make",
     Fault.CHANGED_TWICE: "rows differ from those of one clean run",
@@ -30,9 +32,10 @@ TIMES = {
 def kill_everywhere(ground: Ground, clean: Clean, findings: Findings, watch: Watch) -> int:
     """Kill a run before its first step, between any two, and after its last; run again, and compare.
 
-    After one step is before the next: between them nothing happens that outlives the process.
+    After one step is before the next: between them nothing happens that outlives the process. Nor does a step that
+    only begins, reads or locks leave anything, so being killed after it is being killed before it.
     """
-    points = [number for number in range(len(clean.trace) + 1) if not _is_ours(clean.trace[number : number + 1])]
+    points = [number for number in range(len(clean.trace) + 1) if not _comes_to_the_same(clean.trace, number)]
     for number in points:
         ground.say(f"killed before step {number + 1} of {len(clean.trace)}")
         ground.scratch.fresh()
@@ -41,7 +44,7 @@ def kill_everywhere(ground: Ground, clean: Clean, findings: Findings, watch: Wat
         stopped = _stopped(first, clean)
         ground.bury(first)
         _run_again(ground, clean, findings, first, stopped, watch if number == len(clean.trace) else None)
-    return len(points)
+    return len(clean.trace) + 1
 
 
 def fail_everywhere(ground: Ground, clean: Clean, findings: Findings) -> int:
@@ -69,14 +72,14 @@ def fail_everywhere(ground: Ground, clean: Clean, findings: Findings) -> int:
 
 def compare(
     ground: Ground,
-    wanted: Outcome,
+    clean: Clean,
     found: Outcome,
     findings: Findings,
     steps: Sequence[Step],
     story: Sequence[str],
 ) -> None:
     """Report what differs, each difference at the statement that brought it about."""
-    for difference in ground.differences(wanted, found):
+    for difference in ground.differences(clean.outcome, found):
         fault = fault_of(difference)
         to_blame = writers(difference, steps, ground.jobs_table)
         step = to_blame[-1] if to_blame else None
@@ -91,16 +94,14 @@ def compare(
                 rows=tuple(difference.lines()),
             )
         )
-    for fault, name in call_differences(wanted.calls, found.calls):
-        call = next((each for each in steps if each.kind is Kind.CALL and each.text == name), None)
+    for fault, name in call_differences(clean.outcome.calls, found.calls):
+        call = call_step(name, steps, clean.trace)
         what = (
             "the call was made again; give it an idempotency key, such as the job's id, and declare it"
             if fault is Fault.CALLED_TWICE
             else "the call was never made, although the job succeeded"
         )
-        findings.add(
-            Finding(fault, call.place if call else "?", name, what, story=tuple(story))
-        )
+        findings.add(Finding(fault, call.place if call else "?", name, what, story=tuple(story)))
 
 
 def run_fails(process: Process, findings: Findings, story: Sequence[str]) -> None:
@@ -139,7 +140,7 @@ def _run_again(
         ground.acknowledge(second, claimed, HOLDERS[1])
     steps = [*first.trace, *(step for process in processes[1:] for step in process.trace)]
     # Whoever wrote in the first run is to blame before whoever wrote in the second: they are the same lines.
-    compare(ground, clean.outcome, ground.outcome(processes), findings, steps or clean.trace, story)
+    compare(ground, clean, ground.outcome(processes), findings, steps, story)
 
 
 def _judge_success(ground: Ground, clean: Clean, findings: Findings, first: Process, step: Step) -> None:
@@ -164,6 +165,12 @@ def _judge_success(ground: Ground, clean: Clean, findings: Findings, first: Proc
 def _is_ours(steps: Sequence[Step]) -> bool:
     """The statements of a success, which come after the handler and before its COMMIT: they are not its own."""
     return any(step.place == AT_ITS_END and step.kind is not Kind.COMMIT for step in steps)
+
+
+def _comes_to_the_same(trace: Sequence[Step], number: int) -> bool:
+    """Whether a kill before this step leaves what an earlier one does."""
+    after_nothing = number > 0 and trace[number - 1].kind in LEAVE_NOTHING
+    return (after_nothing and number < len(trace)) or _is_ours(trace[number : number + 1])
 
 
 def _stopped(process: Process, clean: Clean) -> str:

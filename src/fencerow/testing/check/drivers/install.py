@@ -52,7 +52,7 @@ def _refuse_postgres() -> None:
     """A check on SQLite has no PostgreSQL to lead to, and must not reach the one that is named."""
     refuse = _refuser("psycopg")
     for kind in (psycopg.Connection, psycopg.AsyncConnection):
-        kind._get_connection_params = classmethod(refuse)  # type: ignore[attr-defined]
+        setattr(kind, "_get_connection_params", classmethod(refuse))  # noqa: B010 (a method, to a type checker)
     if _asyncpg is not None:
         _asyncpg.connect_utils._connect = refuse
 

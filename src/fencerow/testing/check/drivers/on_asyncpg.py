@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import asyncpg
-from asyncpg import connect_utils, connection, cursor, prepared_stmt
+from asyncpg import connect_utils as _connect_utils
+from asyncpg import connection, cursor, prepared_stmt
 from asyncpg.exceptions import ConnectionDoesNotExistError
 
 from fencerow.testing.check.kinds import Kind
 from fencerow.testing.check.seam import PLANTED, Seam
+
+# What is put in other methods' places is below any type that asyncpg gives them.
+connect_utils: Any = _connect_utils
+Connection: Any = connection.Connection
+PreparedStatement: Any = prepared_stmt.PreparedStatement
+BaseCursor: Any = cursor.BaseCursor
 
 FAILING = f"DO $$BEGIN RAISE EXCEPTION '{PLANTED}' USING ERRCODE = '57014'; END$$"
 WHERE = ("dsn", "host", "port", "user", "password", "passfile", "service", "servicefile", "database")
@@ -52,11 +58,11 @@ def watch(seam: Seam) -> None:
         seam.over(step, None)
         return result
 
-    execute = connection.Connection.execute
-    do_execute = connection.Connection._do_execute
-    copy_in, copy_out = connection.Connection._copy_in, connection.Connection._copy_out
-    again = prepared_stmt.PreparedStatement._PreparedStatement__do_execute
-    opened, bound = cursor.BaseCursor._bind_exec, cursor.BaseCursor._bind
+    execute = Connection.execute
+    do_execute = Connection._do_execute
+    copy_in, copy_out = Connection._copy_in, Connection._copy_out
+    again = PreparedStatement._PreparedStatement__do_execute
+    opened, bound = BaseCursor._bind_exec, BaseCursor._bind
 
     async def _execute(self: Any, query: str, *args: Any, timeout: float | None = None) -> Any:  # noqa: ASYNC109
         if args:  # goes on to _do_execute
@@ -81,12 +87,8 @@ def watch(seam: Seam) -> None:
     async def _bound(self: Any, *args: Any) -> Any:
         return await through(self._connection, self._query, lambda: bound(self, *args))
 
-    connection.Connection.execute = _execute
-    connection.Connection._do_execute = _do_execute
-    connection.Connection._copy_in, connection.Connection._copy_out = _copy, _copied
-    prepared_stmt.PreparedStatement._PreparedStatement__do_execute = _again
-    cursor.BaseCursor._bind_exec, cursor.BaseCursor._bind = _opened, _bound
-
-
-def version() -> str:
-    return str(asyncpg.__version__)
+    Connection.execute = _execute
+    Connection._do_execute = _do_execute
+    Connection._copy_in, Connection._copy_out = _copy, _copied
+    PreparedStatement._PreparedStatement__do_execute = _again
+    BaseCursor._bind_exec, BaseCursor._bind = _opened, _bound

@@ -6,9 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, Connection, errors
-from psycopg._connection_base import BaseConnection
-from psycopg._cursor_base import BaseCursor
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
@@ -19,6 +17,12 @@ FAILING = f"DO $$BEGIN RAISE EXCEPTION '{PLANTED}' USING ERRCODE = '57014'; END$
 
 Steps = Generator[Any, Any, Any]
 
+# What is put in other methods' places is below any type that psycopg gives them.
+Connection: Any = psycopg.Connection
+AsyncConnection: Any = psycopg.AsyncConnection
+BaseConnection: Any = psycopg.BaseConnection
+BaseCursor: Any = next(each for each in psycopg.Cursor.__mro__ if each.__name__ == "BaseCursor")
+
 
 def lead(conninfo: str) -> None:
     """Let every connection go to this database, whatever it names."""
@@ -28,35 +32,35 @@ def lead(conninfo: str) -> None:
     def led(params: dict[str, Any]) -> dict[str, Any]:
         return {**{name: value for name, value in params.items() if name not in where}, **there}
 
-    plain = Connection._get_connection_params.__func__  # type: ignore[attr-defined]
-    waiting = AsyncConnection._get_connection_params.__func__  # type: ignore[attr-defined]
+    plain = Connection._get_connection_params.__func__
+    waiting = AsyncConnection._get_connection_params.__func__
 
-    def params(cls: Any, conninfo: str, **kwargs: Any) -> dict[str, Any]:
+    def params(cls: Any, /, conninfo: str, **kwargs: Any) -> dict[str, Any]:
         return led(plain(cls, conninfo, **kwargs))
 
-    async def aparams(cls: Any, conninfo: str, **kwargs: Any) -> dict[str, Any]:
+    async def aparams(cls: Any, /, conninfo: str, **kwargs: Any) -> dict[str, Any]:
         return led(await waiting(cls, conninfo, **kwargs))
 
-    Connection._get_connection_params = classmethod(params)  # type: ignore[assignment, method-assign]
-    AsyncConnection._get_connection_params = classmethod(aparams)  # type: ignore[assignment, method-assign]
+    Connection._get_connection_params = classmethod(params)
+    AsyncConnection._get_connection_params = classmethod(aparams)
 
 
 def watch(seam: Seam) -> None:
     """Lead every statement through the seam."""
     connections: dict[int, int] = {}
 
-    def session_of(connection: BaseConnection[Any]) -> int:
+    def session_of(connection: Any) -> int:
         number = connections.get(id(connection.pgconn))
         if number is None:
             number = connections[id(connection.pgconn)] = seam.session()
         return number
 
-    def through(connection: BaseConnection[Any], text: bytes | str, send: Callable[[], Steps]) -> Steps:
+    def through(connection: Any, text: bytes | str, send: Callable[[], Steps]) -> Steps:
         shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
-        def fail() -> None:
+        def lost() -> Exception:
             connection.pgconn.finish()
-            raise errors.OperationalError(PLANTED)
+            return errors.OperationalError(PLANTED)
 
         backend = None if connection.closed else connection.pgconn.backend_pid
         idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
@@ -67,7 +71,7 @@ def watch(seam: Seam) -> None:
             if seam.may_go(step):
                 result = yield from send()
             elif idle or not step.reads + step.writes:
-                fail()  # there is no transaction to be spoilt, or it is its end that fails
+                raise lost()  # there is no transaction to be spoilt, or it is its end that fails
             else:
                 result = yield from command(connection, FAILING)
         except BaseException as error:
@@ -81,31 +85,30 @@ def watch(seam: Seam) -> None:
     streamed = BaseCursor._stream_send_gen
     copied = BaseCursor._start_copy_gen
 
-    def exec_command(self: BaseConnection[Any], text: Any, *args: Any, **kwargs: Any) -> Steps:
+    def exec_command(self: Any, text: Any, *args: Any, **kwargs: Any) -> Steps:
         shown = text if isinstance(text, bytes | str) else text.as_string(self)
         return (yield from through(self, shown, lambda: command(self, text, *args, **kwargs)))
 
-    def maybe_prepare(self: BaseCursor[Any, Any], query: Any, **kwargs: Any) -> Steps:
+    def maybe_prepare(self: Any, query: Any, **kwargs: Any) -> Steps:
         return (yield from through(self._conn, query.query, lambda: prepared(self, query, **kwargs)))
 
-    def stream_send(self: BaseCursor[Any, Any], query: Any, *args: Any, **kwargs: Any) -> Steps:
-        return (yield from through(self._conn, _text(query, self), lambda: streamed(self, query, *args, **kwargs)))
+    def stream_send(self: Any, query: Any, *args: Any, **kwargs: Any) -> Steps:
+        return (
+            yield from through(self._conn, _text(query, self), lambda: streamed(self, query, *args, **kwargs))
+        )
 
-    def start_copy(self: BaseCursor[Any, Any], query: Any, *args: Any, **kwargs: Any) -> Steps:
-        return (yield from through(self._conn, _text(query, self), lambda: copied(self, query, *args, **kwargs)))
+    def start_copy(self: Any, query: Any, *args: Any, **kwargs: Any) -> Steps:
+        return (
+            yield from through(self._conn, _text(query, self), lambda: copied(self, query, *args, **kwargs))
+        )
 
-    BaseConnection._exec_command = exec_command  # type: ignore[assignment, method-assign]
-    BaseCursor._maybe_prepare_gen = maybe_prepare  # type: ignore[assignment, method-assign]
-    BaseCursor._stream_send_gen = stream_send  # type: ignore[assignment, method-assign]
-    BaseCursor._start_copy_gen = start_copy  # type: ignore[assignment, method-assign]
+    BaseConnection._exec_command = exec_command
+    BaseCursor._maybe_prepare_gen = maybe_prepare
+    BaseCursor._stream_send_gen = stream_send
+    BaseCursor._start_copy_gen = start_copy
 
 
-def _text(query: Any, cursor: BaseCursor[Any, Any]) -> str:
+def _text(query: Any, cursor: Any) -> str:
     if isinstance(query, bytes):
         return query.decode("utf-8", "replace")
     return query if isinstance(query, str) else str(query.as_string(cursor._conn))
-
-
-def version() -> str:
-    """Which psycopg this is, for the message that it is not one we know."""
-    return psycopg.__version__

@@ -6,7 +6,6 @@ instead of in C, so that the director knows of it and decides who goes on.
 
 from __future__ import annotations
 
-import itertools
 import os
 import sqlite3
 import sqlite3.dbapi2
@@ -31,7 +30,7 @@ def lead(main: Path, named: Path | None) -> None:
     def connect(database: Any, *args: Any, **kwargs: Any) -> Any:
         return original(led(database, main, named), *args, **kwargs)
 
-    sqlite3.connect = sqlite3.dbapi2.connect = connect  # type: ignore[assignment]
+    sqlite3.connect = sqlite3.dbapi2.connect = connect
 
 
 def led(database: Any, main: Path, named: Path | None) -> Any:
@@ -61,7 +60,7 @@ def watch(seam: Seam) -> None:
         given = kwargs.pop("factory", sqlite3.Connection)
         if given not in makers:
             makers[given] = watched_connection(given, seam)
-        made = original(database, 0.0, *args, factory=makers[given], **kwargs)
+        made: Any = original(database, 0.0, *args, factory=makers[given], **kwargs)
         made.fencerow_patient = timeout > 0
         return made
 
@@ -144,7 +143,7 @@ def statements(script: str) -> list[str]:
     """The statements of a script; only what SQLite itself calls complete is one."""
     found: list[str] = []
     rest = ""
-    for part in itertools.chain(script.split(";")):
+    for part in script.split(";"):
         rest += part + ";"
         if sqlite3.complete_statement(rest):
             if rest.strip(" \t\r\n;"):
