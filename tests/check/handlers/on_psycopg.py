@@ -143,8 +143,8 @@ def delete_then_insert(order: int) -> None:
     with psycopg.connect(SHOP) as shop:
         shop.execute("DELETE FROM chunks WHERE source = 'a.pdf'")
         for part in (1, 2):
-            shop.execute(
-                "INSERT INTO chunks VALUES ('a.pdf', %s, 'text')",  # fault: delete_then_insert
+            shop.execute(  # fault: delete_then_insert
+                "INSERT INTO chunks VALUES ('a.pdf', %s, 'text')",
                 [part],
             )
 

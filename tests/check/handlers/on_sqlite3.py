@@ -160,8 +160,8 @@ def delete_then_insert(order: int) -> None:
     with shop(autocommit=True) as there:
         there.execute("DELETE FROM chunks WHERE source = 'a.pdf'")
         for part in (1, 2):
-            there.execute(
-                "INSERT INTO chunks VALUES ('a.pdf', ?, 'text')",  # fault: delete_then_insert
+            there.execute(  # fault: delete_then_insert
+                "INSERT INTO chunks VALUES ('a.pdf', ?, 'text')",
                 [part],
             )
 

@@ -12,6 +12,9 @@ from fencerow.testing.check.sql import ANYTHING
 from fencerow.testing.check.state import SUBMITTED, Difference
 
 
+ALONE = (Fault.INSERTED_TWICE, Fault.CHANGED_TWICE, Fault.LEFT_UNDONE)
+
+
 class Findings:
     """Collects findings; the same fault at the same place is one, counted."""
 
@@ -19,6 +22,10 @@ class Findings:
         self._found: dict[tuple[Fault, str, str | None], Finding] = {}
 
     def add(self, finding: Finding) -> None:
+        if finding.fault is Fault.RACE and any(
+            (other, finding.place, finding.table) in self._found for other in ALONE
+        ):
+            return  # it does so without a second run beside it
         known = self._found.get((finding.fault, finding.place, finding.table))
         kept = finding if known is None else replace(known, seen=known.seen + 1)
         self._found[finding.fault, finding.place, finding.table] = kept

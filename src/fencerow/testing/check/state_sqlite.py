@@ -28,7 +28,7 @@ class SqliteReader:
             for name in _names(connection):
                 if name.startswith(self._prefix):
                     continue
-                shown = name if name not in tables else f"{file.stem}.{name}"
+                shown = name if name not in tables else f"{file.stem.rpartition('-')[0]}.{name}"
                 shapes[shown] = _shape(connection, name)
                 tables[shown] = _rows(connection, f"SELECT * FROM {_quoted(name)}")  # noqa: S608
             if f"{self._prefix}jobs" in _names(connection):
@@ -38,11 +38,12 @@ class SqliteReader:
         return State(tables, shapes)
 
     def rows(self, table: str) -> list[str]:
+        found: list[str] = []
         for _, connection in self._files():
-            if table in (name.lower() for name in _names(connection)):
-                found = connection.execute(f"SELECT * FROM {_quoted(table)}").fetchall()  # noqa: S608
-                return sorted(map(repr, found))
-        return []
+            for name in _names(connection):
+                if name.lower() == table:
+                    found += map(repr, connection.execute(f"SELECT * FROM {_quoted(name)}").fetchall())  # noqa: S608
+        return sorted(found)
 
     def _files(self) -> Iterator[tuple[Path, sqlite3.Connection]]:
         for file in sorted(self._folder.glob("*.db")):
