@@ -35,6 +35,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   race   play every order of the races, as many as there are; ARGUMENTS go to pytest
   crash  break every operation off at every point; ARGUMENTS go to pytest
   storm  strike a working system with faults of every kind; ARGUMENTS: --jobs 50000 --faults 2000 --evidence FILE
+  bus    publish and read events while drainers are killed; ARGUMENTS: --events 20000 --publishers 40 --evidence FILE
   bench  how fast it is here, beside the bare statements; ARGUMENTS go to `fencerow bench` (--quick)
   check  lint, format, types and floors
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
@@ -89,6 +90,12 @@ def storm(arguments: list[str], fresh: bool) -> int:
     become(str(BIN / "python"), "-m", "tests.storm", *arguments)
 
 
+def bus(arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    os.chdir(ROOT)
+    become(str(BIN / "python"), "-m", "tests.bus", *arguments)
+
+
 def bench(arguments: list[str], fresh: bool) -> int:
     ensure_env(fresh)
     become(str(BIN / "fencerow"), "bench", *arguments)
@@ -135,6 +142,7 @@ VERBS = {
     "race": race,
     "crash": crash,
     "storm": storm,
+    "bus": bus,
     "bench": bench,
     "check": check,
     "lock": lock,

@@ -133,6 +133,12 @@ class Config:
         DAY_S, 1.0, 3650 * DAY_S, "A due job that no worker's code has known for so long fails."
     )
 
+    # --- mutexes ---
+    # Several times the longest pause of a healthy process, and renewed four times within it.
+    mutex_stale_s: float = _number(
+        30.0, 1.0, 86_400.0, "A mutex that was not renewed for so long may be taken by others."
+    )
+
     # --- running jobs ---
     slots: int = _number(10, 1, 10_000, "Jobs one process runs at a time.")
     prefetch_s: float = _number(1.0, 0.0, 60.0, "How much work, in seconds, may wait inside the worker.")
@@ -185,6 +191,24 @@ class Config:
         60.0,
         3650 * DAY_S,
         "How long a submit that is repeated finds an ephemeral job that succeeded.",
+    )
+    retention_sources_s: float = _number(
+        30 * DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long replace_for remembers a source that was emptied or never written.",
+    )
+    retention_events_s: float = _number(
+        7 * DAY_S, 0.0, 3650 * DAY_S, "How long events are kept that every group has read."
+    )
+    retention_unread_events_s: float = _number(
+        30 * DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long events are kept that a group has not read; it is alarmed at half of it, and well before they go.",
+    )
+    retention_events_max: int | None = _number(
+        None, 1, 10**12, "How many events are kept; no bound. A group that lags is alarmed at half of it."
     )
     retention_count_max: int | None = _number(
         None, 0, 10**12, "How many finished jobs are kept per state; no bound."

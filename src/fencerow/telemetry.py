@@ -50,6 +50,13 @@ class Event(StrEnum):
     WORKER_CHANGED = "worker_changed"
     WORKER_STOPPED = "worker_stopped"
     LOOP_ERROR = "loop_error"
+    EVENT_DELIVERED = "event_delivered"
+    EVENT_FAILED = "event_failed"
+    EVENT_PARKED = "event_parked"
+    EVENTS_PLACED = "events_placed"
+    EVENTS_LAG = "events_lag"
+    EVENTS_AT_RISK = "events_at_risk"
+    EVENTS_TRIMMED = "events_trimmed"
 
 
 _ATTEMPT = ("job_id", "job", "queue", "attempt")
@@ -82,6 +89,13 @@ FACTS: Mapping[Event, tuple[str, ...]] = {
     Event.WORKER_CHANGED: ("worker", "version"),
     Event.WORKER_STOPPED: ("worker", "reason"),
     Event.LOOP_ERROR: ("loop", "error"),
+    Event.EVENT_DELIVERED: ("group", "topic", "deliveries", "duration_s"),
+    Event.EVENT_FAILED: ("group", "topic", "code"),
+    Event.EVENT_PARKED: ("group", "topic", "code"),
+    Event.EVENTS_PLACED: ("count", "duration_s"),
+    Event.EVENTS_LAG: ("group", "events", "seconds"),
+    Event.EVENTS_AT_RISK: ("group", "events", "seconds"),
+    Event.EVENTS_TRIMMED: ("count",),
 }
 
 

@@ -158,3 +158,15 @@ def test_declaring_touches_no_database(lite_app: App, sqlite_path: Any) -> None:
 
     assert lite_app.handlers["without"].name == "without"
     assert not sqlite_path.exists()
+
+
+def test_a_job_declared_inside_a_function_may_name_itself(lite_app: App) -> None:
+    """Its hints are text here, and are looked up while its own name does not stand for anything yet."""
+
+    @lite_app.job
+    def countdown(n: int) -> int:
+        if n:
+            countdown.submit(n - 1)
+        return n
+
+    assert countdown(0) == 0

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from fencerow import Database, DedupeWindow, once
 from fencerow.db import sqlite
 from fencerow.db.filesystem import Mount
 from fencerow.db.postgres import PostgresEngine
@@ -110,6 +111,18 @@ def test_a_worker_that_renews_late_is_seen(
     monkeypatch.setattr(backlog, "LATE_PART", -1.0)
 
     assert "half their lease" in finding(cli("doctor", "--json"), "workers")["found"]
+
+
+def test_keys_that_nobody_removes_are_seen(
+    cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Database(url) as database:
+        once(database, "k", lifetime_s=60).call(lambda: 1)
+        DedupeWindow(database, "w", 5).admit("k", "v")
+    assert "leftovers" not in levels(cli("doctor", "--json"))
+    monkeypatch.setattr(backlog, "LEFT_S", -3600.0)
+
+    assert "2 keys of once" in finding(cli("doctor", "--json"), "leftovers")["found"]
 
 
 def test_jobs_of_the_dead_fail_when_no_sweep_took_them(cli: Cli, url: str, engine: AnyEngine) -> None:

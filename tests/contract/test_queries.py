@@ -75,7 +75,7 @@ def texts(dialect: str) -> list[tuple[str, str]]:
     """Every named query of a dialect as it lies in the package: name and body with its prose."""
     return [
         pair
-        for package in ("fencerow.store", "fencerow.primitives")
+        for package in ("fencerow.store", "fencerow.primitives", "fencerow.primitives.migrator")
         for file in files(package).joinpath(dialect).iterdir()
         if file.name.endswith(".sql")
         for pair in parse(file.read_text("utf-8"))

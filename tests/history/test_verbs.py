@@ -35,11 +35,63 @@ UNRECORDED = {
         ("forget_period_events", "forget_period_logs", "forget_period_progress"),
         "notes of jobs that go with their period",
     ),
+    **dict.fromkeys(
+        ("take_mutex", "make_mutex", "renew_mutex", "release_mutex", "abandon_mutex", "free_mutex"),
+        "mutexes have a history of their own in their races: the token tells it",
+    ),
+    **dict.fromkeys(
+        ("guard_mutex", "advisory_lock", "try_advisory_lock"), "writes nothing; on SQLite it takes the lock"
+    ),
+    **dict.fromkeys(
+        ("count_deferral", "forget_deferrals", "purge_deferrals"),
+        "how often a job waited, which nothing promises",
+    ),
     "describe_worker": "what a worker says of itself; its lease stays",
     "forget_workers": "rows of workers that ended and hold nothing",
     "make_ledger": "the schema",
     "note_migration": "the schema",
     "ensure_workers": "the schema",
+    **dict.fromkeys(
+        (
+            *("reserve_once", "end_once", "renew_once", "release_once", "purge_once"),
+            *("admit", "withdraw_admitted", "purge_windows"),
+            *("reserve_source", "confirm_source", "stamp_source", "renew_source", "release_source"),
+            *("forget_source", "purge_sources"),
+        ),
+        "of the user's own operations and tables; no job is touched",
+    ),
+    **dict.fromkeys(
+        (
+            "append_events",
+            "sequence_events",
+            "settle_events",
+            "make_group",
+            "make_cursors",
+            "retopic_group",
+            "renew_drainer",
+            "take_cursors",
+            "give_cursors",
+            "forget_drainer",
+            "forget_dead_drainers",
+            "advance_cursor",
+            "put_aside",
+            "try_event",
+            "try_aside",
+            "end_aside",
+            "postpone_aside",
+            "redrive_events",
+            "discard_parked",
+            "replay_cursors",
+            "forget_asides",
+            "begin_generation",
+            "remove_group",
+            "alarm_group",
+            "calm_group",
+            "trim_events",
+            "note_trimmed",
+        ),
+        "events: tests/race/test_events.py and tests/bus check what they promise",
+    ),
 }
 
 

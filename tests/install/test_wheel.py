@@ -48,13 +48,14 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def in_wheel(path: Path) -> set[str]:
     with zipfile.ZipFile(path) as opened:
-        return {name for name in opened.namelist() if name.startswith("fencerow/")}
+        return {name for name in opened.namelist() if ".dist-info/" not in name}
 
 
 def of_the_package() -> set[str]:
-    """Every file of the package, the documents of the demo among them."""
+    """Every file of the package, the documents of the demo among them, and the pytest plugin beside it."""
     found = (path for path in (SOURCE / "fencerow").rglob("*") if path.is_file())
-    return {str(path.relative_to(SOURCE)) for path in found if path.suffix not in (".pyc", ".so")}
+    package = {str(path.relative_to(SOURCE)) for path in found if path.suffix not in (".pyc", ".so")}
+    return {*package, "pytest_fencerow.py"}
 
 
 def test_the_wheel_has_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:

@@ -62,10 +62,10 @@ class Race:
         self._limit = limit
         self._note = note
 
-    def __call__(self, scenario: Scenario) -> Report:
-        """Every order holds."""
+    def __call__(self, scenario: Scenario, *, share: float = 1.0) -> Report:
+        """Every order holds; `share`: of the orders that are played of one race, where its are long."""
         self._arena.queries = self._queries
-        report = explore(self._arena, scenario, limit=self._limit)
+        report = explore(self._arena, scenario, limit=max(1, round(share * self._limit)))
         self._note("race", json.dumps(asdict(report)))
         return report
 

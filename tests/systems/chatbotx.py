@@ -1,7 +1,9 @@
 """ChatbotX on Fencerow: what its assistants know is cut into chunks, and long steps of its flows end in time."""
 
-from fencerow import App, Backoff, Job
-from tests.systems.outside import Service, write
+from hashlib import sha256
+
+from fencerow import App, Backoff, replace_for
+from tests.systems.outside import Service
 
 app = App()  # FENCEROW_URL
 embedder, model = Service("vector"), Service("outcome")
@@ -9,13 +11,19 @@ CHUNKS = 3
 
 
 @app.job(queue="knowledge", attempts_max=2, backoff=Backoff(base_s=5))
-def embed(job: Job, source: str) -> int:
-    with job.transaction() as db:
-        write(db, "DELETE FROM chunks WHERE source = %s", source)
-        for number in range(CHUNKS):
-            vector = embedder.ask_now(f"{source} {number}")
-            write(db, "INSERT INTO chunks (source, vector) VALUES (%s, %s)", source, vector)
+async def embed(source: str, version: int = 1, text: str = "") -> int:
+    """What a source says, cut into chunks and embedded: once for each content, and the newest version stays."""
+    async with replace_for(
+        app, table="chunks", source_column="source", source=source, version=version, content_hash=digest(text)
+    ) as replacing:
+        if replacing.needed:
+            names = [f"{source} v{version} {number}" for number in range(CHUNKS)]
+            await replacing.ainsert([{"vector": await embedder.ask(name)} for name in names])
     return CHUNKS
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 @app.job(queue="heavy", attempts_max=1, timeout_s=0.3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -24,6 +25,34 @@ async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stag
     await made.close()
 
 
+@pytest.mark.scenario("D.6")
+async def test_an_older_job_that_finishes_after_a_newer_one_does_not_overwrite_it(stage: Stage) -> None:
+    chatbotx.embedder.script("hang", "ok")
+    async with chatbotx.app.worker():
+        older = chatbotx.embed.submit("faq", 1, "as it was")
+        await until(chatbotx.embedder.calls, "the older one's first call")
+        newer = chatbotx.embed.submit("faq", 2, "as it is")
+        await newer.aresult(timeout_s=20)
+        chatbotx.embedder.release()
+        await older.aresult(timeout_s=20)
+
+    assert [vector for _, vector in _chunks(stage)] == [f"vector of faq v2 {number}" for number in range(3)]
+
+
+@pytest.mark.scenario("D.7")
+async def test_the_same_content_again_writes_nothing_and_costs_no_call(stage: Stage) -> None:
+    chatbotx.embed.submit("faq", 1, "as it is")
+    await stage.work()
+    once, rows = chatbotx.embedder.calls(), _rows(stage)
+
+    chatbotx.embed.submit("faq", 1, "as it is")
+    chatbotx.embed.submit("faq", 2, "as it is")
+    await stage.work()
+
+    assert chatbotx.embedder.calls() == once and len(once) == chatbotx.CHUNKS
+    assert _rows(stage) == rows, "the very same rows, not equal ones"
+
+
 @pytest.mark.scenario("D.9")
 async def test_a_handler_that_runs_twice_leaves_the_same_rows(stage: Stage) -> None:
     handle = chatbotx.embed.submit("faq")
@@ -33,7 +62,7 @@ async def test_a_handler_that_runs_twice_leaves_the_same_rows(stage: Stage) -> N
     handle.revive(reason="delivered again")
     await stage.work()
 
-    assert len(chatbotx.embedder.calls()) == 2 * chatbotx.CHUNKS
+    assert len(chatbotx.embedder.calls()) == chatbotx.CHUNKS
     assert _chunks(stage) == once
     assert len(once) == chatbotx.CHUNKS
 
@@ -98,3 +127,10 @@ async def test_a_failure_is_recorded_once_on_the_final_attempt(
 def _chunks(stage: Stage) -> list[Any]:
     with stage.connected() as db:
         return sorted(db.execute("SELECT source, vector FROM chunks").fetchall())
+
+
+def _rows(stage: Stage) -> list[Any]:
+    """The chunks with where they lie: a row that is written again lies elsewhere, or has another writer."""
+    with stage.connected() as db:
+        place = "rowid" if isinstance(db, sqlite3.Connection) else "CAST(ctid AS text), CAST(xmin AS text)"
+        return sorted(db.execute(f"SELECT {place}, vector FROM chunks").fetchall())

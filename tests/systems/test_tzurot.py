@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import JobFailed, ResultTimeout, State
+from fencerow import Database, DedupeWindow, JobFailed, ResultTimeout, State, Unavailable
 from tests.systems import tzurot
 from tests.systems.outside import Step, until
 from tests.systems.stage import STEADY, Stage
@@ -24,6 +24,56 @@ async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stag
     await made.open()
     yield made
     await made.close()
+
+
+@pytest.mark.scenario("C.2")
+async def test_two_identical_posts_within_the_window_are_one_job(stage: Stage) -> None:
+    first, second = tzurot.post("Lilith", "room", "hello"), tzurot.post("Lilith", "room", "hello")
+    elsewhere = tzurot.post("Lilith", "another room", "hello")
+    stage.pass_time(5.1)
+    later = tzurot.post("Lilith", "room", "hello")
+
+    assert (first[1], second) == (True, (first[0], False))
+    assert elsewhere[1] and later[1]
+    assert {job.id for job in tzurot.app.client.list_jobs()} == {first[0], elsewhere[0], later[0]}
+
+
+@pytest.mark.scenario("C.2")
+async def test_a_post_whose_job_was_not_submitted_blocks_nobody(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken, pytest.raises(ConnectionError):
+        broken.setattr(tzurot, "answer", Refusing())
+        tzurot.post("Lilith", "room", "hello")
+
+    assert tzurot.post("Lilith", "room", "hello")[1]
+    assert len(tzurot.app.client.list_jobs()) == 1
+
+
+class Refusing:
+    def using(self, **_: object) -> None:
+        raise ConnectionError("the queue is away")
+
+
+@pytest.mark.scenario("C.3")
+async def test_without_the_dedupe_store_a_post_is_refused_in_time(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over HTTP 503. On SQLite the store is away when a stranger holds the file."""
+    with stage.connected() as db, monkeypatch.context() as away:
+        if stage.app.engine.dialect == "sqlite":
+            db.execute("BEGIN IMMEDIATE")
+        else:
+            nowhere = Database("postgresql://nobody@127.0.0.1:1/nothing")
+            away.setattr(tzurot, "posts", DedupeWindow(nowhere, "posts", 5.0, timeout_s=1.0))
+        began = time.monotonic()
+        with pytest.raises(Unavailable):
+            tzurot.post("Lilith", "room", "hello")
+        assert time.monotonic() - began < 4
+
+    assert tzurot.app.client.list_jobs() == []
+    await until(lambda: tzurot.post("Lilith", "room", "hello")[1], "an answer that came late to be undone")
+    assert len(tzurot.app.client.list_jobs()) == 1
 
 
 @pytest.mark.scenario("C.4")
@@ -45,6 +95,26 @@ async def test_after_a_kill_the_same_job_runs_once_more_and_no_other_for_its_mes
     assert (again.id, again.replay) == (handle.id, True)
     assert tzurot.llm.calls() == ["hello", "hello"]
     assert len(tzurot.app.client.list_jobs()) == 1
+
+
+@pytest.mark.scenario("C.4")
+async def test_a_killed_job_is_no_duplicate_of_itself_and_another_for_its_message_is(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """The guard stands in the handler: its owner is the job, wherever and however often it runs."""
+    await stage.open(lease_s=1, renew_s=0.2)
+    tzurot.llm.script("hang", "ok")
+    killed = tzurot.reply.submit("message-1", "hello")
+    with stage.process(tmp_path / "killed.log", lease_s=300):
+        await until(tzurot.llm.calls, "the first run")
+    stage.pass_time(300)
+
+    async with tzurot.app.worker():
+        assert await killed.aresult(timeout_s=20) == "reply of hello"
+        another = tzurot.reply.submit("message-1", "hello")
+        assert await another.aresult(timeout_s=20) == "reply of hello"
+
+    assert tzurot.llm.calls() == ["hello", "hello"]
 
 
 @pytest.mark.scenario("C.5")

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
-from fencerow import App, Backoff, Handle, Job
+from fencerow import App, Backoff, DedupeWindow, Handle, Job, once
 from tests.systems.outside import Service, ServiceError
 
 app = App()  # FENCEROW_URL
 llm, site = Service("reply"), Service("pages")
+posts = DedupeWindow(app, "posts", 5.0, timeout_s=1.0)
 PATIENT = Backoff(base_s=2, factor=2, jitter=0)
 BUSY, CENSORED = 429, 451
 
@@ -32,6 +34,21 @@ def receive(message_id: str, text: str, images: int = 0, recordings: int = 0) ->
     """One job per message, however often it comes in."""
     patience_s = min(1200, 15 + max(273 if images else 0, 1533 if recordings else 0) + 480)
     return answer.using(key=message_id, timeout_s=patience_s).submit(text)
+
+
+@app.job(queue="ai-requests", attempts_max=3, backoff=PATIENT)
+async def reply(message_id: str, text: str) -> str:
+    """One reply for a message, whichever job comes to it; a job that is run again is no duplicate of itself."""
+    processed = once(app, f"processed:{message_id}", lifetime_s=3600, stale_s=3600)
+    return await processed.acall(llm.ask, text)
+
+
+def post(persona: str, channel: str, text: str) -> tuple[str, bool]:
+    """A job's id and whether it is a new one: over HTTP 202, or 200 for the same post within five seconds."""
+    with posts.admitting(f"{persona}:{channel}", str(uuid4()), content=text) as admitted:
+        if admitted.is_new:
+            answer.using(id=admitted.value).submit(text)
+    return admitted.value, admitted.is_new
 
 
 @app.job(queue="imports", attempts_max=3, backoff=PATIENT, timeout_s=1200, snoozes_max=48)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from fencerow.db import steady as clocks
 from fencerow.worker import lease as module
 from fencerow.worker.lease import Lease
 
@@ -87,14 +88,14 @@ def test_a_machine_that_slept_has_no_lease_and_judges_nobody(now: list[float]) -
 def test_the_clock_counts_suspended_time_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
     if not hasattr(time, "CLOCK_BOOTTIME"):
         pytest.skip("this system has no such clock")
-    assert abs(module.steady() - time.clock_gettime(time.CLOCK_BOOTTIME)) < 1
+    assert abs(clocks.steady() - time.clock_gettime(time.CLOCK_BOOTTIME)) < 1
 
 
 def test_the_clock_counts_sleep_where_one_does_and_goes_on_elsewhere() -> None:
     for platform in ("linux", "darwin", "freebsd14"):
-        clock = module.sleepless_clock(platform)
+        clock = clocks.sleepless_clock(platform)
         assert 0 <= clock() <= clock()
-    assert module.sleepless_clock("freebsd14") is time.monotonic
-    assert module.SLEEPLESS["darwin"] == "CLOCK_MONOTONIC", (
+    assert clocks.sleepless_clock("freebsd14") is time.monotonic
+    assert clocks.SLEEPLESS["darwin"] == "CLOCK_MONOTONIC", (
         "it counts sleep there, and time.monotonic() does not"
     )

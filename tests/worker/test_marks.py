@@ -46,3 +46,18 @@ def test_a_hint_whose_claim_finds_a_job_is_looked_after_once_and_later() -> None
     view._due_at = None
     view.claimed([], 10)
     assert view.pause_s(time.monotonic()) > 0.5
+
+
+def test_while_a_hint_is_still_looked_after_it_is_not_idle() -> None:
+    """A claim that was under way when the hint came finds nothing; who runs until nothing is due must not go yet."""
+    view = QueueView("mail", 1.0)
+    view.swept([], 1, time.monotonic())
+    assert view.is_idle()
+
+    view.hint(0, 1)
+    view.claimed([], 10)
+    assert not view.is_idle()
+
+    view.claimed([], 10)
+    view.swept([], 1, time.monotonic())
+    assert view.is_idle()

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.steady import steady
 from fencerow.errors import DatabaseError
 from fencerow.model.loss import Loss, losses_of
 from fencerow.model.state import State
@@ -15,7 +16,6 @@ from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.context import Job
-from fencerow.worker.lease import steady
 from fencerow.worker.past import Past
 from fencerow.worker.pool import Pool
 from fencerow.worker.worker import Worker

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, ParamSpec, Self, TypeVar, Unpack
 
 from fencerow.app.batch import DeclareBatch
 from fencerow.app.contract import Contract, Contracts, Handles
-from fencerow.app.declare import NO_OPTIONS, Declare, DeclaredJob, Declarer
+from fencerow.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
 from fencerow.app.job_options import HandlingOptions
 from fencerow.app.opening import default_actor, make_ready, placed, settings_of, warn_of_local_file
 from fencerow.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
@@ -294,7 +294,7 @@ class App:
             DeclarationError: no job is declared, so there is nothing it could run.
             InvalidInput: a queue's name cannot be used.
         """
-        if not self.handlers:
+        if not self.handlers and not self._chores:
             raise DeclarationError(
                 "this app has no jobs that it could run",
                 "a worker without handlers can run nothing",
@@ -318,9 +318,15 @@ class App:
         """Let this app's workers do something besides their jobs, each of them; before they are made."""
         self._chores.append(chore)
 
+    @property
+    def chores(self) -> Sequence[Chore]:
+        """What this app's workers do besides their jobs."""
+        return tuple(self._chores)
+
     def _served(self, queues: Mapping[str, int] | Sequence[str] | None) -> Mapping[str, int] | Sequence[str]:
         if queues is None:
-            return sorted({job.queue for job in self._jobs.values() if job.runs_here})
+            # A worker that has only chores claims from a queue as any other, and finds nothing that it knows.
+            return sorted({job.queue for job in self._jobs.values() if job.runs_here}) or [DEFAULT_QUEUE]
         named = [queues] if isinstance(queues, str) else queues
         for queue in named:
             check_text(queue, "queue", QUEUE_LENGTH_MAX)

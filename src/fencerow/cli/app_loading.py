@@ -1,4 +1,4 @@
-"""From `module:name` to the application object, with an answer for each way in which that goes wrong."""
+"""From `module:name` to an application or a migrator, with an answer for each way in which that goes wrong."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import TypeVar
 
 from fencerow.app import App
 from fencerow.errors import ConfigError, FencerowError
+from fencerow.primitives.migrator import Migrator
+
+T = TypeVar("T")
 
 
 def load_app(name: str | None, *, url: str | None = None) -> App:
@@ -27,24 +31,46 @@ def load_app(name: str | None, *, url: str | None = None) -> App:
             "its handlers are what a worker runs",
             "give -A module:app or FENCEROW_APP",
         )
+    if url is not None:
+        os.environ["FENCEROW_URL"] = url
+    return _loaded(name, App, "application", "app")
+
+
+def load_migrator(name: str | None) -> Migrator:
+    """Import a migrator in the same way.
+
+    Raises:
+        ConfigError: none was named, or it cannot be found or imported.
+        FencerowError: what it raised itself while it was declared, such as `InvalidMigrations`.
+    """
+    if not name:
+        raise ConfigError(
+            "no migrator was named",
+            "it names the shards and the folder of their steps",
+            "give -A module:migrator",
+        )
+    return _loaded(name, Migrator, "migrator", "migrator")
+
+
+def _loaded(name: str, kind: type[T], what: str, default: str) -> T:
     module_name, colon, attribute = name.partition(":")
     if not module_name or (colon and not attribute):
         raise ConfigError(
-            f"{ascii(name)[:100]} names no application",
+            f"{ascii(name)[:100]} names no {what}",
             "expected module:name",
-            "for example -A shop.jobs:app",
+            f"for example -A shop.jobs:{default}",
         )
-    if url is not None:
-        os.environ["FENCEROW_URL"] = url
     module = _imported(module_name)
-    found = getattr(module, attribute or "app", None)
-    if isinstance(found, App):
+    found = getattr(module, attribute or default, None)
+    if isinstance(found, kind):
         return found
-    there = [each for each, value in vars(module).items() if isinstance(value, App)]
+    there = [each for each, value in vars(module).items() if isinstance(value, kind)]
     raise ConfigError(
-        f"module {module_name} has no application {attribute or 'app'!r}",
-        "it is not there" if found is None else f"it is of type {type(found).__name__}, not App",
-        f"did you mean -A {module_name}:{there[0]}?" if there else "make one with app = App()",
+        f"module {module_name} has no {what} {attribute or default!r}",
+        "it is not there" if found is None else f"it is of type {type(found).__name__}, not {kind.__name__}",
+        f"did you mean -A {module_name}:{there[0]}?"
+        if there
+        else f"make one with {default} = {kind.__name__}({'...' if kind is not App else ''})",
     )
 
 

@@ -32,6 +32,7 @@ BY_ERROR: tuple[tuple[tuple[type[errors.FencerowError], ...], int], ...] = (
         ),
         REFUSED,
     ),
+    ((errors.InvalidMigrations, errors.UnknownShard), REFUSED),
     ((errors.JobFailed, errors.JobCancelled), JOB_FAILED),
     ((errors.ResultTimeout,), TIMED_OUT),
 )

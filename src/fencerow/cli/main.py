@@ -21,8 +21,10 @@ from fencerow.cli.bench import bench
 from fencerow.cli.check import check
 from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
+from fencerow.cli.events import events
 from fencerow.cli.history import history
 from fencerow.cli.jobs import jobs
+from fencerow.cli.mutexes import mutexes
 from fencerow.cli.options import (
     Asked,
     app_option,
@@ -33,6 +35,7 @@ from fencerow.cli.options import (
 )
 from fencerow.cli.queues import queues
 from fencerow.cli.schema import migrate, sql
+from fencerow.cli.shards import shards
 from fencerow.cli.submit import submit
 from fencerow.cli.why import why
 from fencerow.cli.worker import dev, worker
@@ -72,22 +75,11 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-for command in (
-    demo,
-    dev,
-    worker,
-    submit,
-    jobs,
-    queues,
-    workers,
-    migrate,
-    sql,
-    doctor,
-    why,
-    history,
-    check,
-    bench,
-):
+COMMANDS = (
+    demo, dev, worker, submit, jobs, queues, workers, mutexes, events, migrate, shards, sql, doctor, why, history,
+    check, bench,
+)  # fmt: skip
+for command in COMMANDS:
     root.add_command(command)
 
 

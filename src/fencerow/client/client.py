@@ -26,6 +26,7 @@ from fencerow.client.moving import (
     reviving,
     timeline_reading,
 )
+from fencerow.client.mutexes import Mutexes
 from fencerow.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.client.submitting import Submission, due_lanes, local_now_us, storing
 from fencerow.client.talk import ask
@@ -63,6 +64,7 @@ class Client(Desk):
         self.telemetry = telemetry or Telemetry()
         self.patience_s = patience_s
         self.workers = Workers(self)
+        self.mutexes = Mutexes(self)
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
 
     # --- submitting --------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import psycopg
@@ -19,14 +20,21 @@ PASSWORD = re.compile(r"[A-Za-z+]+://[^:@/?#]*:(.*)@", re.DOTALL)
 
 
 def reach_postgres(conninfo: str, timeout_s: float) -> None:
-    """Connect once and leave.
+    """Connect once and leave; see `connect_postgres`."""
+    connect_postgres(conninfo, timeout_s).close()
+
+
+def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycopg.Connection[Any]:
+    """Connect, in autocommit.
 
     Raises:
         UrlError: libpq does not understand the URL.
         Unavailable: no connection came about; the server's own reason is in `why`.
     """
     try:
-        psycopg.connect(conninfo, connect_timeout=max(2, round(timeout_s)), autocommit=True).close()
+        return psycopg.connect(
+            conninfo, connect_timeout=max(2, round(timeout_s)), autocommit=True, **settings
+        )
     except psycopg.ProgrammingError as error:
         raise UrlError(
             f"the database URL {ascii(masked(conninfo))[1:-1][:200]} cannot be used",

@@ -142,6 +142,7 @@ class SqliteEngine:
         )
         self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
         self._workers_lock = threading.Lock()
+        self._session_thread: int | None = None  # the one that has a transaction open for user code
         self._connection: sqlite3.Connection | None = None
         self._workers_connection: sqlite3.Connection | None = None
         self._inherited: list[sqlite3.Connection] = []  # from a parent process; never used
@@ -157,7 +158,7 @@ class SqliteEngine:
         if operation.writes == "workers":
             with self._workers_lock, translated(self.path):
                 return SqliteSession(self._workers(), self.queries, self.clock, self.path).run(operation)
-        with self._writing(), translated(self.path):
+        with self._writing(operation.patience_s), translated(self.path):
             connection = self._main()
             taking_turns = operation.writes or operation.both_files
             begin = self._begin_writing if taking_turns else _begin_reading
@@ -173,10 +174,12 @@ class SqliteEngine:
     def session(self) -> Iterator[SqliteSession]:
         with self._writing(), translated(self.path, around_user_code=True):
             connection = self._open(self._busy_timeout_s)
+            self._session_thread = threading.get_ident()
             try:
                 with self._transaction(connection, self._begin_writing):
                     yield SqliteSession(connection, self.queries, self.clock, self.path)
             finally:
+                self._session_thread = None
                 connection.close()
 
     @asynccontextmanager
@@ -263,6 +266,7 @@ class SqliteEngine:
             self._connection = self._workers_connection = None
             self._executor = self._workers_executor = None
             self._write_lock, self._workers_lock = threading.RLock(), threading.Lock()
+            self._session_thread = None
             self._wakes = FileWakes(
                 self.path
             )  # the parent's thread did not come along, and its socket is its own
@@ -313,12 +317,15 @@ class SqliteEngine:
                     raise
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self, patience_s: float | None = None) -> Iterator[None]:
         """This process's turn at the file. Bounded: code inside a transaction may wait for code that waits for it."""
         self._check_process()  # before the lock: a fork may have copied it in a thread's hands
-        if not self._write_lock.acquire(timeout=self._busy_timeout_s):
+        wait_s = self._busy_timeout_s if patience_s is None else min(patience_s, self._busy_timeout_s)
+        # A thread that has a transaction open waits for nobody but itself, and would do so for nothing.
+        waits_for_itself = self._session_thread == threading.get_ident()
+        if waits_for_itself or not self._write_lock.acquire(timeout=wait_s):
             raise Busy(
-                f"{self.path} stayed locked by a transaction of this process for {self._busy_timeout_s:g} s",
+                f"{self.path} stayed locked by a transaction of this process for {wait_s:g} s",
                 "SQLite has one writer at a time",
                 "inside job.transaction() pass its connection on: using(connection=...)",
             )

@@ -46,7 +46,8 @@ class Operation(Generic[T]):
     trips of BEGIN and COMMIT. `repeatable`: running it again after an unknown outcome changes nothing
     more, so a runner may do so by itself. `writes` names what it writes, see `operation`.
     `patience_s`: how long PostgreSQL may take for a statement of it, where that is not the engine's limit.
-    `both_files`: it reads jobs and worker rows, see `operation`.
+    `both_files`: it reads jobs and worker rows, see `operation`. `inside`: what it does lasts as long as the
+    transaction, so it is refused on a connection that has none open.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Operation(Generic[T]):
     writes: str = "jobs"
     patience_s: float | None = None
     both_files: bool = False
+    inside: bool = False
 
     def steps(self) -> Steps[T]:
         """A fresh run, for `yield from` inside another operation."""
@@ -69,6 +71,7 @@ def operation(
     writes: str = "jobs",
     patience_s: float | None = None,
     both_files: bool = False,
+    inside: bool = False,
 ) -> Callable[[Callable[P, Steps[T]]], Callable[P, Operation[T]]]:
     """Turn a generator function into one that returns an `Operation`.
 
@@ -91,6 +94,7 @@ def operation(
                 writes,
                 patience_s,
                 both_files,
+                inside,
             )
 
         return build

@@ -16,7 +16,9 @@ from fencerow.db.probe import reach_postgres, reach_sqlite
 from fencerow.db.queries import load
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor import backlog, schema
+from fencerow.doctor.events import examine_events
 from fencerow.doctor.finding import Finding, failed, ok
+from fencerow.doctor.mutexes import examine_mutexes
 from fencerow.doctor.on_postgres import examine_postgres
 from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
 from fencerow.doctor.periods import examine_periods
@@ -56,6 +58,8 @@ def _checks(engine: PostgresEngine | SqliteEngine, config: Config) -> Iterable[F
     yield from state
     if all(each.level != "fail" for each in state):
         yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
+        yield from _guarded("mutexes", lambda: examine_mutexes(engine))
+        yield from _guarded("events", lambda: examine_events(engine, config))
         if isinstance(engine, PostgresEngine):
             yield from _guarded("periods", lambda: examine_periods(engine, config))
 

@@ -16,6 +16,47 @@ from fencerow.errors.check import CheckStuck as CheckStuck
 from fencerow.errors.check import NothingRecorded as NothingRecorded
 from fencerow.errors.check import NothingToCheck as NothingToCheck
 from fencerow.errors.check import ScratchNotEmpty as ScratchNotEmpty
+from fencerow.errors.events import DeliveryTimeout as DeliveryTimeout
+from fencerow.errors.events import EventNotFound as EventNotFound
+from fencerow.errors.events import EventTransactionMisuse as EventTransactionMisuse
+from fencerow.errors.events import GroupMismatch as GroupMismatch
+from fencerow.errors.events import InvalidTopic as InvalidTopic
+from fencerow.errors.events import PartitionLost as PartitionLost
+from fencerow.errors.events import UnknownGroup as UnknownGroup
+from fencerow.errors.migrations import InvalidMigrations as InvalidMigrations
+from fencerow.errors.migrations import LedgerMissing as LedgerMissing
+from fencerow.errors.migrations import LedgerUnreadable as LedgerUnreadable
+from fencerow.errors.migrations import MigrationEdited as MigrationEdited
+from fencerow.errors.migrations import MigrationFailed as MigrationFailed
+from fencerow.errors.migrations import MigrationLate as MigrationLate
+from fencerow.errors.migrations import MigrationMissing as MigrationMissing
+from fencerow.errors.migrations import RevertRefused as RevertRefused
+from fencerow.errors.migrations import ShardBusy as ShardBusy
+from fencerow.errors.migrations import ShardUnreachable as ShardUnreachable
+from fencerow.errors.migrations import UnknownShard as UnknownShard
+from fencerow.errors.mutex import MutexBusy as MutexBusy
+from fencerow.errors.mutex import MutexLost as MutexLost
+from fencerow.errors.mutex import MutexMisuse as MutexMisuse
+from fencerow.errors.mutex import MutexNotFound as MutexNotFound
+from fencerow.errors.mutex import StaleToken as StaleToken
+from fencerow.errors.once import OnceConflict as OnceConflict
+from fencerow.errors.once import OnceLost as OnceLost
+from fencerow.errors.once import OnceMisuse as OnceMisuse
+from fencerow.errors.once import OnceRunning as OnceRunning
+from fencerow.errors.once import SourceBusy as SourceBusy
+from fencerow.errors.once import SourceConflict as SourceConflict
+from fencerow.errors.once import UnusableTable as UnusableTable
+from fencerow.errors.proving import ActorStuck as ActorStuck
+from fencerow.errors.proving import CannotExplore as CannotExplore
+from fencerow.errors.proving import DrainUnfinished as DrainUnfinished
+from fencerow.errors.proving import JobsDidNotSucceed as JobsDidNotSucceed
+from fencerow.errors.proving import NoTestApp as NoTestApp
+from fencerow.errors.proving import NoTestDatabase as NoTestDatabase
+from fencerow.errors.proving import NotRepeatable as NotRepeatable
+from fencerow.errors.transitions import InvalidMove as InvalidMove
+from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
+from fencerow.errors.transitions import UnknownMove as UnknownMove
+from fencerow.errors.transitions import WrongTable as WrongTable
 
 # --- settings and declarations (1xx) ---------------------------------------------------------
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import CellType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -168,9 +168,17 @@ def _globals(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _closure(function: Callable[..., Any]) -> Mapping[str, Any]:
     plain = _plain_function(function)
-    if getattr(plain, "__closure__", None) is None:
-        return {}
-    return inspect.getclosurevars(plain).nonlocals
+    cells = getattr(plain, "__closure__", None) or ()
+    return dict(_filled(zip(plain.__code__.co_freevars, cells, strict=True))) if cells else {}
+
+
+def _filled(cells: Iterable[tuple[str, CellType]]) -> Iterator[tuple[str, Any]]:
+    """What the names stand for. A job that names itself does not stand for anything before it is declared."""
+    for name, cell in cells:
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            continue
 
 
 def _custom_types(annotation: Any) -> Iterator[Any]:

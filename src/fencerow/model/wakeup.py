@@ -49,7 +49,15 @@ class Ordered(msgspec.Struct, frozen=True, tag_field="k", tag="ordered", rename=
     holder: str
 
 
-WakeUp = Queued | Ended | CancelAsked | Ordered
+class Published(msgspec.Struct, frozen=True, tag_field="k", tag="published"):
+    """Events were published, and have no place in the log yet."""
+
+
+class Placed(msgspec.Struct, frozen=True, tag_field="k", tag="placed"):
+    """Events can be read, or read again."""
+
+
+WakeUp = Queued | Ended | CancelAsked | Ordered | Published | Placed
 
 _decoder: msgspec.json.Decoder[WakeUp] = msgspec.json.Decoder(WakeUp)
 

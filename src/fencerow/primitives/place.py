@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from fencerow.config import Config
 from fencerow.db.borrow import borrowed
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
@@ -13,6 +14,11 @@ T = TypeVar("T")
 
 class Place(Protocol):
     """A database that primitives work in: an `App`, or a `Database` for programs without jobs."""
+
+    @property
+    def config(self) -> Config:
+        """The settings, from which primitives take their defaults."""
+        ...
 
     @property
     def engine(self) -> Engine:

@@ -10,6 +10,7 @@ SUBMIT = (
     "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};",
     "GRANT INSERT, SELECT (id) ON {schema}.jobs TO {role};",
     "GRANT SELECT ON {schema}.schema_migrations TO {role};",
+    "GRANT SELECT (outcomes) ON {schema}.event_groups TO {role};",
 )
 KEYED = (
     "GRANT SELECT (id, state, attempt), DELETE ON {schema}.jobs TO {role};",
@@ -17,6 +18,7 @@ KEYED = (
     "GRANT SELECT (id) ON {schema}.spent_ids TO {role};",
     "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
 )
+PUBLISH = ("GRANT INSERT, SELECT (id) ON {schema}.events TO {role};",)
 WORKER = (
     "GRANT USAGE ON SCHEMA {schema} TO {role};",
     "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};",
@@ -38,6 +40,9 @@ def grants(schema: str, *, worker: str, submit: str) -> str:
             "-- For keys and for ids of its own it must also be able to take back what it has just inserted. Whoever",
             "-- holds the role could then delete jobs that have not ended, though still not read them:",
             *(f"-- {line}" for line in _filled(KEYED, schema, submit)),
+            "",
+            "-- To publish events as well. It can read none:",
+            *(f"-- {line}" for line in _filled(PUBLISH, schema, submit)),
         ]
     )
 

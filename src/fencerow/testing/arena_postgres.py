@@ -236,6 +236,7 @@ class PostgresArena:
         for wire in self._seats.values():
             wire.close()
         self._seats.clear()
+        self._control.rest()  # a play that was broken off must not break those after it
         self._control.run("SELECT pg_advisory_unlock_all()")
 
     def _text(self, text: str) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 TABLES = (
     "jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress",
-    "spent_ids",
+    "spent_ids", "mutexes", "mutex_deferrals",
+    "once_keys", "dedupe_windows", "sources",
+    "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.
@@ -36,7 +38,10 @@ CREATE OR REPLACE TRIGGER race_hold BEFORE INSERT OR UPDATE OR DELETE ON fencero
     FOR EACH STATEMENT EXECUTE FUNCTION fencerow.hold_statement();
 """
 # A locking SELECT fires no trigger: it waits in a condition, which is judged before the row is locked.
-HELD_SELECTS = {"lock_finished": ("WHERE ", "WHERE fencerow.hold() AND ")}
+HELD_SELECTS = {
+    "lock_finished": ("WHERE ", "WHERE fencerow.hold() AND "),
+    "guard_mutex": ("WHERE ", "WHERE fencerow.hold() AND "),
+}
 LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"
 EMPTY = "DELETE FROM"
 START_CLOCK = """

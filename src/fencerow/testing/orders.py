@@ -43,12 +43,14 @@ class OrderImpossible(RuntimeError):
     """A replayed order names an actor that cannot go there: the scenario or the code is not the recorded one."""
 
 
-def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEED) -> Counted:
+def play_all(
+    play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEED, reducible: bool = True
+) -> Counted:
     """Play every order once; `play` is given the chooser and returns the order that came about.
 
     The number of orders is not known before: who may go next depends on the locks. It is estimated from a
     few random orders. When it is far beyond `limit`, of the orders that come to the same one is played, and when
-    these are too many as well, a seeded sample.
+    these are too many as well, a seeded sample. `reducible=False`: nobody can tell which come to the same.
     """
     sampling = _Sampling(play, seed)
     sampling.play(min(PROBES, limit))
@@ -58,7 +60,7 @@ def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEE
             sampling.seen.add(tuple(play(_follow(path))))
             if not _advance(path):
                 return Counted(number + 1, number + 1)
-    elif sampling.size <= REDUCIBLE * limit:
+    elif reducible and sampling.size <= REDUCIBLE * limit:
         played = play_reduced(play, limit=limit)
         if played is not None:
             return Counted(played, played, reduced=True)

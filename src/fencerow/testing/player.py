@@ -94,12 +94,7 @@ class Player:
 
     def abandon(self) -> None:
         """Leave everything as it was before the play."""
-        if self.wire.busy:
-            self.wire.cancel()
-            try:
-                self.wire.wait()
-            except psycopg.Error:
-                pass  # it was cancelled
+        self.wire.rest()
         if self.course.begun:
             self.wire.run("ROLLBACK")
 

@@ -14,7 +14,7 @@ from collections.abc import Hashable
 
 from fencerow.db.queries import Query
 
-TABLE = re.compile(r'"\w+"\.(\w+)')
+TABLE = re.compile(r'"\w+"\."?(\w+)')  # ours, and a user's, whose name is quoted too
 INSTANT = re.compile(
     r"\b\d{15,17}\b|\d{4}-\d\d-\d\d[ T][\d:.+]+"
 )  # replies tell the time, and it never is the same

@@ -85,6 +85,15 @@ class Wire:
         """Ask the server to give up what is under way; the reply then is an error."""
         self._connection.cancel_safe()
 
+    def rest(self) -> None:
+        """Give up what is under way, if anything is."""
+        if self.busy:
+            self.cancel()
+            try:
+                self.wait()
+            except psycopg.Error:
+                pass  # it was cancelled
+
     def close(self) -> None:
         """Break the connection: an open transaction is rolled back by the server."""
         self._connection.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+from fencerow.model.wakeup import WakeUp
 
 
 class Chore(Protocol):
@@ -19,4 +21,31 @@ class Chore(Protocol):
 
     async def tick(self) -> float:
         """Do what there is; returns the seconds after which it wants to be asked again."""
+        ...
+
+
+@runtime_checkable
+class OwnChore(Chore, Protocol):
+    """A chore that remembers something: each worker has one of its own."""
+
+    def for_worker(self) -> Chore:
+        """A fresh one."""
+        ...
+
+
+@runtime_checkable
+class HearingChore(Chore, Protocol):
+    """A chore that is asked at once when somebody says that there is something to do."""
+
+    def is_for(self, message: WakeUp | None) -> bool:
+        """Whether this wake-up is for it; None: some may have been missed. Called on the event loop."""
+        ...
+
+
+@runtime_checkable
+class EndingChore(Chore, Protocol):
+    """A chore that has something to finish when the worker stops."""
+
+    async def end(self, within_s: float) -> None:
+        """Finish what is under way and give back what is held. `tick` is not called any more."""
         ...

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fencerow.db.engine import Engine
-from fencerow.model.wakeup import CancelAsked, Ordered, Queued, decode, encode, encode_ended
+from fencerow.model.wakeup import CancelAsked, Ordered, Queued, WakeUp, decode, encode, encode_ended
 from fencerow.store.finish import Requeued
 from fencerow.worker.claims import Claims
 from fencerow.worker.lease import Lease
 
 
 class Hearing:
-    """Passes wake-ups to the claimers and the keeper. Used on the event loop, but for `hear`."""
+    """Passes wake-ups to the claimers, the keeper and whom `tell` tells. Used on the event loop, but for `hear`."""
 
     def __init__(
         self,
@@ -25,12 +25,14 @@ class Hearing:
         *,
         look_now: Callable[[], None],
         soon: Callable[[Callable[[], None]], None],
+        tell: Callable[[WakeUp | None], None],
     ) -> None:
         self._engine = engine
         self._lease = lease
         self._claims = claims
         self._look_now = look_now
         self._soon = soon
+        self._tell = tell
 
     def hear(self, message: str | None) -> None:
         """A wake-up, in some other thread. None: some may have been missed."""
@@ -58,11 +60,15 @@ class Hearing:
     def _heard(self, message: str | None) -> None:
         if message is None:
             self._claims.look_again()
+            self._tell(None)
             return
-        match decode(message):
+        decoded = decode(message)
+        match decoded:
             case Queued(queue, priority, run_at_us):
                 self._claims.hint(queue, priority, run_at_us)
             case CancelAsked(holder, _) | Ordered(holder) if holder == self._lease.holder:
                 self._look_now()
+            case None:
+                pass  # of a newer Fencerow
             case _:
-                pass
+                self._tell(decoded)

@@ -19,13 +19,14 @@ from typing import Protocol
 import msgspec
 
 from fencerow.db.engine import Engine
+from fencerow.db.steady import steady
 from fencerow.db.trouble import is_trouble
 from fencerow.model.ids import new_id
 from fencerow.model.wanted import Wanted
 from fencerow.store import store
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
-from fencerow.worker.lease import Lease, steady
+from fencerow.worker.lease import Lease
 from fencerow.worker.past import Past
 
 log = logging.getLogger("fencerow.worker.keeper")

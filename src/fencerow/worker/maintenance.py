@@ -14,10 +14,14 @@ from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
 from fencerow.errors import Busy, SchemaMissing
 from fencerow.model.state import State
+from fencerow.primitives.reserving import purge_once
+from fencerow.primitives.sources import purge_sources
+from fencerow.primitives.window import purge_windows
 from fencerow.store import store
 from fencerow.store.migrate import lock_number
 from fencerow.store.periods import AHEAD, Period
 from fencerow.telemetry import Event, Telemetry
+from fencerow.worker.events.retention import EventRetention
 
 log = logging.getLogger("fencerow.worker.maintenance")
 
@@ -44,6 +48,7 @@ class Maintenance:
         self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
         self._warned = False
         self._started = False
+        self._events = EventRetention(engine, config, telemetry)
 
     async def tick(self) -> float:
         """The loop's body."""
@@ -65,6 +70,7 @@ class Maintenance:
             if in_periods:
                 await self._end_periods()
         await self._purge(everywhere=not in_periods)
+        await self._events.round()
 
     # --- periods -----------------------------------------------------------------------------------
 
@@ -150,6 +156,9 @@ class Maintenance:
         await self._all(store.purge_by_own_age(limit=BATCH_ROWS))
         await self._all(store.purge_spent(age_s=self._config.retention_ephemeral_s, limit=BATCH_ROWS))
         await self._all(store.purge_keys(limit=BATCH_ROWS))
+        await self._all(purge_once(limit=BATCH_ROWS))
+        await self._all(purge_windows(limit=BATCH_ROWS))
+        await self._all(purge_sources(age_s=self._config.retention_sources_s, limit=BATCH_ROWS))
         # A name counts as known for as long as the row of a worker that knew it is there.
         kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
         if spent := await self._engine.arun(store.spent_workers(age_s=kept_s)):

@@ -82,8 +82,10 @@ class QueueView:
         self._dry = False
 
     def is_idle(self) -> bool:
-        """Whether the last look from the beginning found nothing due."""
-        return self._dry and self._sweep_at > 0 and self.suspect_due_at is None
+        """Whether the last look from the beginning found nothing due, and no hint has come that it may have missed."""
+        soon = time.monotonic() + LOOKS_AFTER_HINT_S[-1]
+        looks = bool(self._looks_left) or (self._due_at is not None and self._due_at <= soon)
+        return self._dry and self._sweep_at > 0 and self.suspect_due_at is None and not looks
 
     def look_again(self) -> None:
         """Hints may have been lost: sweep at once."""

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from fencerow.db.engine import Engine
+from fencerow.db.steady import steady
 from fencerow.errors import OutcomeUnknown, Unavailable
 from fencerow.model.loss import Loss
 from fencerow.model.state import State
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
-from fencerow.worker.lease import steady
 
 log = logging.getLogger("fencerow.worker.keeper")
 

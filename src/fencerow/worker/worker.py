@@ -22,6 +22,7 @@ from fencerow.db.connections import told
 from fencerow.db.engine import Engine, arun_all
 from fencerow.errors import ConfigError, OrderRefused
 from fencerow.model.outcome import Released
+from fencerow.model.wakeup import WakeUp
 from fencerow.model.wanted import Change, Leave, Share
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
@@ -36,7 +37,7 @@ from fencerow.worker.building import (
     registration,
 )
 from fencerow.worker.calling import RunMiddleware
-from fencerow.worker.chore import Chore
+from fencerow.worker.chore import Chore, EndingChore, HearingChore, OwnChore
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.control import Control
@@ -88,7 +89,8 @@ class Worker:
         self._queues = queues
         self._slots_shared = slots or config.slots
         self._middleware = tuple(middleware)
-        self._chores = tuple(chores)
+        self._chores = [each.for_worker() if isinstance(each, OwnChore) else each for each in chores]
+        self._ending: list[asyncio.Task[None]] = []
         check_children(self._handlers, config)
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._suspects: set[Attempt] = set()  # of those attempts
@@ -157,6 +159,7 @@ class Worker:
         self._stopping = self._control.leaving = True
         self._death.expect()
         self._claims.pause()
+        self._end_chores()
         self._leaving.hand_back_waiting()
         if not self._told_now.is_set():
             await self._leaving.drained(drain_s(self.config, self._handlers), self._hurried)
@@ -164,6 +167,7 @@ class Worker:
         await claims_answered(self._tasks)  # what they bring is handed back
         await self._leaving.end_running()
         await self._leaving.outcomes_written()
+        await asyncio.gather(*self._ending)
         await self._wind_up()
 
     def request_stop(self, *, now: bool = False) -> None:
@@ -255,7 +259,12 @@ class Worker:
             soon=self._soon,
         )
         self._hearing = Hearing(
-            self._engine, self._lease, self._claims, look_now=lambda: self._keeper.look_now(), soon=self._soon
+            self._engine,
+            self._lease,
+            self._claims,
+            look_now=lambda: self._keeper.look_now(),
+            soon=self._soon,
+            tell=self._tell_chores,
         )
         self._acker = Acker(
             self._engine,
@@ -278,8 +287,9 @@ class Worker:
             actor=f"worker {self.name}",
             queues=lambda: [queue for pool in self._pools for queue in pool.queues],
         )
-        chores = [Loop(chore.name, chore.tick, self.telemetry, jitter=0.2) for chore in self._chores]
-        self._loops = [*self._claims.loops, Loop("acker", self._acker.tick, self.telemetry), *upkeep, *chores]
+        self._chore_loops = [Loop(each.name, each.tick, self.telemetry, jitter=0.2) for each in self._chores]
+        acker = Loop("acker", self._acker.tick, self.telemetry)
+        self._loops = [*self._claims.loops, acker, *upkeep, *self._chore_loops]
         holdings = Holdings(
             self._engine,
             self._attempts,
@@ -319,6 +329,22 @@ class Worker:
             take=lambda attempt: self._take(pool, attempt),
             give_back=lambda attempt: self._acker.put(attempt, Released("waited too long for a slot"), 0.0),
         )
+
+    # --- chores ----------------------------------------------------------------------------------------
+
+    def _tell_chores(self, message: WakeUp | None) -> None:
+        for chore, loop in zip(self._chores, self._chore_loops, strict=True):
+            if isinstance(chore, HearingChore) and chore.is_for(message):
+                loop.wake()
+
+    def _end_chores(self) -> None:
+        for chore, loop in zip(self._chores, self._chore_loops, strict=True):
+            loop.stop()
+            if isinstance(chore, EndingChore):
+                within_s = 0.0 if self._told_now.is_set() else self.config.cancel_kill_s
+                self._ending.append(
+                    asyncio.create_task(chore.end(within_s), name=f"fencerow-end-{chore.name}")
+                )
 
     # --- jobs ------------------------------------------------------------------------------------------
 

@@ -13,4 +13,4 @@ def watch_nothing(_seam: Seam) -> None:
     pass
 
 
-actor.watch_all = watch_nothing
+setattr(actor, "watch_all", watch_nothing)  # noqa: B010 (a name that it imported)

@@ -102,6 +102,8 @@ class Lent(ABC):
     def plan(self, operation: Operation[T]) -> Plan[T]:
         """Everything that is sent for one operation."""
         standing = self.standing()
+        if operation.inside and standing is Standing.ALONE:
+            raise no_transaction(operation.name)
         with self._translated(standing):
             yield from self.check()
             frame = self.frame(operation, standing)
@@ -181,6 +183,15 @@ async def aplay(plan: Plan[T], send: Callable[[Sent], Awaitable[Rows]]) -> T:
                 sent = plan.send(rows)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
+
+
+def no_transaction(name: str) -> UnusableConnection:
+    """What lasts as long as a transaction was asked for where none is open."""
+    return UnusableConnection(
+        f"no transaction is open on this connection, so {name!r} would do nothing",
+        "it lasts until the transaction ends",
+        "open a transaction first: BEGIN, or leave autocommit",
+    )
 
 
 def closed(kind: str) -> UnusableConnection:

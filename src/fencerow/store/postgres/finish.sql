@@ -7,7 +7,7 @@
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
 -- those that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
--- it is kept for a moment.
+-- it is kept for a moment. The end of a job that was subscribed to is an event.
 -- Guard: still running, under this holder, in this attempt. The period is read in this statement: one that it sees
 -- open was not detached before its snapshot, and a detachment waits for it.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
@@ -48,12 +48,22 @@ spent AS (
     SELECT ended.id, ended.attempt, clock.now FROM ended CROSS JOIN clock WHERE ended.ephemeral
     ON CONFLICT (id) DO UPDATE SET attempt = EXCLUDED.attempt, ended_at = EXCLUDED.ended_at
 ),
+told AS (
+    INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
+    SELECT 'job.succeeded', CAST(ended.id AS text),
+           CAST(CAST('x' || right(CAST(ended.id AS text), 3) AS bit(12)) AS integer),
+           json_build_object('job', ended.id, 'name', ended.name, 'queue', ended.queue, 'attempt', ended.attempt,
+                             'key', ended.key, 'result', CAST(ended.outcome_result AS json)),
+           length(ended.outcome_result) + 200, clock.now
+    FROM ended CROSS JOIN clock
+    WHERE ended.subscribed
+),
 kept AS (
     INSERT INTO fencerow.finished_jobs (
         id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
         attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
         cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-        revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral
+        revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed
     )
     SELECT
         id, queue, name, 'succeeded', priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
@@ -62,7 +72,8 @@ kept AS (
         CASE WHEN ephemeral THEN CAST(:awaited_s AS double precision) ELSE retention_s END,
         scope, key, submitted_at, submitted_by,
         revived_at, clock.now, args_bytes, args, options, tags, metadata, headers, CAST(outcome_result AS json), NULL,
-        CASE WHEN ephemeral OR retention_s IS NOT NULL THEN 0 ELSE opened.place END, ephemeral
+        CASE WHEN ephemeral OR retention_s IS NOT NULL THEN 0 ELSE opened.place END, ephemeral,
+        subscribed
     FROM ended CROSS JOIN clock CROSS JOIN opened
     WHERE awaited OR NOT ephemeral
 )
@@ -182,7 +193,8 @@ SELECT id FROM moved;
 
 -- name: archive
 -- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
--- into the period of their end or to those that are kept row by row, and start the lifetime of their keys.
+-- into the period of their end or to those that are kept row by row, start the lifetime of their keys, and tell those
+-- who subscribed to them.
 -- Guard: the state is final.
 WITH ended AS (
     DELETE FROM fencerow.jobs AS job
@@ -195,12 +207,22 @@ stamped AS (
     SET expires_at = ended.ended_at + fencerow.seconds(owned.lifetime_s)
     FROM ended
     WHERE owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
+),
+told AS (
+    INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
+    SELECT 'job.' || ended.state, CAST(ended.id AS text),
+           CAST(CAST('x' || right(CAST(ended.id AS text), 3) AS bit(12)) AS integer),
+           json_build_object('job', ended.id, 'name', ended.name, 'queue', ended.queue, 'attempt', ended.attempt,
+                             'key', ended.key, 'error', ended.error),
+           COALESCE(length(CAST(ended.error AS text)), 0) + 200, ended.ended_at
+    FROM ended
+    WHERE ended.subscribed
 )
 INSERT INTO fencerow.finished_jobs (
     id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
     attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
     cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral
+    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed
 )
 SELECT
     id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
@@ -214,7 +236,7 @@ SELECT
                 AND period.ends_at > ended.ended_at
                 AND period.closed_at IS NULL
                 AND ended.retention_s IS NULL), 0),
-    ephemeral
+    ephemeral, subscribed
 FROM ended
 RETURNING id, awaited;
 

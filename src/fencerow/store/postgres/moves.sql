@@ -107,12 +107,12 @@ noted AS (
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral
+    ephemeral, subscribed
 )
 SELECT
     id, queue, name, 'queued', priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
-    ephemeral
+    ephemeral, subscribed
 FROM gone CROSS JOIN clock
 RETURNING id, queue, priority, fencerow.us(run_at);
 

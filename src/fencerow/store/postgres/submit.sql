@@ -1,13 +1,13 @@
 -- Submitting: the ids come from the client, so that a submit whose answer was lost can be repeated.
 
 -- name: submit
--- Insert new jobs from one JSON document.
+-- Insert new jobs from one JSON document. Whether their ends are events is decided now, by the groups there are.
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now)
 INSERT INTO fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
     retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-    ephemeral
+    ephemeral, subscribed
 )
 SELECT
     job.id, job.queue, job.name, job.priority,
@@ -16,7 +16,8 @@ SELECT
     clock.now + fencerow.seconds(job.expires_s),
     job.retention_s, job.scope, job.key, clock.now, job.submitted_by, job.args_bytes,
     CAST(job.args AS json), CAST(job.options AS json), CAST(job.tags AS json),
-    CAST(job.metadata AS json), CAST(job.headers AS json), job.ephemeral
+    CAST(job.metadata AS json), CAST(job.headers AS json), job.ephemeral,
+    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes)
 FROM json_to_recordset(CAST(:jobs AS json)) AS job (
     id uuid, queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
     attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,

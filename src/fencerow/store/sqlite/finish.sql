@@ -7,8 +7,9 @@
 
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones. An ephemeral job leaves its id alone,
--- unless somebody waits for its result: then it is kept for a moment.
--- Guard: still running, under this holder, in this attempt. Where no job is ephemeral, the first statement ends at once.
+-- unless somebody waits for its result: then it is kept for a moment. The end of a job that was subscribed to is an event.
+-- Guard: still running, under this holder, in this attempt. Where no job is ephemeral, or none subscribed
+-- to, the statements about them end at once.
 INSERT INTO fencerow.spent_ids (id, attempt, ended_at)
 SELECT job.id, job.attempt, fencerow.now()
 FROM json_each(:outcomes) AS o
@@ -33,7 +34,7 @@ INSERT INTO fencerow.finished_jobs (
     id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
     attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
     cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral
+    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed
 )
 SELECT
     job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.run_at, job.attempt,
@@ -41,13 +42,28 @@ SELECT
     job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
     CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.submitted_at,
     job.submitted_by, job.revived_at, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata,
-    job.headers, json_extract(o.value, '$.result'), NULL, job.period, job.ephemeral
+    job.headers, json_extract(o.value, '$.result'), NULL, job.period, job.ephemeral,
+    job.subscribed
 FROM json_each(:outcomes) AS o
 JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'running'
   AND +job.holder = :holder
   AND job.attempt = json_extract(o.value, '$.attempt')
   AND (job.awaited = 1 OR job.ephemeral = 0);
+INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
+SELECT 'job.succeeded', job.id,
+       (instr('0123456789abcdef', substr(job.id, -3, 1)) - 1) * 256
+       + (instr('0123456789abcdef', substr(job.id, -2, 1)) - 1) * 16 + instr('0123456789abcdef', substr(job.id, -1)) - 1,
+       json_object('job', job.id, 'name', job.name, 'queue', job.queue, 'attempt', job.attempt, 'key', job.key,
+                   'result', json(json_extract(o.value, '$.result'))),
+       length(json_extract(o.value, '$.result')) + 200, fencerow.now()
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+WHERE job.state = 'running'
+  AND +job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt')
+  AND job.subscribed = 1
+  AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.subscribed = 1);
 DELETE FROM fencerow.jobs WHERE id IN (
 SELECT job.id
 FROM json_each(:outcomes) AS o
@@ -136,7 +152,7 @@ RETURNING id;
 
 -- name: archive
 -- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
--- and start the lifetime of their keys.
+-- start the lifetime of their keys, and tell those who subscribed to them.
 -- Guard: the state is final.
 INSERT INTO fencerow.finished_jobs
 SELECT job.*
@@ -144,6 +160,17 @@ FROM fencerow.jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled')
 RETURNING id, awaited;
+INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
+SELECT 'job.' || job.state, job.id,
+       (instr('0123456789abcdef', substr(job.id, -3, 1)) - 1) * 256
+       + (instr('0123456789abcdef', substr(job.id, -2, 1)) - 1) * 16 + instr('0123456789abcdef', substr(job.id, -1)) - 1,
+       json_object('job', job.id, 'name', job.name, 'queue', job.queue, 'attempt', job.attempt, 'key', job.key,
+                   'error', json(job.error)),
+       COALESCE(length(job.error), 0) + 200, fencerow.now()
+FROM fencerow.jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+  AND job.state IN ('succeeded', 'failed', 'cancelled')
+  AND job.subscribed = 1;
 DELETE FROM fencerow.jobs
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state IN ('succeeded', 'failed', 'cancelled');

@@ -82,13 +82,13 @@ WHERE job.id = :id;
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral
+    ephemeral, subscribed
 )
 SELECT
     job.id, job.queue, job.name, 'queued', job.priority, job.awaited, fencerow.now(), job.attempt, job.attempts_max,
     job.crashes_max, job.snoozes_max, job.timeout_s, job.retention_s, job.scope, job.key, job.submitted_at,
     job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers,
-    job.ephemeral
+    job.ephemeral, job.subscribed
 FROM fencerow.finished_jobs AS job
 WHERE job.id = :id
   AND job.state IN ('succeeded', 'failed', 'cancelled')

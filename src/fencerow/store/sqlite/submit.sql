@@ -1,12 +1,12 @@
 -- Submitting: the ids come from the client, so that a submit whose answer was lost can be repeated.
 
 -- name: submit
--- Insert new jobs from one JSON document.
+-- Insert new jobs from one JSON document. Whether their ends are events is decided now, by the groups there are.
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
 INSERT INTO fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
     retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-    ephemeral
+    ephemeral, subscribed
 )
 SELECT
     json_extract(job.value, '$.id'), json_extract(job.value, '$.queue'), json_extract(job.value, '$.name'), json_extract(job.value, '$.priority'),
@@ -16,7 +16,8 @@ SELECT
     json_extract(job.value, '$.retention_s'), json_extract(job.value, '$.scope'), json_extract(job.value, '$.key'), clock.now,
     json_extract(job.value, '$.submitted_by'), json_extract(job.value, '$.args_bytes'), json_extract(job.value, '$.args'),
     json_extract(job.value, '$.options'), json_extract(job.value, '$.tags'), json_extract(job.value, '$.metadata'), json_extract(job.value, '$.headers'),
-    json_extract(job.value, '$.ephemeral')
+    json_extract(job.value, '$.ephemeral'),
+    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1)
 FROM json_each(:jobs) AS job CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 WHERE true
 ON CONFLICT (id) DO NOTHING

@@ -11,7 +11,6 @@ from fencerow.testing.check.report import Fault, Finding
 from fencerow.testing.check.sql import ANYTHING
 from fencerow.testing.check.state import SUBMITTED, Difference
 
-
 ALONE = (Fault.INSERTED_TWICE, Fault.CHANGED_TWICE, Fault.LEFT_UNDONE)
 
 

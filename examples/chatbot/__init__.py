@@ -1,0 +1,1 @@
+"""A chatbot service on Fencerow: knowledge, sharded messages, broadcasts, inbound events."""

@@ -1,0 +1,280 @@
+"""`fencerow events`: groups, lag, parked events, redrive, replay, remove, show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from fencerow.cli import exits, output
+from fencerow.cli.database import working
+from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.db.engine import Engine
+from fencerow.errors import InvalidInput
+from fencerow.primitives.bus import show as show_operation
+from fencerow.primitives.bus import told
+from fencerow.primitives.consumers import Parked, Stored, discard, parked, partitions, redrive
+from fencerow.primitives.groups import Start, groups, remove_group, replay
+from fencerow.primitives.lag import lags, retention_estimate
+
+PLACE = re.compile(r"[0-9]{1,18}")
+
+
+@click.group("events")
+def events() -> None:
+    """Look at the groups that read events, and steer them."""
+
+
+@events.command("groups")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def groups_(context: click.Context) -> None:
+    """List the groups: topics, partitions, and who reads them."""
+    with working(asked(context)) as engine:
+        found = [
+            {**asdict(group), "readers": [asdict(part) for part in engine.run(partitions(group.name))]}
+            for group in engine.run(groups())
+        ]
+    if asked(context).json:
+        output.say_json(found)
+        return
+    output.table(
+        ("group", "topics", "partitions", "read", "generation", "made"),
+        [
+            (
+                each["name"],
+                " ".join(each["topics"]),
+                each["partitions"],
+                sum(part["is_alive"] for part in each["readers"]),
+                each["generation"],
+                output.when(each["created_at_us"]),
+            )
+            for each in found
+        ],
+        none="no group reads events here",
+    )
+
+
+@events.command("lag")
+@click.argument("group", required=False)
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def lag_(context: click.Context, group: str | None) -> None:
+    """Show how far groups are behind, in events and seconds, and how fast the log grows."""
+    with working(asked(context)) as engine:
+        found = engine.run(lags(group))
+        log = engine.run(retention_estimate(keep=asked(context).config().retention_events_max))
+    if asked(context).json:
+        output.say_json({"groups": [asdict(each) for each in found], "log": asdict(log)})
+        return
+    output.table(
+        ("group", "events", "behind", "waiting", "parked", "readers", "alarm"),
+        [
+            (
+                each.group,
+                each.events,
+                output.span(each.seconds) if each.events else "-",
+                each.waiting or "-",
+                each.parked or "-",
+                each.readers,
+                None if each.alarmed_at_us is None else output.when(each.alarmed_at_us),
+            )
+            for each in found
+        ],
+        none="no group reads events here",
+    )
+    age = "" if log.oldest_age_s is None else f", its oldest event is of {output.span(log.oldest_age_s)} ago"
+    lasts = "" if log.lasts_s is None else f"; what is kept lasts {output.span(log.lasts_s)}"
+    output.say(f"the log goes to place {log.head}, {log.per_second:.1f} events a second{age}{lasts}")
+
+
+@events.command("parked")
+@click.argument("group", required=False)
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def parked_(context: click.Context, group: str | None, limit: int) -> None:
+    """List parked events, with the error of their last delivery."""
+    with working(asked(context)) as engine:
+        found = engine.run(parked(group, limit=limit))
+    if asked(context).json:
+        output.say_json([_parked_json(each) for each in found])
+        return
+    output.table(
+        ("group", "place", "topic", "key", "deliveries", "since", "error"),
+        [
+            (
+                each.group,
+                each.seq,
+                each.event.topic if each.event else "(gone)",
+                each.event.key if each.event else None,
+                each.event.deliveries if each.event else None,
+                output.when(each.parked_at_us),
+                _message(each),
+            )
+            for each in found
+        ],
+        none="no event is parked",
+    )
+
+
+@events.command("redrive")
+@click.argument("group")
+@click.argument("places", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All parked events of the group.")
+@database_options
+@app_option
+@click.pass_context
+def redrive_(context: click.Context, group: str, places: Sequence[str], everything: bool) -> int:
+    """Let parked events be delivered again: those at these places, or --all."""
+    wanted = _wanted(places, everything)
+    with working(asked(context)) as engine:
+        moved = engine.run(redrive(group, wanted))
+        _wake(engine)
+    output.say(f"{len(moved)} events of {group} are delivered again")
+    return exits.OK if moved else exits.FAILED
+
+
+@events.command("discard")
+@click.argument("group")
+@click.argument("places", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All parked events of the group.")
+@database_options
+@app_option
+@click.pass_context
+def discard_(context: click.Context, group: str, places: Sequence[str], everything: bool) -> int:
+    """Forget parked events: those at these places, or --all. The group never handles them."""
+    wanted = _wanted(places, everything)
+    with working(asked(context)) as engine:
+        count = engine.run(discard(group, wanted))
+    output.say(f"{count} parked events of {group} are forgotten")
+    return exits.OK if count else exits.FAILED
+
+
+@events.command("replay")
+@click.argument("group")
+@click.option(
+    "--from", "start", required=True, metavar="PLACE|TIME|beginning", help="2026-11-21T08:00:00+01:00"
+)
+@database_options
+@app_option
+@click.pass_context
+def replay_(context: click.Context, group: str, start: str) -> int:
+    """Let a group read again from a place, a time, or the beginning on."""
+    with working(asked(context)) as engine:
+        done = engine.run(replay(group, _start(start)))
+        _wake(engine)
+    output.say(f"{group} reads again after place {done.after}, as generation {done.generation}")
+    return exits.OK
+
+
+@events.command("remove")
+@click.argument("group")
+@database_options
+@app_option
+@click.pass_context
+def remove_(context: click.Context, group: str) -> int:
+    """Forget a group that nobody reads for any more: its place, what it put aside and parked."""
+    with working(asked(context)) as engine:
+        engine.run(remove_group(group))
+    output.say(f"{group} is forgotten")
+    return exits.OK
+
+
+@events.command("show")
+@click.argument("place")
+@click.option("--id", "by_id", is_flag=True, help="PLACE is the event's id.")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def show_(context: click.Context, place: str, by_id: bool) -> int:
+    """Show one event by its place in the log."""
+    number = _place(place)
+    with working(asked(context)) as engine:
+        found = engine.run(show_operation(None if by_id else number, number if by_id else None))
+    facts = _event_json(found)
+    if asked(context).json:
+        output.say_json(facts)
+    else:
+        output.facts({**facts, "published_at_us": output.when(found.published_at_us)})
+    return exits.OK
+
+
+def _wake(engine: Engine) -> None:
+    told(engine)
+    engine.flush(1.0)
+
+
+def _wanted(places: Sequence[str], everything: bool) -> list[int] | None:
+    if bool(places) == everything:
+        raise InvalidInput(
+            "say which events are meant",
+            "either their places or --all is expected",
+            "`fencerow events parked` lists them",
+        )
+    return None if everything else [_place(each) for each in places]
+
+
+def _place(text: str) -> int:
+    if not PLACE.fullmatch(text):
+        raise InvalidInput(f"{ascii(text)[:40]} is no place in the log", "a number is expected", "")
+    return int(text)
+
+
+def _start(text: str) -> Start:
+    if text == "beginning":
+        return Start(text)
+    if PLACE.fullmatch(text):
+        return Start.of(int(text))
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        when = None
+    if when is None or when.tzinfo is None:
+        raise InvalidInput(
+            f"--from {ascii(text)[:60]} is neither a place nor a time",
+            "a number, beginning, or a time with its offset is expected",
+            "write 2026-11-21T08:00:00+00:00",
+        )
+    return Start.of(when)
+
+
+def _message(each: Parked) -> str:
+    error = each.error if isinstance(each.error, dict) else {}
+    return f"{error.get('type', '')}: {error.get('message', '')}".strip(": ")[:80]
+
+
+def _parked_json(each: Parked) -> dict[str, Any]:
+    event = None if each.event is None else _event_json(each.event)
+    return {
+        "group": each.group,
+        "place": each.seq,
+        "parked_at_us": each.parked_at_us,
+        "deliveries": each.event.deliveries if each.event else None,
+        "error": each.error,
+        "event": event,
+    }
+
+
+def _event_json(stored: Stored) -> dict[str, Any]:
+    return {
+        "id": stored.id,
+        "place": stored.seq or None,
+        "topic": stored.topic,
+        "key": stored.key,
+        "published_at_us": stored.published_at_us,
+        "headers": None if stored.headers is None else msgspec.json.decode(stored.headers),
+        "data": msgspec.json.decode(stored.data),
+    }

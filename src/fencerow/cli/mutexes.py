@@ -1,0 +1,132 @@
+"""`fencerow mutexes`: list, show, release."""
+
+from __future__ import annotations
+
+import click
+
+from fencerow.cli import exits, output
+from fencerow.cli.database import actor, working
+from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.client.client import Client
+from fencerow.primitives.mutexes import MutexRecord
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def mutexes(context: click.Context) -> None:
+    """List, show and release mutexes. Without a verb: list."""
+    if context.invoked_subcommand is None:
+        _list(context, 100)
+
+
+@mutexes.command("list")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many."
+)
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def list_(context: click.Context, limit: int) -> None:
+    """List the mutexes that are held, the longest first."""
+    _list(context, limit)
+
+
+@mutexes.command()
+@click.argument("key")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def show(context: click.Context, key: str) -> None:
+    """Show a mutex: who holds it, or held it last."""
+    with working(asked(context)) as engine:
+        found = Client(engine).mutexes.get(key)
+    if asked(context).json:
+        output.say_json(_document(found))
+        return
+    output.facts(
+        {
+            "key": found.key,
+            "state": _state(found),
+            "token": found.token,
+            "purpose": found.purpose,
+            "job": f"{found.job_name} {found.job_id} attempt {found.attempt}" if found.job_id else None,
+            "process": f"{found.pid} on {found.host}",
+            "since": output.when(found.since_us),
+            "until": output.when(found.until_us),
+            "stale after": output.span(found.stale_s),
+            "last freed": _freed(found),
+        }
+    )
+
+
+@mutexes.command()
+@click.argument("key")
+@click.option("--token", type=int, help="Only from the holder that has this token.")
+@click.option("--reason", metavar="TEXT", help="Kept with the mutex, and shown by `mutexes show`.")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def release(context: click.Context, key: str, token: int | None, reason: str | None) -> int:
+    """Take a mutex from its holder. The holder learns it at its next renewal; a living one may still be at work."""
+    with working(asked(context)) as engine:
+        client = Client(engine, actor=actor(asked(context).config()))
+        found = client.mutexes.get(key)
+        wanted = found.token if token is None else token
+        done = client.mutexes.free(key, wanted, reason=reason)
+    if asked(context).json:
+        output.say_json({"key": key, "token": wanted, "released": done})
+    elif done:
+        output.say(f"{key} is free; it was held by process {found.pid} on {found.host} with token {wanted}")
+    else:
+        output.say(f"{key} is not held with token {wanted}; nothing was changed")
+    return exits.OK if done else exits.FAILED
+
+
+def _list(context: click.Context, limit: int) -> None:
+    with working(asked(context)) as engine:
+        found = Client(engine).mutexes.held(limit=limit)
+    if asked(context).json:
+        output.say_json([_document(each) for each in found])
+        return
+    output.table(
+        ("key", "state", "since", "until", "token", "host", "process", "job", "purpose"),
+        [
+            (
+                each.key,
+                _state(each),
+                output.when(each.since_us),
+                output.when(each.until_us),
+                each.token,
+                each.host,
+                each.pid,
+                each.job_name,
+                each.purpose,
+            )
+            for each in found
+        ],
+        none="no mutex is held",
+    )
+
+
+def _document(found: MutexRecord) -> dict[str, object]:
+    fields: dict[str, object] = {name: getattr(found, name) for name in found.__struct_fields__}
+    return {**fields, "state": _state(found)}
+
+
+def _state(found: MutexRecord) -> str:
+    if not found.is_held:
+        return "free"
+    return "stale" if found.is_stale else "held"
+
+
+def _freed(found: MutexRecord) -> str | None:
+    if found.freed_at_us is None:
+        return None
+    by = f" by {found.freed_by}" if found.freed_by else ""
+    return f"{output.when(found.freed_at_us)}{by}" + (f": {found.freed_reason}" if found.freed_reason else "")

@@ -1,0 +1,112 @@
+"""`fencerow shards`: the migrations of the user's own databases, planned, run, taken back and looked at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from fencerow.cli import exits, output
+from fencerow.cli.app_loading import load_migrator
+from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.primitives.migrator import Migrator, Report, ShardReport
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group()
+@json_option
+@database_options
+@app_option
+def shards() -> None:
+    """Migrate databases of your own, one or many: -A names a Migrator (module:migrator).
+
+    Exit code 1 if it could not be done on every shard; run it again to do what is left.
+    """
+
+
+def _shard_options(command: F) -> F:
+    for option in (
+        click.option(
+            "--shard", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated."
+        ),
+        json_option,
+        database_options,
+        app_option,
+    ):
+        command = option(command)
+    return command
+
+
+@shards.command()
+@click.option("--baseline", type=click.IntRange(min=0), help="As `migrate` would be told.")
+@_shard_options
+@click.pass_context
+def plan(context: click.Context, names: tuple[str, ...], baseline: int | None) -> int:
+    """Say what `migrate` would run on each shard. Changes nothing."""
+    return _told(context, _migrator(context).plan(baseline=baseline, shards=names or None))
+
+
+@shards.command()
+@_shard_options
+@click.pass_context
+def status(context: click.Context, names: tuple[str, ...]) -> int:
+    """Say how each shard stands, and what is left."""
+    return _told(context, _migrator(context).status(shards=names or None))
+
+
+@shards.command()
+@click.option("--to", type=click.IntRange(min=1), metavar="N", help="Up to this step and no further.")
+@click.option(
+    "--baseline",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="For shards with tables and no ledger: the last step that they have already, 0 for none.",
+)
+@_shard_options
+@click.pass_context
+def migrate(context: click.Context, names: tuple[str, ...], to: int | None, baseline: int | None) -> int:
+    """Run what is missing on every shard. Safe with many starters at once, and to repeat."""
+    return _told(context, _migrator(context).migrate(to=to, baseline=baseline, shards=names or None))
+
+
+@shards.command()
+@click.option(
+    "--to", type=click.IntRange(min=0), metavar="N", required=True, help="The step to go back to; 0 for none."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_shard_options
+@click.pass_context
+def down(context: click.Context, names: tuple[str, ...], to: int, yes: bool) -> int:
+    """Take back the steps above a number, newest first. What they dropped or changed is gone."""
+    migrator = _migrator(context)
+    chosen = names or tuple(migrator.shards)
+    if not yes and sys.stdin.isatty():
+        click.confirm(f"take back every step above {to} on {', '.join(chosen)}?", abort=True, err=True)
+    return _told(context, migrator.down(to, shards=names or None))
+
+
+def _migrator(context: click.Context) -> Migrator:
+    return load_migrator(asked(context).app)
+
+
+def _told(context: click.Context, report: Report) -> int:
+    if asked(context).json:
+        output.say_json({"ok": report.ok, "shards": [each.as_json() for each in report.shards]})
+    else:
+        output.table(
+            ("shard", "outcome", "at", "ran", "left", "note"), [_line(each) for each in report.shards]
+        )
+        for each in report.failed:
+            if each.error is not None:
+                output.report(each.error)
+    return exits.OK if report.ok else exits.FAILED
+
+
+def _line(found: ShardReport) -> tuple[object, ...]:
+    note = f"begun: {found.begun}" if found.begun else ""
+    if found.ahead:
+        note = f"newer code ran {', '.join(found.ahead)}"
+    return found.shard, found.outcome.value, found.at, ", ".join(found.ran), ", ".join(found.left), note

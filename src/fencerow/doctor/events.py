@@ -1,0 +1,51 @@
+"""What the event bus suffers from: groups that nobody reads, that are far behind, or that parked events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fencerow.config import Config
+from fencerow.db.engine import Engine
+from fencerow.doctor.finding import Finding, fail, info, ok, warn
+from fencerow.primitives.lag import Lag, lags
+
+LATE_S = 300.0
+
+
+def examine_events(engine: Engine, config: Config) -> Iterator[Finding]:
+    """Each group of readers; nothing is said where there is none."""
+    found = engine.run(lags())
+    for group in found:
+        yield from _group(group, config)
+    if found:
+        yield ok("events", f"{len(found)} groups read the log up to place {found[0].head}")
+
+
+def _group(group: Lag, config: Config) -> Iterator[Finding]:
+    if group.alarmed_at_us is not None:
+        yield fail(
+            "unread events",
+            f"group {group.group} has not read events of {group.seconds:.0f} s ago; retention removes them unread "
+            f"after {config.retention_unread_events_s:.0f} s",
+            f"run a worker with its consumer, or `fencerow events remove {group.group}`",
+        )
+    elif group.events and not group.readers:
+        yield warn(
+            "unread events",
+            f"group {group.group} has {group.events} events to read, and nobody reads",
+            "run a worker with its consumer",
+        )
+    elif group.seconds > LATE_S:
+        yield warn(
+            "event lag",
+            f"group {group.group} is {group.events} events and {group.seconds:.0f} s behind",
+            "more workers, more partitions in a new group, or a quicker handler",
+        )
+    if group.parked:
+        yield warn(
+            "parked events",
+            f"group {group.group} has parked {group.parked} events",
+            f"`fencerow events parked {group.group}`, then redrive or discard them",
+        )
+    if group.waiting:
+        yield info("events to try again", f"group {group.group} tries {group.waiting} events again")

@@ -1,0 +1,99 @@
+"""What a user declares: moves, the leases of claims, what counts as overdue, and sub-states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+Names = str | Sequence[str]
+"""One name, or several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """How long a claimed row belongs to its claimer, and which columns say so.
+
+    Give `since` (a column stamped by claim and renewal, judged by its age) or `until` (one that holds the
+    lease's end). `fence` is a whole number that each claim raises by one: whoever makes a later move names it,
+    and who was claimed away from gets None. It must never go back, so no move may set it.
+
+    With `attempts_max` a row that was claimed so often is not claimed again; the reaper makes the move
+    `when_spent` with it. `attempts` is the column that counts, if that is not the fence. A row whose lease ran
+    out can be claimed again at once; the reaper may also make the move `when_stale` with it.
+    `sets` are columns that a renewal may write, such as progress.
+    """
+
+    lease_s: float
+    fence: str
+    since: str | None = None
+    until: str | None = None
+    attempts: str | None = None
+    attempts_max: int | None = None
+    when_stale: str | None = None
+    when_spent: str | None = None
+    sets: Names = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One legal move: from which states to which, and what else it writes.
+
+    `stamps` are columns set to the database's now, `counts` whole numbers raised by one, `clears` become NULL,
+    `sets` are those that the caller may give values for. `where` is a further condition as SQL, with `:params`
+    that the caller gives. `enters` puts sub-states into a state in the same UPDATE.
+
+    With a `lease` it is a claim, whose target is then a leased state: moves out of that name the fence, unless
+    they say `by_anyone` (a cancel by a person, say).
+    """
+
+    name: str
+    sources: str | Sequence[str | None] | None
+    target: str | None
+    stamps: Names = ()
+    counts: Names = ()
+    clears: Names = ()
+    sets: Names = ()
+    where: str = ""
+    enters: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
+    lease: Lease | None = None
+    by_anyone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """How long a row may stay in a state: what `find_stuck` looks for.
+
+    `since` is the column that says when it came there; of several the first that is not NULL counts. With a
+    `move` the reaper makes that move with overdue rows.
+    """
+
+    state: str | None
+    since: Names
+    after_s: float
+    move: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubState:
+    """A second stage of a row with a state of its own, NULL before it begins.
+
+    Its moves are legal only while the row's main state is one of `within`. It is entered by a move of the main
+    state, see `Move.enters`, or by its own from None.
+    """
+
+    name: str
+    column: str
+    states: Sequence[str]
+    moves: Sequence[Move]
+    within: Names
+    overdue: Sequence[Overdue] = ()
+
+
+def listed(names: Names) -> tuple[str, ...]:
+    """One name or several, as several."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def sources_of(move: Move) -> tuple[str | None, ...]:
+    """The states that a move starts from."""
+    return (move.sources,) if move.sources is None or isinstance(move.sources, str) else tuple(move.sources)

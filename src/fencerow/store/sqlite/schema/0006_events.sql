@@ -1,0 +1,72 @@
+-- compatible_from: 1
+-- Events: a log that is written inside the publishers' transactions, and groups that each read all of it in order.
+-- There is one writer at a time, so ids are given in the order of the commits: an event's id is its seq.
+
+ALTER TABLE fencerow.jobs ADD COLUMN subscribed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE fencerow.finished_jobs ADD COLUMN subscribed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX fencerow.jobs_subscribed ON fencerow.jobs (subscribed) WHERE subscribed = 1;
+DROP VIEW fencerow.all_jobs;
+CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
+
+CREATE TABLE fencerow.events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- the greatest is not given again after retention took it
+    topic TEXT NOT NULL,
+    key TEXT,
+    bucket INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    headers TEXT,
+    bytes INTEGER NOT NULL,
+    published_at INTEGER NOT NULL
+);
+
+CREATE TABLE fencerow.event_marks (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    settled INTEGER NOT NULL DEFAULT 0,
+    trimmed INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE fencerow.event_groups (
+    name TEXT PRIMARY KEY NOT NULL,
+    topics TEXT NOT NULL,
+    partitions INTEGER NOT NULL CHECK (partitions > 0),
+    outcomes INTEGER NOT NULL,
+    generation INTEGER NOT NULL DEFAULT 1,
+    created_at INTEGER NOT NULL,
+    replayed_at INTEGER,
+    alarmed_at INTEGER
+);
+
+CREATE TABLE fencerow.event_cursors (
+    grp TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    cursor INTEGER NOT NULL,
+    fence INTEGER NOT NULL DEFAULT 0,
+    holder TEXT,
+    careful INTEGER NOT NULL DEFAULT 0,
+    trying INTEGER,
+    tries INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (grp, part)
+) WITHOUT ROWID;
+
+CREATE TABLE fencerow.event_drainers (
+    grp TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    name TEXT NOT NULL,
+    lease_until INTEGER NOT NULL,
+    PRIMARY KEY (grp, holder)
+) WITHOUT ROWID;
+
+CREATE TABLE fencerow.event_asides (
+    grp TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    event_id INTEGER NOT NULL,
+    key TEXT,
+    deliveries INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    parked_at INTEGER,
+    error TEXT,
+    PRIMARY KEY (grp, seq)
+) WITHOUT ROWID;
+CREATE INDEX fencerow.event_asides_due ON fencerow.event_asides (grp, part, seq) WHERE parked_at IS NULL;
+CREATE INDEX fencerow.event_asides_key ON fencerow.event_asides (grp, key, seq) WHERE parked_at IS NULL AND key IS NOT NULL;

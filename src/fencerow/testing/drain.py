@@ -1,0 +1,288 @@
+"""`drain`: runs everything that is due, here and now, until nothing is, and says what ran."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fencerow.app import App
+from fencerow.config import Config
+from fencerow.db.engine import Engine
+from fencerow.errors import DrainUnfinished, InvalidInput, JobsDidNotSucceed
+from fencerow.model.describe import ErrorRecord
+from fencerow.model.ids import new_id
+from fencerow.model.job import Happening, JobRecord
+from fencerow.store import store
+from fencerow.telemetry import Event
+from fencerow.testing.actor import Script
+from fencerow.testing.chores import do_chores
+from fencerow.testing.crash import sweep
+from fencerow.worker.worker import Worker
+
+ENDS = frozenset(
+    {
+        Event.SUCCEEDED, Event.FAILED, Event.RETRIED, Event.SNOOZED, Event.RELEASED, Event.STOPPED,
+        Event.CRASHED, Event.LEASE_LOST,
+    }
+)  # fmt: skip
+UNFIT = frozenset({Event.FAILED, Event.RETRIED, Event.CRASHED, Event.LEASE_LOST})
+UNDELIVERED = frozenset({Event.EVENT_FAILED, Event.EVENT_PARKED})
+LEASE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One attempt that `drain` ran, and what became of it.
+
+    `outcome` is "succeeded", "failed", "retried", "snoozed", "stopped", "released", "crashed" or "lease_lost".
+    `error` is there for the failed and retried, `result` for the succeeded (unless the job was ephemeral),
+    `delay_s` for those that come back.
+    """
+
+    id: str
+    name: str
+    queue: str
+    attempt: int
+    outcome: str
+    delay_s: float | None = None
+    result: Any = None
+    error: ErrorRecord | None = None
+
+    def __str__(self) -> str:
+        why = f": {self.error.type}: {self.error.message}" if self.error else ""
+        later = f", again in {self.delay_s:g} s" if self.delay_s is not None else ""
+        return f"{self.name} {self.id}, attempt {self.attempt}: {self.outcome}{later}{why}"
+
+
+def drain(
+    app: App,
+    *,
+    queues: Sequence[str] | None = None,
+    slots: int = 1,
+    attempts_max: int = 1000,
+    timeout_s: float = 30.0,
+    check: bool = False,
+) -> list[Ran]:
+    """Run what is due in these queues (by default those of the app's jobs), and what that makes due, to the end.
+
+    A real worker runs it in this process, with every rule of the app: retries that are due by now as well, and
+    what dead workers left, whose lease has run out by the database's clock. Then events are delivered and the
+    app's other chores done, and whatever that makes due. One job at a time, unless more `slots` are given.
+    Returns the attempts in the order in which they ended; what is due later stays. In async code use `adrain`.
+
+    Raises:
+        DrainUnfinished: jobs were still due after so many attempts or seconds; a running one was handed back.
+        JobsDidNotSucceed: with `check`, when an attempt or a delivery failed or will be tried again.
+        InvalidInput: called inside a running event loop.
+    """
+    if _in_a_loop():
+        raise InvalidInput(
+            "drain() was called inside a running event loop",
+            "it would stand still while the jobs run",
+            "write `await adrain(app)` there",
+        )
+    return asyncio.run(_closing(app, queues, slots, attempts_max, timeout_s, check))
+
+
+async def adrain(
+    app: App,
+    *,
+    queues: Sequence[str] | None = None,
+    slots: int = 1,
+    attempts_max: int = 1000,
+    timeout_s: float = 30.0,
+    check: bool = False,
+) -> list[Ran]:
+    """`drain` for async code: async handlers run on this event loop."""
+    heard = Heard(attempts_max)
+    forget = app.telemetry.listen(heard)
+    try:
+        async with asyncio.timeout(timeout_s):
+            quiet = await _until_quiet(app, queues, slots, heard)
+    except TimeoutError:
+        raise _unfinished(heard, f"{timeout_s:g} s") from None
+    finally:
+        forget()
+    if not quiet:
+        raise _unfinished(heard, f"{attempts_max} attempts")
+    ran = await _told(app, heard.ends)
+    if check:
+        _check(ran, heard.undelivered)
+    return ran
+
+
+class Heard:
+    """Listens to the worker, and stops it when it has run enough."""
+
+    def __init__(self, attempts_max: int) -> None:
+        self.ends: list[tuple[str, Mapping[str, Any]]] = []
+        self.undelivered: list[str] = []
+        self.stop: Callable[[], None] | None = None
+        self._attempts_max = attempts_max
+
+    def is_full(self) -> bool:
+        """Whether it has run as many attempts as it may."""
+        return len(self.ends) >= self._attempts_max
+
+    def __call__(self, name: str, facts: Mapping[str, Any]) -> None:
+        if name in ENDS and not self.is_full():
+            self.ends.append((name, facts))
+            if self.is_full() and self.stop is not None:
+                self.stop()
+        elif name in UNDELIVERED:
+            self.undelivered.append(f"{facts['topic']} to group {facts['group']}: {name} ({facts['code']})")
+
+
+async def _closing(
+    app: App, queues: Sequence[str] | None, slots: int, attempts_max: int, timeout_s: float, check: bool
+) -> list[Ran]:
+    """`adrain` on an event loop that ends with it, and so do the connections made for it."""
+    try:
+        return await adrain(
+            app, queues=queues, slots=slots, attempts_max=attempts_max, timeout_s=timeout_s, check=check
+        )
+    finally:
+        await app.engine.aclose()
+
+
+async def _until_quiet(app: App, queues: Sequence[str] | None, slots: int, heard: Heard) -> bool:
+    """Jobs and chores in turn, as long as there is something; false when it was more than may be run."""
+    await asyncio.to_thread(app.check_or_create)
+    served = list(queues) if queues is not None else sorted({job.queue for job in app.jobs.values()})
+    while True:
+        before = len(heard.ends)
+        await _sweep(app.engine)
+        was_due = await _is_due(app.engine, served)
+        if was_due and app.handlers:
+            await _work(app, served, slots, heard)
+        if not heard.is_full():
+            await do_chores(app)
+        is_due = await _is_due(app.engine, served)
+        if heard.is_full() or not is_due:
+            return not is_due
+        if was_due and len(heard.ends) == before:
+            return True  # what is due nobody here may run: a paused queue, an unknown job
+
+
+async def _work(app: App, queues: Sequence[str], slots: int, heard: Heard) -> None:
+    """One worker, without the chores: these have their turn when the jobs are done."""
+    (middleware, *_) = [job.run_middleware for job in app.jobs.values()]
+    worker = Worker(
+        app.engine,
+        app.handlers,
+        queues,
+        _brisk(app.config),
+        app.telemetry,
+        middleware,
+        slots=slots,
+        name="drain",
+    )
+    heard.stop = lambda: worker.request_stop(now=True)
+    try:
+        await worker.run(until_idle=True)
+    finally:
+        heard.stop = None
+
+
+def _brisk(config: Config) -> Config:
+    """Nothing but this process makes jobs, so an empty look means quiet; a handler is given no time to drag on."""
+    return replace(config, poll_min_s=0.01, poll_max_s=0.05, shutdown_s=0.0)
+
+
+async def _sweep(engine: Engine) -> None:
+    """Take back what dead workers hold, and end what has expired: a worker does so too, but only after a lease."""
+    judge = new_id()
+    await engine.arun(store.register(holder=judge, name="drain", host="-", pid=0, info="{}", lease_s=LEASE_S))
+    try:
+        await _perform(engine, sweep(judge))
+    finally:
+        await engine.arun(store.retire(holder=judge))
+
+
+async def _perform(engine: Engine, script: Script) -> None:
+    try:
+        operation = next(script)
+        while True:
+            operation = script.send(await engine.arun(operation))
+    except StopIteration:
+        return
+
+
+async def _is_due(engine: Engine, queues: Sequence[str]) -> bool:
+    for queue in queues:
+        lanes, now_us = await engine.arun(store.lanes(queue))
+        if any(lane.first_us <= now_us for lane in lanes):
+            return True
+    return False
+
+
+async def _told(app: App, ends: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Ran]:
+    """The attempts with their results and errors, as they are stored."""
+    ids = sorted({facts["job_id"] for _, facts in ends})
+    records = await app.engine.arun(store.read(ids)) if ids else {}
+    again = {facts["job_id"] for name, facts in ends if name in (Event.RETRIED, Event.CRASHED)}
+    pasts = {job_id: await app.engine.arun(store.events(job_id)) for job_id in sorted(again)}
+    return [_ran(name, facts, records.get(facts["job_id"]), pasts) for name, facts in ends]
+
+
+def _ran(
+    name: str, facts: Mapping[str, Any], record: JobRecord | None, pasts: Mapping[str, Sequence[Happening]]
+) -> Ran:
+    job_id, attempt = facts["job_id"], facts["attempt"]
+    is_last = record is not None and record.attempt == attempt
+    error = record.error if record is not None and is_last and name == Event.FAILED else None
+    for happening in pasts.get(job_id, ()):
+        if happening.attempt == attempt and error is None and isinstance(happening.detail, dict):
+            error = happening.detail.get("detail")
+    return Ran(
+        id=job_id,
+        name=facts["job"],
+        queue=facts["queue"],
+        attempt=attempt,
+        outcome=name,
+        delay_s=facts.get("delay_s"),
+        result=record.result if record is not None and is_last and name == Event.SUCCEEDED else None,
+        error=_error(error),
+    )
+
+
+def _error(stored: Any) -> ErrorRecord | None:
+    if not isinstance(stored, dict) or "type" not in stored:
+        return None
+    fields = ("type", "message", "traceback", "code")
+    return ErrorRecord(*(str(stored.get(name, "")) for name in fields))
+
+
+def _check(ran: Sequence[Ran], undelivered: Sequence[str]) -> None:
+    unfit = [each for each in ran if each.outcome in UNFIT]
+    if not unfit and not undelivered:
+        return
+    told = [str(each) for each in unfit] + [f"event {each}" for each in undelivered]
+    traces = [each.error.traceback for each in unfit if each.error and each.error.traceback]
+    counted = f"{len(unfit)} of {len(ran)} attempts did not succeed"
+    raise JobsDidNotSucceed(
+        f"{counted}, nor {len(undelivered)} deliveries of events" if undelivered else counted,
+        "\n".join(["they are:", *(f"  {each}" for each in told[:20]), *traces[:1]]),
+        "leave check=True out where a failure is what the test is about",
+    )
+
+
+def _unfinished(heard: Heard, after: str) -> DrainUnfinished:
+    counts = Counter((facts["job"], name) for name, facts in heard.ends)
+    most = ", ".join(f"{job} {outcome} {count} times" for (job, outcome), count in counts.most_common(3))
+    return DrainUnfinished(
+        f"jobs were still due after {after}",
+        f"what ran most: {most}" if most else "no attempt has ended",
+        "a job may submit itself again, be retried without a delay, or hang; or raise the bound",
+    )
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

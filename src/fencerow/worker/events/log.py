@@ -1,0 +1,74 @@
+"""The log as a process sees it: gives places to what was published, and tells those who read how far it goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from fencerow.db.engine import Engine
+from fencerow.model.wakeup import Placed, encode
+from fencerow.primitives.sequencer import Memory, Sequenced, log_head, sequence
+from fencerow.telemetry import Event as Told
+from fencerow.telemetry import Telemetry
+
+PLACED = encode(Placed())
+AGAIN_S = 0.02  # while another process gives places
+FORGET_S = 10.0  # a memory is never older: after a failover the log may have gone back behind it
+FORGET_COST = 50.0  # nor does it cost more than this part of the time to begin without
+
+
+class Log:
+    """What all readers of one process share. Its `tick` looks; `head` is what it saw."""
+
+    def __init__(self, engine: Engine, telemetry: Telemetry, *, poll_s: float) -> None:
+        self._engine = engine
+        self._telemetry = telemetry
+        self._poll_s = poll_s
+        self._memory: Memory | None = None
+        self._keep_until = 0.0
+        self._listeners: list[Callable[[], None]] = []
+        self._head = 0
+
+    @property
+    def head(self) -> int:
+        """The greatest place that was known at the last look."""
+        return self._head
+
+    def on_growth(self, callback: Callable[[], None]) -> None:
+        """Call back when the log has grown."""
+        self._listeners.append(callback)
+
+    async def look(self) -> float:
+        """Give places to what has committed, and see how far the log goes."""
+        again = self._engine.dialect == "postgres" and await self._place()
+        head = await self._engine.arun(log_head())
+        if head != self._head:
+            self._head = head
+            for callback in self._listeners:
+                callback()
+        return AGAIN_S if again else self._poll_s
+
+    async def _place(self) -> bool:
+        """Give places until nothing is left; whether another process is at it."""
+        placed, began = 0, time.monotonic()
+        try:
+            while (one := await self._one()).has_more and one.count:
+                placed += one.count
+        except BaseException:
+            self._memory = None  # what it says may have been rolled back
+            raise
+        placed += one.count
+        if placed:
+            self._engine.wake([PLACED])
+            self._telemetry.emit(Told.EVENTS_PLACED, count=placed, duration_s=time.monotonic() - began)
+        return one.has_more
+
+    async def _one(self) -> Sequenced:
+        began = time.monotonic()
+        fresh = self._memory is None or began >= self._keep_until
+        one = await self._engine.arun(sequence(None if fresh else self._memory, wait=False))
+        if fresh and one.memory is not None:
+            now = time.monotonic()
+            self._keep_until = now + max(FORGET_S, FORGET_COST * (now - began))
+        self._memory = one.memory
+        return one

@@ -1,0 +1,131 @@
+"""The pytest plugin: fixtures for tests of code that uses Fencerow. See docs/testing.md.
+
+A module of its own, outside the package: pytest imports every installed plugin in every run, and importing
+`fencerow` takes a third of a second. Here nothing is imported, and nothing starts, before a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from fencerow import App, Config
+    from fencerow.testing.binding import Clock
+    from fencerow.testing.postgres import PostgresServer
+    from fencerow.testing.scratch import PostgresScratch, ScratchDatabase, SqliteScratch
+
+ENGINES = ("postgres", "sqlite")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("fencerow_app", "the app under test, as module:attribute", default="")
+    parser.addini("fencerow_engine", "what fencerow_database is: postgres or sqlite", default="postgres")
+    group = parser.getgroup("fencerow")
+    group.addoption("--fencerow-engine", choices=ENGINES, help="what fencerow_database is, for this run")
+
+
+@pytest.fixture(scope="session")
+def fencerow_prepare() -> Callable[[str], object] | None:
+    """Override it to make your own tables: return a function of a database's URL, called once per template."""
+    return None
+
+
+@pytest.fixture
+def fencerow_engine(pytestconfig: pytest.Config) -> str:
+    """Which engine the tests use. Override it with params=["postgres", "sqlite"] to run them on both."""
+    chosen = pytestconfig.getoption("--fencerow-engine") or pytestconfig.getini("fencerow_engine")
+    if chosen not in ENGINES:
+        raise pytest.UsageError(f"fencerow_engine is {chosen!r}; expected postgres or sqlite")
+    return str(chosen)
+
+
+@pytest.fixture(scope="session")
+def fencerow_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this test process, from installed programs or a wheel; it ends with the process."""
+    from fencerow.errors import NoTestDatabase
+    from fencerow.testing.scratch import start_server
+
+    try:
+        server = start_server()
+    except NoTestDatabase as error:
+        pytest.fail("\n".join(error.lines()), pytrace=False)
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def _fencerow_postgres_scratch(
+    fencerow_postgres: PostgresServer, fencerow_prepare: Callable[[str], object] | None
+) -> PostgresScratch:
+    from fencerow.testing.scratch import PostgresScratch
+
+    return PostgresScratch(fencerow_postgres, fencerow_prepare)
+
+
+@pytest.fixture(scope="session")
+def _fencerow_sqlite_scratch(fencerow_prepare: Callable[[str], object] | None) -> Iterator[SqliteScratch]:
+    from fencerow.testing.scratch import SqliteScratch
+
+    scratch = SqliteScratch(fencerow_prepare)
+    yield scratch
+    scratch.close()
+
+
+@pytest.fixture
+def fencerow_database(fencerow_engine: str, request: pytest.FixtureRequest) -> Iterator[ScratchDatabase]:
+    """A fresh database of the chosen engine, with Fencerow's tables and yours."""
+    scratch = request.getfixturevalue(f"_fencerow_{fencerow_engine}_scratch")
+    with scratch.database(_settings(request)) as database:
+        yield database
+
+
+@pytest.fixture
+def fencerow_sqlite(
+    _fencerow_sqlite_scratch: SqliteScratch, request: pytest.FixtureRequest
+) -> Iterator[ScratchDatabase]:
+    """A fresh SQLite file, whichever engine is chosen."""
+    with _fencerow_sqlite_scratch.database(_settings(request)) as database:
+        yield database
+
+
+@pytest.fixture
+def fencerow_user_app(pytestconfig: pytest.Config) -> App:
+    """Your app, as the configuration names it. Override it to return the app otherwise."""
+    from fencerow.errors import NoTestApp
+    from fencerow.testing.binding import named_app
+
+    try:
+        return named_app(pytestconfig.getini("fencerow_app"))
+    except NoTestApp as error:
+        pytest.fail("\n".join(error.lines()), pytrace=False)
+
+
+@pytest.fixture
+def fencerow_app(fencerow_user_app: App, fencerow_database: ScratchDatabase) -> Iterator[App]:
+    """Your app, bound to a fresh database while the test runs."""
+    from fencerow.testing.binding import bound
+    from fencerow.testing.drain import drain
+
+    with bound(fencerow_user_app, fencerow_database.url) as app:
+        if app.chores:
+            drain(app)  # groups of consumers begin before the test's first event
+        yield app
+
+
+@pytest.fixture
+def fencerow_clock(fencerow_app: App) -> Clock:
+    """Moves the time of the app's database: `fencerow_clock.advance(hours=3)`."""
+    from fencerow.testing.binding import Clock
+
+    return Clock(fencerow_app)
+
+
+def _settings(request: pytest.FixtureRequest) -> Config:
+    """The schema and prefix of the app under test decide which tables a database gets."""
+    from fencerow import Config
+
+    wants_app: Any = "fencerow_app" in request.fixturenames or request.config.getini("fencerow_app")
+    return request.getfixturevalue("fencerow_user_app").config if wants_app else Config()

@@ -1,0 +1,1 @@
+"""The pytest plugin, in an environment of its own."""

@@ -1,0 +1,24 @@
+"""The declared tables, made in a fresh database of each engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencerow.primitives.transitions import Moves, Transitions
+from tests.jobs import AnyEngine
+from tests.primitives.transitions.tables import AtEngine, create, extractions
+
+
+@pytest.fixture
+def table(engine: AnyEngine) -> str:
+    return create(engine)
+
+
+@pytest.fixture
+def documents(engine: AnyEngine, table: str) -> Transitions:
+    return extractions(AtEngine(engine), table)
+
+
+@pytest.fixture
+def boxes(documents: Transitions) -> Moves:
+    return documents.sub("boxes")

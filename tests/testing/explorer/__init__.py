@@ -1,0 +1,1 @@
+"""The explorer of a user's own races."""
