@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,8 @@ def test_a_backfill_is_listed_paused_and_resumed(cli: Cli, url: str, shop: str) 
     assert cli("backfills", "resume", "marks", "-A", shop).error == "FR-762"
     assert cli("backfills", "pause", "marks").error == "FR-762"
 
-    import shop_fills  # pyright: ignore[reportMissingImports]
-
-    shop_fills.marks.start()
+    declared = importlib.import_module("shop_fills")
+    declared.marks.start()
     (listed,) = cli("backfills", "--json").json
     assert (listed["name"], listed["state"], listed["percent"], listed["failed"]) == (
         "marks",
@@ -49,4 +49,4 @@ def test_a_backfill_is_listed_paused_and_resumed(cli: Cli, url: str, shop: str) 
     assert "paused" in cli("backfills").out
     assert cli("backfills", "resume", "marks", "-A", shop).out == "marks goes on\n"
     assert cli("jobs", "list", "--json").json
-    shop_fills.app.close()
+    declared.app.close()

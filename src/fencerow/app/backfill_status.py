@@ -42,7 +42,7 @@ class BackfillStatus:
     @staticmethod
     def of(lanes: Sequence[Lane]) -> BackfillStatus:
         """From all lanes of one backfill."""
-        state = next(state for state in ORDER if any(lane.state == state for lane in lanes))
+        state: LaneState = next(state for state in ORDER if any(lane.state == state for lane in lanes))
         done = sum(lane.rows_done for lane in lanes)
         planned = lanes[0].rows_planned
         percent = 100.0 if state == "done" else min(99.9, 100.0 * done / max(1, planned))
