@@ -180,11 +180,11 @@ BY_ID = (
 
 
 def test_nothing_is_missed_and_nothing_aborted_is_seen(race: Race) -> None:
-    race(bus, share=0.2)
+    race(bus, share=0.1)
 
 
 def test_events_of_a_key_keep_their_order_when_one_commits_late(race: Race) -> None:
-    race(sequencers, share=0.3)
+    race(sequencers, share=0.1)
 
 
 @in_modes("plain")
@@ -200,7 +200,7 @@ def test_without_its_gaps_a_sequencer_leaves_late_events_behind(race: Race) -> N
 
 @in_modes("plain", "held")
 def test_two_sequencers_take_turns(race: Race) -> None:
-    race(two, share=0.3)
+    race(two, share=0.15)
 
 
 @in_modes("plain", "held")
@@ -302,7 +302,7 @@ FENCE = (
 
 
 def test_a_replaced_reader_commits_nothing(race: Race) -> None:
-    race(drain_drain, share=0.3)
+    race(drain_drain, share=0.15)
 
 
 def test_without_the_fence_a_replaced_reader_commits(race: Race) -> None:
@@ -349,7 +349,7 @@ late_thread = Scenario(
 
 
 def test_a_handler_that_was_given_up_commits_nothing(race: Race) -> None:
-    race(late_thread, share=0.2)
+    race(late_thread, share=0.1)
 
 
 def test_without_the_cursor_in_the_guard_it_would(race: Race) -> None:
@@ -400,7 +400,7 @@ replay_drain = Scenario(
 
 
 def test_a_replay_leaves_nothing_out(race: Race) -> None:
-    race(replay_drain, share=0.2)
+    race(replay_drain, share=0.1)
 
 
 def test_without_the_fence_a_replay_is_passed_over(race: Race) -> None:
@@ -491,11 +491,11 @@ PARKED_GUARD = (
 
 
 def test_a_redriven_event_is_done_once_or_kept(race: Race) -> None:
-    race(redrive_redrive, share=0.2)
+    race(redrive_redrive, share=0.1)
 
 
 def test_a_redrive_moves_only_what_is_parked(race: Race) -> None:
-    race(park_redrive, share=0.2)
+    race(park_redrive, share=0.1)
 
 
 def test_without_its_guard_a_redrive_gives_budgets_away(race: Race) -> None:
@@ -524,7 +524,7 @@ aside_zombie = Scenario(
 
 
 def test_what_was_put_aside_is_fenced_too(race: Race) -> None:
-    race(aside_zombie, share=0.2)
+    race(aside_zombie, share=0.1)
 
 
 # --- taking partitions ---------------------------------------------------------------------------
