@@ -21,6 +21,17 @@ BY_ERROR: tuple[tuple[tuple[type[errors.FencerowError], ...], int], ...] = (
     ((errors.UnsafeFileSystem,), REFUSED),
     ((errors.DatabaseError,), UNAVAILABLE),
     ((errors.ConfigError, errors.MissingExtra, errors.DeclarationError, errors.InvalidInput), REFUSED),
+    (
+        (
+            errors.NothingToCheck,
+            errors.CheckArguments,
+            errors.CheckNeedsMore,
+            errors.NothingRecorded,
+            errors.ScratchNotEmpty,
+            errors.CheckStuck,
+        ),
+        REFUSED,
+    ),
     ((errors.InvalidMigrations, errors.UnknownShard), REFUSED),
     ((errors.JobFailed, errors.JobCancelled), JOB_FAILED),
     ((errors.ResultTimeout,), TIMED_OUT),

@@ -19,6 +19,7 @@ from fencerow import __version__
 from fencerow.cli import exits, output
 from fencerow.cli.backfills import backfills
 from fencerow.cli.bench import bench
+from fencerow.cli.check import check
 from fencerow.cli.demo import demo
 from fencerow.cli.doctor import doctor
 from fencerow.cli.events import events
@@ -77,7 +78,7 @@ def version(context: click.Context) -> None:
 
 COMMANDS = (
     demo, dev, worker, submit, jobs, queues, workers, mutexes, events, backfills, migrate, shards, sql, doctor, why,
-    history, bench,
+    history, check, bench,
 )  # fmt: skip
 for command in COMMANDS:
     root.add_command(command)

@@ -10,6 +10,12 @@ from typing import Protocol
 
 # One line for each family that has a file of its own.
 from fencerow.errors.base import FencerowError as FencerowError
+from fencerow.errors.check import CheckArguments as CheckArguments
+from fencerow.errors.check import CheckNeedsMore as CheckNeedsMore
+from fencerow.errors.check import CheckStuck as CheckStuck
+from fencerow.errors.check import NothingRecorded as NothingRecorded
+from fencerow.errors.check import NothingToCheck as NothingToCheck
+from fencerow.errors.check import ScratchNotEmpty as ScratchNotEmpty
 from fencerow.errors.events import DeliveryTimeout as DeliveryTimeout
 from fencerow.errors.events import EventNotFound as EventNotFound
 from fencerow.errors.events import EventTransactionMisuse as EventTransactionMisuse

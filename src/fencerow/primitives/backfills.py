@@ -18,7 +18,8 @@ from fencerow.db.statement import (
     whole,
 )
 from fencerow.errors import InvalidBackfill
-from fencerow.primitives.user_table import UserTable, quoted
+from fencerow.primitives.names import quoted
+from fencerow.primitives.user_table import UserTable
 
 LaneState = Literal["running", "paused", "failed", "done"]
 COUNTED_MAX = 100_000  # a table that is estimated above this is not counted

@@ -52,37 +52,28 @@ def play_all(
     few random orders. When it is far beyond `limit`, of the orders that come to the same one is played, and when
     these are too many as well, a seeded sample. `reducible=False`: nobody can tell which come to the same.
     """
-    drawn = random.Random(seed)  # noqa: S311 (an order to play, not a secret)
-    seen: set[tuple[str, ...]] = set()
-    sizes: list[int] = []
-
-    def sample() -> None:
-        branches: list[int] = []
-
-        def draw(options: Sequence[str], state: Hashable = None) -> str:  # noqa: ARG001 (by chance)
-            return _draw(drawn, options, branches)
-
-        order = play(draw)
-        seen.add(tuple(order))
-        sizes.append(prod(branches))
-
-    while len(sizes) < min(PROBES, limit):
-        sample()
-    if mean(sizes) <= 1.5 * limit:
+    sampling = _Sampling(play, seed)
+    sampling.play(min(PROBES, limit))
+    if sampling.size <= 1.5 * limit:
         path: list[tuple[int, int]] = []  # at each depth: which of how many was taken
         for number in range(2 * limit):
-            seen.add(tuple(play(_follow(path))))
+            sampling.seen.add(tuple(play(_follow(path))))
             if not _advance(path):
                 return Counted(number + 1, number + 1)
-    elif reducible and mean(sizes) <= REDUCIBLE * limit:
+    elif reducible and sampling.size <= REDUCIBLE * limit:
         played = play_reduced(play, limit=limit)
         if played is not None:
             return Counted(played, played, reduced=True)
         limit //= 2  # some of them were played just now
-    while len(sizes) < limit:
-        sample()
-    # Each random order weighs as much as the choices it had: their mean is an unbiased count of the leaves.
-    return Counted(len(seen), max(len(seen) + 1, round(mean(sizes))))
+    sampling.play(limit)
+    return sampling.counted
+
+
+def play_sample(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEED) -> Counted:
+    """Play a seeded sample of the orders."""
+    sampling = _Sampling(play, seed)
+    sampling.play(limit)
+    return sampling.counted
 
 
 def play_reduced(play: Callable[[Choose], list[str]], *, limit: int) -> int | None:
@@ -115,6 +106,37 @@ def replay(play: Callable[[Choose], list[str]], order: Sequence[str]) -> None:
         return wanted
 
     play(choose)
+
+
+class _Sampling:
+    """Random orders, the same ones for the same seed."""
+
+    def __init__(self, play: Callable[[Choose], list[str]], seed: int) -> None:
+        self._play = play
+        self._drawn = random.Random(seed)  # noqa: S311 (an order to play, not a secret)
+        self._sizes: list[int] = []
+        self.seen: set[tuple[str, ...]] = set()
+
+    @property
+    def size(self) -> float:
+        """How many orders there are: each weighs as much as the choices it had, an unbiased count of the leaves."""
+        return mean(self._sizes)
+
+    @property
+    def counted(self) -> Counted:
+        return Counted(len(self.seen), max(len(self.seen) + 1, round(self.size)))
+
+    def play(self, limit: int) -> None:
+        """Play on until there were so many."""
+        while len(self._sizes) < limit:
+            branches: list[int] = []
+
+            def draw(options: Sequence[str], state: Hashable = None) -> str:  # noqa: ARG001 (by chance)
+                return _draw(self._drawn, options, branches)  # noqa: B023 (called before the next round)
+
+            order = self._play(draw)
+            self.seen.add(tuple(order))
+            self._sizes.append(prod(branches))
 
 
 def _draw(drawn: random.Random, options: Sequence[str], branches: list[int]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fencerow.db.queries import Queries, Query
+from fencerow.primitives.names import literal, quoted
 from fencerow.primitives.transitions.declaring import Lease, Move, Overdue, listed, sources_of
 from fencerow.primitives.transitions.facts import Facts
 from fencerow.primitives.transitions.machine import Declared, Machine
-from fencerow.primitives.transitions.names import literal, quoted
 
 
 class Written:

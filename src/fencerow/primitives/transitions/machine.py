@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from fencerow.errors import UnknownMove
+from fencerow.primitives.names import TableName
 from fencerow.primitives.transitions.declaring import Lease, Move, Overdue, sources_of
-from fencerow.primitives.transitions.names import TableName
 
 
 @dataclass(frozen=True, slots=True)

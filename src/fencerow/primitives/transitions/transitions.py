@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fencerow.errors import MovesMisdeclared
+from fencerow.primitives.names import table_name
 from fencerow.primitives.place import Place
 from fencerow.primitives.transitions.ddl import constraint_sql, history_sql
 from fencerow.primitives.transitions.declaring import Move, Names, Overdue, SubState, listed
 from fencerow.primitives.transitions.diagram import diagram
 from fencerow.primitives.transitions.machine import Declared, unknown
-from fencerow.primitives.transitions.names import table_name
 from fencerow.primitives.transitions.noting import Publisher
 from fencerow.primitives.transitions.reaper import Reaper
 from fencerow.primitives.transitions.runner import Runner
@@ -60,13 +60,13 @@ class Transitions(Moves):
     ) -> None:
         once("sub-state", [sub.name for sub in sub_states])
         self.declared = Declared(
-            table_name(table),
+            table_name(table, MovesMisdeclared),
             id,
             machine("", column, states, moves, overdue),
             {sub.name: sub_machine(sub) for sub in sub_states},
             listed(order),
             version,
-            None if history is None else table_name(history),
+            None if history is None else table_name(history, MovesMisdeclared),
         )
         validate(self.declared)
         self._runner = runner = Runner(place, self.declared, publisher, by_attempt=by_attempt)

@@ -1,0 +1,197 @@
+"""One run of a handler, in a process of its own: what the starter's forks become."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fencerow.app import App
+from fencerow.app.declare import DeclaredJob
+from fencerow.app.options import submit_options
+from fencerow.errors import FencerowError
+from fencerow.model.outcome import Succeeded
+from fencerow.model.stored_options import args_version_of
+from fencerow.model.url import PostgresUrl, parse_url
+from fencerow.testing.check import audit
+from fencerow.testing.check.drivers.install import lead_all, watch_all
+from fencerow.testing.check.outside import fake_all, found
+from fencerow.testing.check.places import Places
+from fencerow.testing.check.seam import Seam
+from fencerow.testing.check.wire import Channel, Declared, Ended, Play, Prepare, Prepared, Refused
+from fencerow.worker.attempt import Attempt
+from fencerow.worker.calling import Calls
+from fencerow.worker.judging import Committed, Judge, Verdict
+
+KILL_S = 3600.0  # it is the director that ends a run
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is checked, as the starter has imported it."""
+
+    app: App
+    job: DeclaredJob[..., ..., Any, Any]
+    arguments: dict[str, Any]
+    outside: list[Declared]
+    setup: str | None
+    named: str  # the file of the SQLite database that the app names
+    places: Places
+
+
+def prepare(subject: Subject, url: str, part: Prepare, channel: Channel) -> None:
+    """Make the tables, ours and the user's, and submit the job under each id."""
+    lead_all(url, subject.named)
+    app = _moved(subject.app, url)
+    try:
+        app.migrate()
+        if subject.setup is not None:
+            _set_up(subject.setup, url)
+        for job_id in part.ids:
+            app.submit(subject.job.call_with(subject.arguments, submit_options(id=job_id)))
+        app.close()
+    except FencerowError as error:
+        channel.send(Refused(type(error).__name__, error.what, error.why, error.fix))
+        return
+    except Exception as error:
+        where = subject.places.of(error)
+        channel.send(
+            Refused(
+                "CheckNeedsMore",
+                f"the scratch database could not be set up: {type(error).__name__}: {error}",
+                f"raised at {where}" if where else "",
+                "correct the setup, which makes the tables that the handler needs",
+            )
+        )
+        return
+    channel.send(Prepared())
+
+
+def play(subject: Subject, url: str, part: Play, channel: Channel) -> None:
+    """Run one attempt as a worker would, each step at the director's word."""
+    lead_all(url, subject.named)
+    config = subject.app.config
+    seam = Seam(channel, subject.places, (config.table_prefix, f"{config.schema}."))
+    watch_all(seam)
+    fake_all(seam, subject.outside)
+    address = parse_url(url)
+    if isinstance(address, PostgresUrl):
+        _own_address(address.conninfo)
+    audit.watch(seam, part.allowed, Path(part.folder))
+    app = _moved(subject.app, url)
+    app.check_or_create()
+    told = Told(seam, subject.job.handler.function, subject.job.handler.is_async)
+    ended = asyncio.run(_run(app, subject, part, told))
+    channel.send(ended)
+
+
+class Told:
+    """The handler's function, and what came out of it: the verdict alone does not tell where an error was raised."""
+
+    def __init__(self, seam: Seam, function: Callable[..., Any], is_async: bool) -> None:
+        self.error: BaseException | None = None
+        self.seam = seam
+        self.function = self._async(function) if is_async else self._plain(function)
+
+    def _async(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            coroutine = function(*args, **kwargs)
+            self.seam.places.coroutine = coroutine
+            self.seam.is_open = True
+            try:
+                return await coroutine
+            except BaseException as error:
+                self.error = error
+                raise
+
+        return call
+
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.seam.places.thread = threading.get_ident()
+            self.seam.is_open = True
+            try:
+                return function(*args, **kwargs)
+            except BaseException as error:
+                self.error = error
+                raise
+
+        return call
+
+
+async def _run(app: App, subject: Subject, part: Play, told: Told) -> Ended:
+    handler = replace(subject.job.handler, function=told.function)
+    engine = app.engine
+    judge = Judge(engine, None)
+    middleware = subject.job.run_middleware
+    calls = Calls(engine, judge, app.telemetry, middleware, kill_s=KILL_S, held_max_s=None)
+    attempt = Attempt(part.claimed, part.holder, handler)
+    version = args_version_of(bytes(part.claimed.options))
+    args, kwargs = handler.arguments.decode(bytes(part.claimed.args), version)
+    try:
+        verdict = await calls.call(attempt, args, kwargs, lambda: None)
+    finally:
+        told.seam.is_open = False
+    return _ended(verdict, told)
+
+
+def _ended(verdict: Verdict, told: Told) -> Ended:
+    if isinstance(verdict, Succeeded):
+        return Ended("Succeeded", result=verdict.result.decode())
+    if isinstance(verdict, Committed):
+        return Ended("Committed")
+    error = told.error
+    text = None if error is None else " ".join(f"{type(error).__name__}: {error}".split())[:500]
+    if text is None and verdict is not None:
+        text = msgspec.json.encode(verdict).decode()[:500]
+    place = None if error is None else told.seam.places.of(error)
+    return Ended("Lost" if verdict is None else type(verdict).__name__, None, text, place)
+
+
+def _moved(app: App, url: str) -> App:
+    """The same app on the scratch database. This process was forked for one run, so there is no way back."""
+    app.config = replace(app.config, url=url)
+    app.is_named = True
+    return app
+
+
+def _set_up(setup: str, url: str) -> None:
+    if setup.endswith(".sql"):
+        _run_script(Path(setup).read_text("utf-8"), url)
+        return
+    function = found(setup)[2]
+    if asyncio.iscoroutinefunction(function):
+        asyncio.run(function(url))
+    else:
+        function(url)
+
+
+def _run_script(text: str, url: str) -> None:
+    place = parse_url(url)
+    if isinstance(place, PostgresUrl):
+        import psycopg
+
+        with psycopg.connect(place.conninfo, autocommit=True) as connection:
+            connection.execute(text.encode())
+        return
+    import sqlite3
+
+    there = sqlite3.connect(place.path)
+    there.executescript(text)
+    there.close()
+
+
+def _own_address(conninfo: str) -> None:
+    from psycopg.conninfo import conninfo_to_dict
+
+    known = conninfo_to_dict(conninfo)
+    port = known.get("port")
+    audit.own(str(known["host"]) if known.get("host") else None, int(port) if port else None)

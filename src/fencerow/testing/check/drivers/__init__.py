@@ -1,0 +1,1 @@
+"""One file for each driver: leads its connections to the scratch database, and its statements through the seam."""

@@ -1,0 +1,59 @@
+"""A step of a run: a statement, a declared outside call, or something that nobody declared."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Kind(StrEnum):
+    """What a step is to the database and to the world."""
+
+    READ = "read"
+    WRITE = "write"
+    LOCK = "lock"
+    SCHEMA = "schema"
+    BEGIN = "begin"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    SETTING = "setting"  # of the connection: nothing that others see
+    UNKNOWN = "unknown"  # a statement that may do anything
+    CALL = "call"
+    FILE = "file"
+    SOCKET = "socket"
+    PROCESS = "process"
+
+
+UNDECLARED = frozenset((Kind.FILE, Kind.SOCKET, Kind.PROCESS))
+OUTSIDE = UNDECLARED | {Kind.CALL}
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step as the handler's process met it.
+
+    `text` is the statement, or what is called, written or reached; `place` is `file:line` of the user's code.
+    `session` tells connections of one run apart, `backend` is the server's process. `key` is the idempotency key of
+    an outside call.
+    """
+
+    number: int
+    kind: Kind
+    text: str
+    place: str
+    driver: str
+    session: int = 0
+    backend: int | None = None
+    key: str | None = None
+    reads: list[str] = []
+    writes: list[str] = []
+
+    @property
+    def is_statement(self) -> bool:
+        return self.kind not in OUTSIDE
+
+    @property
+    def line(self) -> str:
+        """The text on one line, not too long."""
+        text = " ".join(self.text.split())
+        return text if len(text) <= 120 else f"{text[:117]}..."

@@ -1,0 +1,28 @@
+"""One server for all checks, without what only a crash of the server would need, and a folder to write in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fencerow.testing.check.scratch_postgres import PRIVATE_SETTINGS
+from fencerow.testing.postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def empty_url() -> Iterator[str]:
+    """An empty database beside which checks make theirs."""
+    with PostgresServer(fast=True, settings=PRIVATE_SETTINGS) as server:
+        yield server.create_database("empty")
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a handler writes to a file lands here."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("FENCEROW_")]:
+        if not name.startswith("FENCEROW_PG_"):
+            monkeypatch.delenv(name)

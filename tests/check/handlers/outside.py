@@ -1,0 +1,8 @@
+"""What the handlers ask of other systems. A check puts a fake in its place."""
+
+from __future__ import annotations
+
+
+def charge(order: int, key: str | None = None) -> str:
+    """Charge a card; a key makes a repeated call harmless."""
+    raise ConnectionError(f"order {order} would really be charged under {key}")
