@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import MEMORY, ROLE
 
@@ -46,7 +47,7 @@ class Ground:
         url = self.urls[shard]
         if self.dialect == "postgres":
             if shard not in self.looking:
-                self.looking[shard] = psycopg.connect(url, autocommit=True)
+                self.looking[shard] = psycopg.connect(url, autocommit=True, prepare_threshold=None)
             cursor = self.looking[shard].execute(text.encode())
             return cursor.fetchall() if cursor.description else []
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as lite:
@@ -94,7 +95,8 @@ def made(request: pytest.FixtureRequest, dialect: str, folder: Path) -> Iterator
             owner.execute("SET client_min_messages = error")
             owner.execute("DROP SCHEMA IF EXISTS public CASCADE")
             owner.execute(f"CREATE SCHEMA public AUTHORIZATION {ROLE}".encode())
-    urls = {name: server.conninfo(database, ROLE) for name, database in databases.items()}
+    pooler: PgBouncer | None = request.getfixturevalue("pooler")
+    urls = {name: (pooler or server).conninfo(database, ROLE) for name, database in databases.items()}
     ground = Ground(dialect, folder, urls)
     yield ground
     for connection in ground.looking.values():
