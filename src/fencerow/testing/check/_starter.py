@@ -21,7 +21,7 @@ from typing import Any
 from fencerow.app import App
 from fencerow.app.declare import DeclaredJob
 from fencerow.app.options import submit_options
-from fencerow.errors import CheckNeedsMore, FencerowError, NothingToCheck, UnknownJob
+from fencerow.errors import CheckArguments, CheckNeedsMore, FencerowError, NothingToCheck, UnknownJob
 from fencerow.model.url import SqliteUrl, parse_url
 from fencerow.store.connect import DEFAULT_URL
 from fencerow.store.tables import postgres_queries, sqlite_queries
@@ -93,9 +93,6 @@ def _loaded(load: Load) -> Subject:
     app, job = _found(
         module, name, getattr(importlib.import_module(app_module), app_name) if load.app else None
     )
-    arguments = json.loads(load.args)
-    # Refuses arguments that do not fit, before anything is made.
-    job.call_with(arguments, submit_options())
     handler = job.handler
     if not job.runs_here or handler.batch_max is not None:
         raise NothingToCheck(
@@ -105,9 +102,25 @@ def _loaded(load: Load) -> Subject:
             else "its code is elsewhere",
             "check a job whose function is declared with @app.job or @app.handles",
         )
+    arguments = _arguments(load.args)
+    job.call_with(arguments, submit_options())  # refuses those that do not fit, before anything is made
     url = parse_url(app.config.url or DEFAULT_URL)
     named = url.path if isinstance(url, SqliteUrl) else ""
     return Subject(app, job, arguments, load.outside, load.setup, named, Places(Path.cwd()))
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise CheckArguments(
+            f"the arguments are no JSON: {ascii(text)[:80]}", str(error), "quote them for the shell"
+        ) from None
+    if not isinstance(found, dict):
+        raise CheckArguments(
+            f"the arguments are {ascii(text)[:80]}", "one JSON object is expected", "name each one"
+        )
+    return found
 
 
 def _found(module: ModuleType, name: str, given: App | None) -> tuple[App, DeclaredJob[..., ..., Any, Any]]:
