@@ -21,6 +21,7 @@ from typing import Any
 import psycopg
 
 from fencerow import Database, Lease, Move, Transitions
+from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 
 BLOCK = 50
@@ -54,8 +55,6 @@ def postgres() -> Iterator[tuple[Database, str, Callable[[int], Any], Callable[[
             name=name, id="%s", now="fencerow.now()", stale="(SELECT fencerow.now()) - INTERVAL '60 s'"
         )
         with Database(url) as place, psycopg.connect(url, autocommit=True, prepare_threshold=None) as bare:
-            from fencerow.store import store
-
             store.migrate(place.engine)
             bare.execute(TABLE.format(name=name, id="bigint", instant="timestamptz"))
             yield place, name, lambda row: bare.execute(update, (row,)).fetchone(), bare.execute

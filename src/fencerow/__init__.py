@@ -16,6 +16,8 @@ import fencerow.model.platforms  # noqa: F401  # pyright: ignore[reportUnusedImp
 
 # isort: split
 from fencerow.app import App, Call, Contract, Database, DeclaredJob, Draft, LocalDatabaseWarning, contract
+from fencerow.app.backfill import Backfill
+from fencerow.app.backfill_status import BackfillStatus
 from fencerow.app.consumer import consumer
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
@@ -55,9 +57,11 @@ from fencerow.primitives.advisory import (
 from fencerow.primitives.bus import EventBus
 from fencerow.primitives.migrator import Migrator
 from fencerow.primitives.mutex import Mutex
-from fencerow.primitives.once import Once, OnceRun, once
+from fencerow.primitives.once import Once, once
+from fencerow.primitives.once_run import OnceRun
 from fencerow.primitives.outbox import NewEvent, apublish, apublish_many, publish, publish_many
 from fencerow.primitives.replace import Replacing, forget_source, replace_for
+from fencerow.primitives.sources import Found
 from fencerow.primitives.transitions import (
     Lease,
     Move,
@@ -101,6 +105,7 @@ __all__ = [
     "Admitted",
     "replace_for",
     "Replacing",
+    "Found",
     "forget_source",
     "Mutex",
     "advisory_lock",
@@ -158,4 +163,6 @@ __all__ = [
     "PartitionLost",
     "LocalDatabaseWarning",
     "Migrator",
+    "Backfill",
+    "BackfillStatus",
 ]

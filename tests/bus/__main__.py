@@ -6,6 +6,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -18,7 +19,7 @@ from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.bus.load import run
 from tests.bus.plan import Plan
-from tests.bus.verdict import judge
+from tests.bus.verdict import Verdict, judge
 from tests.storm.evidence import ROOT, surroundings
 
 ENGINES = ("postgres", "sqlite")
@@ -27,12 +28,15 @@ ENGINES = ("postgres", "sqlite")
 def main(arguments: list[str]) -> int:
     """0 when every promise held and the plain reader on PostgreSQL lost events; 1 otherwise."""
     given = _parsed(arguments)
+    signal.signal(
+        signal.SIGTERM, lambda number, _: sys.exit(128 + number)
+    )  # so that servers and processes are put away
     kinds = ENGINES if given.engine is None else (given.engine,)
     evidence: dict[str, Any] = {**surroundings(kinds), "command": ["bus", *arguments], "seed": given.seed}
     evidence["loads"], good, began = [], True, time.monotonic()
     for kind in kinds:
         folder = Path(tempfile.mkdtemp(prefix="fencerow-bus-", dir="/dev/shm" if kind == "sqlite" else None))
-        found = judge(_on_postgres(given, folder) if kind == "postgres" else _on_sqlite(given, folder))
+        found = _on_postgres(given, folder) if kind == "postgres" else _on_sqlite(given, folder)
         shutil.rmtree(folder)
         red = kind == "sqlite" or found.plain_lost > 0
         good = good and not found.wrong and red
@@ -50,20 +54,20 @@ def main(arguments: list[str]) -> int:
     return 0 if good else 1
 
 
-def _on_postgres(given: argparse.Namespace, folder: Path) -> Any:
+def _on_postgres(given: argparse.Namespace, folder: Path) -> Verdict:
     with PostgresServer(fast=True) as server:
         url = server.create_role_and_schema(role="app", database="bus")
         engine = PostgresEngine(url, store.postgres_queries())
         store.migrate(engine)
         engine.close()
-        return run(_plan(given, url, folder, given.publishers))
+        return judge(run(_plan(given, url, folder, given.publishers)))
 
 
-def _on_sqlite(given: argparse.Namespace, folder: Path) -> Any:
+def _on_sqlite(given: argparse.Namespace, folder: Path) -> Verdict:
     engine = SqliteEngine(folder / "bus.db", store.sqlite_queries())
     store.migrate(engine)
     engine.close()
-    return run(_plan(given, f"sqlite:///{folder / 'bus.db'}", folder, given.publishers))
+    return judge(run(_plan(given, f"sqlite:///{folder / 'bus.db'}", folder, given.publishers)))
 
 
 def _plan(given: argparse.Namespace, url: str, folder: Path, publishers: int) -> Plan:

@@ -16,7 +16,9 @@ from tests.bus.plan import GROUPS, Ground, Plan
 
 def app_of(plan: Plan) -> App:
     """Its two consumers: one writes in the event's transaction, one beyond it."""
-    config = Config(lease_s=plan.lease_s, renew_s=plan.lease_s / 6, poll_max_s=0.5, busy_timeout_s=60.0)
+    config = Config(
+        lease_s=plan.lease_s, renew_s=plan.lease_s / 6, poll_max_s=0.5, busy_timeout_s=60.0, pool_max=20
+    )
     app, ground = App(plan.url, config=config), Ground(plan)
     sink = os.open(ground.sink(os.getpid()), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     exactly, least = GROUPS

@@ -23,7 +23,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     keys: int = 100
     aborts: float = 0.15
-    lease_s: float = 3.0
+    lease_s: float = 6.0
 
     @property
     def is_postgres(self) -> bool:

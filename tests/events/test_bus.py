@@ -301,3 +301,29 @@ async def execute(connection: Any, text: str) -> None:
     found = connection.execute(text)
     if asyncio.iscoroutine(found):
         await found
+
+
+async def test_a_worker_that_ends_when_idle_delivers_first(app: App) -> None:
+    seen = Seen()
+
+    @consumer(app, group="g", topics=["t"], start="beginning")
+    async def note(event: Event) -> None:
+        await asyncio.sleep(0.01)
+        seen.note(event)
+
+    publish_many(app, [NewEvent("t", number) for number in range(30)])
+    await app.worker().run(until_idle=True)
+    assert sorted(seen.data) == list(range(30))
+    assert (await EventBus(app).alag("g"))[0].events == 0
+
+
+async def test_a_handler_that_cancels_itself_has_failed(app: App) -> None:
+    @consumer(app, group="g", topics=["t"], start="beginning", deliveries_max=1)
+    async def odd(event: Event) -> None:
+        raise asyncio.CancelledError
+
+    publish(app, "t", 1)
+    async with app.worker(), asyncio.timeout(WAIT_S):
+        while not (found := await EventBus(app).aparked()):
+            await asyncio.sleep(0.02)
+    assert "cancelled by its own code" in found[0].error["message"]

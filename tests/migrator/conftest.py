@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import sqlite3
 import tempfile
@@ -17,6 +18,7 @@ import pytest
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import MEMORY, ROLE
 
+_numbers = itertools.count(1)
 ROUNDS = ("sqlite", "postgres")
 
 
@@ -102,7 +104,8 @@ def made(request: pytest.FixtureRequest, dialect: str, folder: Path) -> Iterator
 @pytest.fixture(scope="session")
 def shard_databases(server: PostgresServer) -> Iterator[Mapping[str, str]]:
     """Four databases; each test finds them empty."""
-    names = {name: f"shard_{name}" for name in "abcd"}
+    number = next(_numbers)  # of those who import this fixture
+    names = {name: f"shard_{number}_{name}" for name in "abcd"}
     for database in names.values():
         server.create_role_and_schema(role=ROLE, database=database)
     yield names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,7 @@ import pytest
 
 from fencerow import DedupeWindow, InvalidInput, once
 from fencerow.errors import (
+    DeclarationError,
     InvalidPayload,
     OnceConflict,
     OnceLost,
@@ -18,7 +20,7 @@ from fencerow.errors import (
     OnceRunning,
     PayloadTooLarge,
 )
-from fencerow.primitives.once import OnceRun
+from fencerow.primitives.once_run import OnceRun
 from fencerow.primitives.reserving import purge_once
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
@@ -241,6 +243,22 @@ def test_a_result_that_is_too_large_is_refused(at: At) -> None:
 def test_times_that_make_no_sense_are_refused(at: At, times: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         once(at, "k", **times)
+
+
+def test_functions_that_say_nothing_of_their_result_may_be_called(at: At) -> None:
+    assert once(at, "k").call(max, 1, 2) == once(at, "k").call(max, 7, 9) == 2
+
+
+def test_a_result_that_could_not_be_kept_is_refused_before_the_effect(at: At) -> None:
+    done: list[int] = []
+
+    def effect() -> threading.Lock:
+        done.append(1)
+        return threading.Lock()
+
+    with pytest.raises(DeclarationError):
+        once(at, "k").call(effect)
+    assert done == []
 
 
 def test_one_object_is_one_turn_at_a_time(at: At) -> None:

@@ -201,7 +201,7 @@ def test_rows_that_cannot_be_meant_are_refused(replace: Replace, engine: AnyEngi
             replacing.insert([{"n": 1, "sourceId": "bible"}])
         with pytest.raises(UnusableTable, match="no column 'vektor'"):
             replacing.insert([{"n": 1, "vektor": "x"}])
-        with pytest.raises(InvalidInput, match="not a usable name"):
+        with pytest.raises(InvalidInput, match="no usable name"):
             replacing.insert([{'n" = 1; --': 1}])
     with pytest.raises(OnceMisuse, match="not begun"):
         _ = replace(content_hash="c").needed

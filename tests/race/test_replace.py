@@ -126,8 +126,21 @@ def two_writers(mine: Users, contents: tuple[Wanted, Wanted, Wanted], name: str)
     )
 
 
+@in_modes("plain", "sqlite")
 def test_readers_see_one_set_and_the_newer_one_stays(race: Race, mine: Users) -> None:
     race(two_writers(mine, BY_VERSION, "version"))
+
+
+@in_modes("held")
+def test_the_newer_one_stays_when_statements_are_held(race: Race, mine: Users) -> None:
+    """Without the reader, which no held statement can show more: it reads what is committed."""
+    scenario = two_writers(mine, BY_VERSION, "version")
+
+    def check(story: Story) -> None:
+        assert story.results["second"] is Stamp.FRESH
+        assert story.run(mine.read()) == SETS["second"]
+
+    race(Scenario("replace × replace, by version", scenario.setup, scenario.actors[:2], check))
 
 
 @in_modes("plain", "sqlite")
@@ -237,8 +250,31 @@ def same_content(mine: Users, version: int | None) -> Scenario:
     )
 
 
+@in_modes("plain", "sqlite")
 def test_one_content_is_computed_once(race: Race, mine: Users) -> None:
     race(same_content(mine, None))
+
+
+@in_modes("held")
+def test_one_of_two_reserves(race: Race, mine: Users) -> None:
+    def reserving(name: str, who: int) -> Actor:
+        def script(_: Any) -> Script:
+            answer, _columns = yield reserve(mine, wanted(who, None, "h1"))
+            return answer.found
+
+        return Actor(name, script)
+
+    def check(story: Story) -> None:
+        assert sorted(found.name for found in story.results.values()) == ["BUSY", "NEEDED"]
+
+    race(
+        Scenario(
+            "reserve × reserve",
+            written(mine, wanted(0, None, "h0")),
+            [reserving("first", 1), reserving("second", 2)],
+            check,
+        )
+    )
 
 
 @in_modes("plain", "sqlite")

@@ -17,6 +17,7 @@ import psycopg
 
 from fencerow import __version__
 from fencerow.cli import exits, output
+from fencerow.cli.backfills import backfills
 from fencerow.cli.bench import bench
 from fencerow.cli.check import check
 from fencerow.cli.demo import demo
@@ -76,8 +77,8 @@ def version(context: click.Context) -> None:
 
 
 COMMANDS = (
-    demo, dev, worker, submit, jobs, queues, workers, mutexes, events, migrate, shards, sql, doctor, why, history,
-    check, bench,
+    demo, dev, worker, submit, jobs, queues, workers, mutexes, events, backfills, migrate, shards, sql, doctor, why,
+    history, check, bench,
 )  # fmt: skip
 for command in COMMANDS:
     root.add_command(command)

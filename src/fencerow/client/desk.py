@@ -34,13 +34,13 @@ class Desk:
 
     def hold(self, talk: Talk[T], connection: Any = None) -> T:
         """Hold a talk in this thread, on our engine or on the caller's connection."""
-        self._make_ready()
+        self.make_ready()
         return converse(talk, self._runner(connection), self.engine.wake)
 
     async def ahold(self, talk: Talk[T], connection: Any = None) -> T:
         """`hold` in this event loop."""
         if self._ready is not None:
-            await asyncio.to_thread(self._make_ready)
+            await asyncio.to_thread(self.make_ready)
         return await aconverse(talk, self._runner(connection), self.engine.wake)
 
     def outcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
@@ -53,7 +53,7 @@ class Desk:
         """
         if timeout_s is not None and timeout_s <= 0:
             return self.hold(looking(job_id))
-        self._make_ready()
+        self.make_ready()
         future = self._poller.watch(job_id)
         try:
             return future.result(timeout_s)
@@ -67,7 +67,7 @@ class Desk:
         if timeout_s is not None and timeout_s <= 0:
             return await self.ahold(looking(job_id))
         if self._ready is not None:
-            await asyncio.to_thread(self._make_ready)
+            await asyncio.to_thread(self.make_ready)
         future: concurrent.futures.Future[Answer] = self._poller.watch(job_id)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), timeout_s)
@@ -83,7 +83,8 @@ class Desk:
     def _runner(self, connection: Any) -> Runner:
         return self.engine if connection is None else borrowed(connection, self.engine)
 
-    def _make_ready(self) -> None:
+    def make_ready(self) -> None:
+        """Look at the tables if nobody did; by itself before each talk, but not inside a transaction of one's own."""
         if self._ready is None:
             return
         with self._first_use:

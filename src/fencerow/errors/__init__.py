@@ -23,6 +23,8 @@ from fencerow.errors.events import GroupMismatch as GroupMismatch
 from fencerow.errors.events import InvalidTopic as InvalidTopic
 from fencerow.errors.events import PartitionLost as PartitionLost
 from fencerow.errors.events import UnknownGroup as UnknownGroup
+from fencerow.errors.migrations import BackfillRunning as BackfillRunning
+from fencerow.errors.migrations import InvalidBackfill as InvalidBackfill
 from fencerow.errors.migrations import InvalidMigrations as InvalidMigrations
 from fencerow.errors.migrations import LedgerMissing as LedgerMissing
 from fencerow.errors.migrations import LedgerUnreadable as LedgerUnreadable
@@ -30,9 +32,11 @@ from fencerow.errors.migrations import MigrationEdited as MigrationEdited
 from fencerow.errors.migrations import MigrationFailed as MigrationFailed
 from fencerow.errors.migrations import MigrationLate as MigrationLate
 from fencerow.errors.migrations import MigrationMissing as MigrationMissing
+from fencerow.errors.migrations import RangeFailed as RangeFailed
 from fencerow.errors.migrations import RevertRefused as RevertRefused
 from fencerow.errors.migrations import ShardBusy as ShardBusy
 from fencerow.errors.migrations import ShardUnreachable as ShardUnreachable
+from fencerow.errors.migrations import UnknownBackfill as UnknownBackfill
 from fencerow.errors.migrations import UnknownShard as UnknownShard
 from fencerow.errors.mutex import MutexBusy as MutexBusy
 from fencerow.errors.mutex import MutexLost as MutexLost

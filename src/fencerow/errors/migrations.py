@@ -71,3 +71,28 @@ class UnknownShard(FencerowError):
     """No shard of that name was declared."""
 
     code = "FR-760"
+
+
+class InvalidBackfill(FencerowError):
+    """A backfill cannot work as declared, or is known under that name with another table or key. Nothing was stored."""
+
+    code = "FR-761"
+
+
+class UnknownBackfill(FencerowError):
+    """No backfill of that name was ever started in this database."""
+
+    code = "FR-762"
+
+
+class BackfillRunning(FencerowError):
+    """It runs, so it cannot be forgotten. Pause it first."""
+
+    code = "FR-763"
+
+
+class RangeFailed(FencerowError):
+    """One range of a backfill failed as often as it may; its lane stopped there. Correct the cause and resume."""
+
+    code = "FR-764"
+    retryable = False  # as an attempt's failure: `resume` makes a new job

@@ -239,6 +239,12 @@ def try_event(lease: Lease, seq: int) -> Steps[int]:
     return whole(rows[0][0])
 
 
+@operation(alone=True, repeatable=True)
+def excuse_event(lease: Lease, seq: int) -> Steps[None]:
+    """Who tried this event lived, and has lost the partition all the same: the event is not what kills readers."""
+    yield from execute("excuse_event", grp=lease.group, part=lease.part, seq=seq)
+
+
 # --- what was put aside --------------------------------------------------------------------------
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import threading
 import weakref
-from contextvars import ContextVar
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -20,6 +19,7 @@ from fencerow.model.ids import new_id
 from fencerow.primitives import mutexes
 from fencerow.primitives.hold import Hold
 from fencerow.primitives.losing import Canceller
+from fencerow.primitives.nesting import entered, left, refuse_nested
 from fencerow.primitives.place import Place, arun, run
 from fencerow.primitives.renewing import renewer
 from fencerow.primitives.running import Running, running
@@ -31,7 +31,6 @@ log = logging.getLogger("fencerow.mutex")
 RELEASE_PATIENCE_S = 2.0
 
 _ready: WeakSet[Any] = WeakSet()  # engines whose tables were looked at
-_held: ContextVar[tuple[Hold, ...]] = ContextVar("fencerow_held_mutexes", default=())
 NOTHING_TAKEN = (MutexBusy, Snooze, LeaseLost, Unavailable, Busy)
 
 
@@ -276,16 +275,7 @@ class Mutex:
 
     def _begin(self) -> Running | None:
         """Refuse what would wait for itself; returns the attempt that this code runs in."""
-        if any(
-            each.is_held and each.key == self.key and each.engine is self._place.engine
-            for each in _held.get()
-            if each is not self._hold
-        ):
-            raise MutexMisuse(
-                f"this code holds the mutex {self.key!r} already",
-                "it would wait for itself",
-                "take it once, and pass the Mutex on",
-            )
+        refuse_nested(self._place.engine, self.key, self._hold)
         if self._hold is not None or not self._using.acquire(blocking=False):
             raise MutexMisuse(
                 f"this Mutex object for {self.key!r} is in use",
@@ -311,7 +301,7 @@ class Mutex:
             fence=None if attempt is None else attempt.still_held,
         )
         self._hold = hold
-        _held.set((*(each for each in _held.get() if each.is_held), hold))
+        entered(hold)
         # Forgotten without a release it must not be renewed for ever.
         self._finalizer = weakref.finalize(self, _forgotten, hold)
         self._finalizer.atexit = False
@@ -338,7 +328,7 @@ class Mutex:
             if self._finalizer is not None:
                 self._finalizer.detach()
             hold.end()
-            _held.set(tuple(each for each in _held.get() if each is not hold))
+            left(hold)
         return hold
 
     def _stale(self, token: int) -> StaleToken:

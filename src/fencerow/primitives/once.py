@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from fencerow.db.statement import Operation
-from fencerow.errors import FencerowError, OnceLost, OnceMisuse, OnceRunning
+from fencerow.errors import OnceMisuse
 from fencerow.model.codec import ValueCodec
 from fencerow.model.ids import new_id
 from fencerow.model.signature import return_annotation
 from fencerow.primitives.bounded import awithin, within
 from fencerow.primitives.checked import STALE_S_MIN, check_key, check_seconds, fingerprint_of, owner_now
+from fencerow.primitives.once_run import OnceRun, agive_back, give_back, giving
 from fencerow.primitives.pauses import pauses
 from fencerow.primitives.place import Place, arun, run
 from fencerow.primitives.ready import check_tables
@@ -24,9 +24,6 @@ from fencerow.primitives.reserving import (
     OnceKey,
     Reserved,
     Turn,
-    end_once,
-    release_once,
-    renew_once,
     reserve_once,
 )
 from fencerow.primitives.running import running
@@ -35,159 +32,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 ANYTHING = ValueCodec.of(Any)
-
-
-class OnceRun:
-    """One caller's turn at a key. `needed`: it is this caller who does it; else `result` is what came of it.
-
-    `owner` is who does it or did it.
-    """
-
-    def __init__(
-        self,
-        place: Place,
-        wanted: OnceKey,
-        token: str,
-        reserved: Reserved,
-        codec: ValueCodec,
-        connection: object | None,
-    ) -> None:
-        self._place = place
-        self._wanted = wanted
-        self._token = token
-        self._reserved = reserved
-        self._codec = codec
-        self._connection = connection
-        self._ended = False
-        self._happened = False
-        self._released = False
-        self._result: Any = None
-
-    @property
-    def key(self) -> str:
-        return self._wanted.key
-
-    @property
-    def owner(self) -> str:
-        return self._reserved.owner
-
-    @property
-    def needed(self) -> bool:
-        """Whether the effect is this caller's to do."""
-        return self._reserved.turn is Turn.MINE
-
-    @property
-    def is_open(self) -> bool:
-        """Whether this caller has the key and has not said yet what came of it."""
-        return self.needed and not self._ended and not self._released
-
-    @property
-    def happened(self) -> bool:
-        """Whether the effect is known to have happened, even if that could not be kept: then it is not tried again."""
-        return self._happened
-
-    @property
-    def result(self) -> Any:
-        """What the effect returned, this time or the first time.
-
-        Raises:
-            OnceRunning: somebody else does it now.
-            OnceMisuse: it is this caller's to do, and `done` was not called.
-        """
-        if self._ended:
-            return self._result
-        match self._reserved.turn:
-            case Turn.DONE:
-                return self._codec.decode((self._reserved.result or "null").encode())
-            case Turn.OTHERS:
-                raise OnceRunning(
-                    f"key {self._wanted.key!r} is being worked on by {self._reserved.owner}",
-                    "there is no result yet",
-                    "ask again later, or pass wait_s",
-                    owner=self._reserved.owner,
-                )
-            case Turn.MINE:
-                raise OnceMisuse(
-                    f"key {self._wanted.key!r} has no result yet",
-                    "it is this caller who does it",
-                    "call done() with the result first",
-                )
-
-    def done(self, result: Any = None, *, connection: object | None = None) -> None:
-        """Say that the effect has happened, and keep its result for later callers.
-
-        With `connection` the mark is part of the transaction that is open there: effect and mark are committed
-        together, or neither is. May be repeated after an error; the first result stays.
-
-        Raises:
-            OnceLost: the lease ran out and another took the key over. Roll your transaction back.
-            InvalidPayload, PayloadTooLarge: the result cannot be kept.
-        """
-        ending = self._ending(result, connection)
-        self._settle(run(self._place, ending, self._via(connection)), result)
-
-    async def adone(self, result: Any = None, *, connection: object | None = None) -> None:
-        """`done` for async code."""
-        ending = self._ending(result, connection)
-        self._settle(await arun(self._place, ending, self._via(connection)), result)
-
-    def renew(self) -> None:
-        """Let the lease end `stale_s` from now, for an effect that takes longer.
-
-        Raises:
-            OnceLost: another took the key over. Stop.
-        """
-        self._check_mine()
-        if not run(self._place, renew_once(self._wanted, self._token), self._connection):
-            raise self._lost()
-
-    async def arenew(self) -> None:
-        """`renew` for async code."""
-        self._check_mine()
-        if not await arun(self._place, renew_once(self._wanted, self._token), self._connection):
-            raise self._lost()
-
-    def release(self) -> bool:
-        """Give the key back without a result: it may be done again at once, by anybody."""
-        self._released = True
-        return run(self._place, self._releasing(), self._connection)
-
-    async def arelease(self) -> bool:
-        """`release` for async code."""
-        self._released = True
-        return await arun(self._place, self._releasing(), self._connection)
-
-    def _releasing(self) -> Operation[bool]:
-        return _giving(self._wanted, self._token)
-
-    def _via(self, connection: object | None) -> object | None:
-        return self._connection if connection is None else connection
-
-    def _ending(self, result: Any, connection: object | None) -> Operation[bool]:
-        self._check_mine()
-        # An effect in a transaction of the caller's is undone with it; any other one stays, marked or not.
-        self._happened = self._happened or self._via(connection) is None
-        return end_once(self._wanted, self._token, self._codec.encode(result).decode())
-
-    def _check_mine(self) -> None:
-        if not self.needed:
-            raise OnceMisuse(
-                f"key {self._wanted.key!r} is not this caller's to end",
-                f"{self._reserved.owner} has it",
-                "do the effect only where `needed` is true",
-            )
-
-    def _settle(self, ended: bool, result: Any) -> None:
-        if not ended:
-            raise self._lost()
-        self._ended, self._result = True, result
-
-    def _lost(self) -> OnceLost:
-        return OnceLost(
-            f"key {self._wanted.key!r} is not {self._wanted.owner}'s any more",
-            f"its lease of {self._wanted.stale_s:g} s ran out and another took it over, or it was given back",
-            "take back what you did if you can; give stale_s the time the effect takes, or renew()",
-        )
 
 
 class Once:
@@ -238,7 +82,7 @@ class Once:
             try:
                 result = function(*args, **kwargs)
             except BaseException as error:
-                _give_back(turn, error)
+                give_back(turn, error)
                 raise
             turn.done(result)
         return cast(T, turn.result)
@@ -250,7 +94,7 @@ class Once:
             try:
                 result = await function(*args, **kwargs)
             except BaseException as error:
-                await _agive_back(turn, error)
+                await agive_back(turn, error)
                 raise
             await turn.adone(result)
         return cast(T, turn.result)
@@ -285,7 +129,7 @@ class Once:
     ) -> None:
         turn = self._left()
         if error is not None:
-            _give_back(turn, error)
+            give_back(turn, error)
         elif turn.is_open:
             turn.done()
 
@@ -299,7 +143,7 @@ class Once:
     ) -> None:
         turn = self._left()
         if error is not None:
-            await _agive_back(turn, error)
+            await agive_back(turn, error)
         elif turn.is_open:
             await turn.adone()
 
@@ -340,7 +184,7 @@ class Once:
             self._timeout_s,
             f"{wanted.key!r} is done",
             ask,
-            lambda _: run(self._place, _giving(wanted, token)),
+            lambda _: run(self._place, giving(wanted, token)),
         )
 
     async def _areserve(self, wanted: OnceKey, token: str) -> Reserved:
@@ -356,7 +200,7 @@ class Once:
             self._timeout_s,
             f"{wanted.key!r} is done",
             ask(),
-            lambda _: arun(self._place, _giving(wanted, token)),
+            lambda _: arun(self._place, giving(wanted, token)),
         )
 
     def _wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OnceKey:
@@ -374,7 +218,7 @@ class Once:
     def _codec_of(self, function: Callable[..., Any]) -> ValueCodec:
         """What was declared, else what the function says that it returns."""
         if self._codec is None:
-            self._codec = ValueCodec.of(return_annotation(function))
+            self._codec = ValueCodec.of(_returned(function))
         return self._codec
 
     def _check_free(self) -> None:
@@ -434,28 +278,13 @@ def once(
     )
 
 
-def _giving(wanted: OnceKey, token: str) -> Operation[bool]:
-    return release_once(wanted.scope, wanted.key, token)
+def _returned(function: Callable[..., Any]) -> Any:
+    """The type that a function says it returns; functions written in C mostly say nothing.
 
-
-def _give_back(turn: OnceRun, error: BaseException) -> None:
-    """Free the key after a failure, unless the effect has happened. What fails here must not hide the failure."""
-    if turn.happened or not turn.needed:
-        return
+    Raises:
+        DeclarationError: it cannot be kept as JSON. Raised before the effect.
+    """
     try:
-        turn.release()
-    except FencerowError as second:
-        error.add_note(
-            f"the key {turn.key!r} could not be given back, it is free when its lease ends: {second}"
-        )
-
-
-async def _agive_back(turn: OnceRun, error: BaseException) -> None:
-    if turn.happened or not turn.needed:
-        return
-    try:
-        await turn.arelease()
-    except FencerowError as second:
-        error.add_note(
-            f"the key {turn.key!r} could not be given back, it is free when its lease ends: {second}"
-        )
+        return return_annotation(function)
+    except ValueError:
+        return Any

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
@@ -23,11 +23,10 @@ from fencerow.primitives.terms import Terms
 
 DELAYS_S = (2.0, 4.0, 8.0, 16.0, 30.0)  # of a job that puts itself back; the last one stays
 PAUSE_MIN_S = 0.01  # between two looks
-PAUSE_MAX_S = 0.25
+PAUSE_MAX_S = 0.1
 GROWTH = 1.5
-AT_ONCE_MAX = (
-    3  # tries in a row at one that looks free: it is being given back, or a guarded write is under way
-)
+# At one that seems free: it is just changing hands, or a guarded write is under way.
+TRIES_AT_ONCE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +61,40 @@ def taking(terms: Terms, holder: str, attempt: Running | None) -> Taking:
     """
     taker = _taker(terms, holder, attempt)
     until = steady() + terms.wait_s
-    pause_s, at_once = PAUSE_MIN_S, 0
+    pause_s, tries = PAUSE_MIN_S, 0
     while True:
         sent = steady()
         token: int | None = yield _try(taker, attempt, terms)
         found: MutexRecord | None = None
         if token is None:
             found = yield mutexes.look(terms.key)
-            if found is None:
+            if found is None and attempt is None:
                 token = yield mutexes.make(taker)
         if token is not None:
             return Taken(token, sent)
-        free = found is None or not found.is_held
-        at_once = at_once + 1 if free else 0
-        if free and at_once < AT_ONCE_MAX:
-            continue
-        left_s = until - steady()
-        if left_s <= 0:
-            break
-        yield Pause(min(left_s, random.uniform(0.5, 1.0) * pause_s))  # noqa: S311 (jitter, not a secret)
-        pause_s = min(PAUSE_MAX_S, pause_s * GROWTH)
+        tries += 1
+        # Waiting is looking: nothing is written, and no row is locked, before it seems to be free.
+        while tries >= TRIES_AT_ONCE or not _seems_free(found, attempt):
+            left_s = until - steady()
+            if left_s <= 0:
+                yield from _refuse(terms, attempt, found)
+            yield Pause(min(left_s, random.uniform(0.5, 1.0) * pause_s))  # noqa: S311 (jitter, not a secret)
+            pause_s = min(PAUSE_MAX_S, pause_s * GROWTH)
+            found = yield mutexes.look(terms.key)
+            tries = min(tries, TRIES_AT_ONCE - 1)
+
+
+def _seems_free(found: MutexRecord | None, attempt: Running | None) -> bool:
+    """Whether a try makes sense; the take itself decides."""
+    if found is None or not found.is_held or found.is_stale:
+        return True
+    return attempt is not None and found.job_id == attempt.job_id and (found.attempt or 0) < attempt.attempt
+
+
+def _refuse(
+    terms: Terms, attempt: Running | None, found: MutexRecord | None
+) -> Generator[Operation[Any], Any, NoReturn]:
+    """The wait was in vain."""
     if terms.defers and attempt is not None:
         yield from _put_off(terms, attempt, found)
     raise busy(terms.key, found)

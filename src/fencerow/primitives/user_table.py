@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fencerow.db.queries import Queries, Query
 from fencerow.db.statement import Steps, execute, execute_composed, first_column
-from fencerow.errors import InvalidInput, OnceMisuse, UnusableTable
+from fencerow.errors import OnceMisuse, UnusableTable
+from fencerow.primitives.names import plain_name, quoted, table_name
 
-NAME = re.compile(r"[^\W\d]\w{0,62}")
 ROWS_MAX = 500  # in one INSERT
 PARAMS_MAX = 2000
 
@@ -24,15 +23,12 @@ class UserTable:
     source_column: str
 
     def __post_init__(self) -> None:
-        for part in self.name.split("."):
-            check_name(part, "the table")
-        if self.name.count(".") > 1:
-            raise InvalidInput(f"{self.name!r} names no table", "it is table or schema.table", "correct it")
-        check_name(self.source_column, "the source column")
+        table_name(self.name)
+        plain_name(self.source_column, "the source column")
 
     @property
     def quoted(self) -> str:
-        return ".".join(map(quoted, self.name.split(".")))
+        return table_name(self.name).quoted
 
     def columns(self, dialect: str) -> Steps[frozenset[str]]:
         """The names of its columns.
@@ -109,7 +105,7 @@ class Rows:
         """
         columns = tuple(dict.fromkeys([table.source_column, *(rows[0] if rows else ())]))
         for column in columns:
-            check_name(column, "a column")
+            plain_name(column, "a column")
             if known and column not in known:
                 raise table.lacks(column, sorted(known))
         expected = set(columns)
@@ -135,23 +131,3 @@ class Rows:
         size = min(ROWS_MAX, PARAMS_MAX // max(1, len(self.columns))) or 1
         for start in range(0, len(self.values), size):
             yield self.values[start : start + size]
-
-
-def check_name(name: object, what: str) -> str:
-    """A name that may stand in a statement, quoted.
-
-    Raises:
-        InvalidInput: it may not.
-    """
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InvalidInput(
-            f"{what} {name!r} is not a usable name",
-            "letters, digits and underscores, not starting with a digit, at most 63",
-            "name it as it was created",
-        )
-    return name
-
-
-def quoted(name: str) -> str:
-    """A checked name as it stands in a statement: upper and lower case count."""
-    return f'"{name}"'

@@ -6,7 +6,6 @@ than this code is worked with only if it says so (`compatible_from`), never take
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from fencerow.db.engine import Engine
 from fencerow.db.queries import Migration
 from fencerow.db.statement import Rows, Steps, execute, operation, whole
 from fencerow.errors import Busy, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
+from fencerow.primitives import locks
 from fencerow.store.tables import known_migrations
 
 WAIT_S = 30.0
@@ -187,9 +187,7 @@ def ledger_name(engine: Engine) -> str:
 
 def lock_number(name: str) -> int:
     """A 64-bit advisory lock number of our own for one schema: a collision costs time, never an answer."""
-    return int.from_bytes(
-        hashlib.sha256(f"fencerow:migrate:{name}".encode()).digest()[:8], "big", signed=True
-    )
+    return locks.lock_number("migrate", name)
 
 
 def _ledger(rows: Rows) -> list[Applied]:

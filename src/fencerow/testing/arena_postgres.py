@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -26,6 +27,8 @@ T = TypeVar("T")
 
 GATES = 7_300_000  # advisory lock numbers of the actors, from here on
 STUCK_S = 20.0
+ANSWER_S = 0.0008
+PAUSE_S = 0.0002
 VACUUM_EVERY = 200
 
 
@@ -96,7 +99,7 @@ class PostgresArena:
                 player = options[choose(list(options), reduction.state())]
                 story.order.append(player.course.actor.name)
                 player.go(story)
-                self._settle(players, story)
+                self._settle(players, player, story)
                 for waiting in (each for each in players if each.wire.busy and not each.held):
                     reduction.waits(waiting.name)
                 ends = sum(player.ends for player in players)
@@ -118,11 +121,11 @@ class PostgresArena:
                 raise AssertionError(f"{player.course.actor.name} met {player.course.result!r}")
 
     def invariants(self) -> list[str]:
-        found = [str(row[0]) for row in self._control.run(self._invariants)]
+        found = [str(row[0]) for row in self._control.run("EXECUTE race_invariants")]
         return [f"invariant {name} does not hold" for name in found]
 
     def look(self, history: History, *, moves: int = 1) -> None:
-        history.look(self._control.run(self._snapshot), moves=moves)
+        history.look(self._control.run("EXECUTE race_snapshot"), moves=moves)
 
     def break_at(self, operation: Operation[Any], point: Point) -> None:
         """Run an operation on a connection of its own and break that at the point; the server ends what it must."""
@@ -184,9 +187,10 @@ class PostgresArena:
 
     # --- inside ------------------------------------------------------------------------------------
 
-    def _settle(self, players: list[Player], story: Story) -> None:
+    def _settle(self, players: list[Player], stepped: Player, story: Story) -> None:
         """Wait until each statement under way has either its reply or a lock to wait for."""
         deadline = time.monotonic() + STUCK_S
+        asked = False
         while True:
             under_way = [player for player in players if player.wire.busy]
             for player in under_way:
@@ -195,10 +199,14 @@ class PostgresArena:
             under_way = [player for player in players if player.wire.busy]
             if not under_way:
                 return
+            # Most statements are answered within this time: only then is the server asked who waits.
+            if stepped.wire.busy and not asked and _heard(under_way, ANSWER_S):
+                continue
+            asked = True
             if self._all_wait(under_way, story):
                 return
             assert time.monotonic() < deadline, "a statement neither ends nor waits for a lock"
-            under_way[0].wire.replied(0.0002)
+            _heard(under_way, PAUSE_S)
 
     def _all_wait(self, under_way: list[Player], story: Story) -> bool:
         pids = ",".join(str(player.wire.pid) for player in under_way)
@@ -249,9 +257,17 @@ class PostgresArena:
         for table in TABLES if self._held else ():
             self._control.run(self._text(TRIGGER.format(table=table)))
         self._clear = self._text("".join(f"{EMPTY} fencerow.{table};" for table in TABLES) + START_CLOCK)
-        self._snapshot = self._text(SNAPSHOT)
-        self._invariants = together(self._rename)
+        # Asked after every transaction: planned once.
+        self._control.run("DEALLOCATE ALL")
+        self._control.run(f"PREPARE race_snapshot AS {self._text(SNAPSHOT)}")
+        self._control.run(f"PREPARE race_invariants AS {together(self._rename)}")
         self._later = Query("later", split(self._text(LATER)), ("s",))
+
+
+def _heard(under_way: list[Player], timeout_s: float) -> bool:
+    """Whether a reply has begun to come in, after at most this time."""
+    ready, _, _ = select.select([player.wire.socket for player in under_way], [], [], timeout_s)
+    return bool(ready)
 
 
 def _as_sets(rows: Rows) -> list[tuple[int, set[int]]]:

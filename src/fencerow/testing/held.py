@@ -12,6 +12,7 @@ TABLES = (
     "spent_ids", "mutexes", "mutex_deferrals",
     "once_keys", "dedupe_windows", "sources",
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
+    "backfills",
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.

@@ -162,11 +162,16 @@ class PostgresServer:
         """A superuser's connection in autocommit, for arranging a test; never for what is tested."""
         return psycopg.connect(self.conninfo(database), autocommit=True, connect_timeout=10)
 
-    def create_database(self, name: str, *, template: str | None = None) -> str:
+    def create_database(self, name: str, *, template: str | None = None, owner: str = SUPERUSER) -> str:
         """Create a database and return its superuser URL. A template must have no open connections."""
-        source = sql.SQL(" TEMPLATE {}").format(sql.Identifier(template)) if template else sql.SQL("")
+        made = sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(owner))
+        if template:
+            made += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
+            if self._fast:
+                # In memory a checkpoint costs less than a log of every page: half the time, and a third to drop it.
+                made += sql.SQL(" STRATEGY FILE_COPY")
         with self.connect() as connection:
-            connection.execute(sql.SQL("CREATE DATABASE {}{}").format(sql.Identifier(name), source))
+            connection.execute(made)
         return self.conninfo(name)
 
     def drop_database(self, name: str) -> None:

@@ -85,7 +85,7 @@ class PostgresScratch:
         """A database with the tables that these settings ask for; dropped afterwards."""
         template = self._template(config)
         name = f"test_{next(self._numbers)}"
-        self._create(name, template)
+        self._server.create_database(name, template=template, owner=OWNER)
         try:
             yield ScratchDatabase("postgres", self._server.conninfo(name, OWNER))
         finally:
@@ -97,16 +97,11 @@ class PostgresScratch:
             if not self._templates:
                 with self._server.connect() as connection:
                     connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(OWNER)))
-            self._create(name, "template1")
+            self._server.create_database(name, owner=OWNER)
             fill(self._server.conninfo(name, OWNER), config, self._prepare)
             self._server.kill_backends(name)  # a template may have no open connections
             self._templates[config.schema] = name
         return self._templates[config.schema]
-
-    def _create(self, name: str, template: str) -> None:
-        with self._server.connect() as connection:
-            made = sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}")
-            connection.execute(made.format(*map(sql.Identifier, (name, template, OWNER))))
 
 
 class SqliteScratch:

@@ -43,6 +43,16 @@ class HearingChore(Chore, Protocol):
 
 
 @runtime_checkable
+class FinishingChore(Chore, Protocol):
+    """A chore of which a worker that ends when nothing is left to do must know whether that is so."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do just now."""
+        ...
+
+
+@runtime_checkable
 class EndingChore(Chore, Protocol):
     """A chore that has something to finish when the worker stops."""
 

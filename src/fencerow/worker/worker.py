@@ -37,7 +37,7 @@ from fencerow.worker.building import (
     registration,
 )
 from fencerow.worker.calling import RunMiddleware
-from fencerow.worker.chore import Chore, EndingChore, HearingChore, OwnChore
+from fencerow.worker.chore import Chore, EndingChore, FinishingChore, HearingChore, OwnChore
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.control import Control
@@ -402,7 +402,8 @@ class Worker:
         """Until a look from the beginning found nothing due and nothing is held here."""
         while True:
             await asyncio.sleep(self.config.poll_min_s)
-            if not self._attempts and not self._acker.backlog and self._claims.are_idle():
+            chores_idle = all(each.is_idle for each in self._chores if isinstance(each, FinishingChore))
+            if chores_idle and not self._attempts and not self._acker.backlog and self._claims.are_idle():
                 return
 
     def _leave(self, leave: Leave) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from fencerow import App, Backoff, Job
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import LeaseLost
 from fencerow.primitives.running import Running, running
 from fencerow.store import store
 from tests.jobs import AnyEngine, claim, register, submit
-from tests.primitives.transitions.tables import AtEngine, extractions, insert, sql
+from tests.primitives.transitions.tables import AtEngine, create, extractions, insert, sql
 
 
 @pytest.fixture
@@ -47,3 +50,35 @@ async def test_a_stale_attempt_moves_nothing(engine: AnyEngine, table: str, atte
 
     assert sql(engine, f"SELECT id, status FROM {table} ORDER BY id") == [("a", "running"), ("b", "queued")]
     assert documents.move("succeed", "a", fence=1) is not None, "outside a job there is no attempt to hold"
+
+
+async def test_a_move_in_a_jobs_transaction_is_one_commit_with_its_success(url: str) -> None:
+    """The first attempt moves the row and fails: nothing of it is left for the second."""
+    app = App(url)
+    app.check_or_create()
+    engine = app.engine
+    assert isinstance(engine, SqliteEngine | PostgresEngine)
+    documents = extractions(app, create(engine), by_attempt=True)
+    insert(engine, documents.declared.table.quoted, "a")
+    seen: list[object] = []
+
+    @app.job(attempts_max=2, backoff=Backoff(base_s=0.01))
+    def extract(job: Job) -> str:
+        with job.transaction() as db:
+            row = documents.move("claim", "a", connection=db)
+            assert row is not None
+            seen.append(row["attempts"])
+            if job.failures == 0:
+                raise ConnectionError("the first fails")
+            done = documents.move("succeed", "a", fence=row["attempts"], connection=db)
+        return str(done is not None)
+
+    handle = extract.submit()
+    async with app.worker():
+        assert await handle.aresult(timeout_s=30) == "True"
+
+    assert seen == [1, 1]
+    assert sql(engine, f"SELECT status, attempts FROM {documents.declared.table.quoted}") == [
+        ("succeeded", 1)
+    ]
+    await app.aclose()

@@ -74,6 +74,14 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
         moves(Move("other", "queued", "running", lease=claim(lease_s=30)), Move("finish", "running", "done")),
     ),
     ("when_spent=None", moves(lease=claim(attempts_max=3))),
+    ("attempts_max=None", moves(Move("end", ["queued", "running"], "done"), lease=claim(when_spent="end"))),
+    (
+        "attempts_max=0",
+        moves(Move("end", ["queued", "running"], "done"), lease=claim(attempts_max=0, when_spent="end")),
+    ),
+    ("'claim' writes 'status'", moves(lease=claim(sets="status"))),
+    ("column 'started_at' is declared twice", moves(lease=claim(sets="started_at"))),
+    ("is no usable name for a column", moves(lease=claim(sets="a b"))),
     (
         "does not start from 'queued'",
         moves(Move("end", "running", "done"), lease=claim(attempts_max=3, when_spent="end")),
@@ -106,6 +114,11 @@ def test_what_cannot_work_is_refused(told: str, changes: dict[str, Any]) -> None
 
     assert told in str(caught.value)
     assert caught.value.why and caught.value.fix
+
+
+def test_a_reaper_that_has_nothing_to_do_is_refused() -> None:
+    with pytest.raises(MovesMisdeclared, match="nothing for a reaper of documents"):
+        declared().reaper()
 
 
 def test_what_can_work_is_not() -> None:

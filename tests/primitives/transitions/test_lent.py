@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow.errors import RetryTransaction
-from fencerow.primitives.transitions import Transitions
+from fencerow.primitives.transitions import Move, Transitions
 from tests.db.lenders import LENDERS, Loan
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import AtEngine, create, extractions, insert, sql
@@ -32,6 +32,22 @@ async def move(documents: Transitions, loan: Loan, name: str, row_id: str, **giv
     if loan.asynchronous:
         return await documents.amove(name, row_id, connection=loan.connection, **given)
     return documents.move(name, row_id, connection=loan.connection, **given)
+
+
+async def test_a_state_may_look_like_a_parameter(loan: Loan, lent_engine: AnyEngine) -> None:
+    table = create(lent_engine, "CREATE TABLE {name} (id {text}, status {text})", "odd")
+    insert(lent_engine, table, "a", status="it's :new")
+    odd = Transitions(
+        AtEngine(lent_engine),
+        table=table,
+        column="status",
+        states=["it's :new", "50% (:id)"],
+        moves=[Move("go", "it's :new", "50% (:id)", where="status LIKE 'it%'")],
+    )
+    await loan.begin()
+
+    assert await move(odd, loan, "go", "a") == {"id": "a", "status": "50% (:id)"}
+    await loan.end("ROLLBACK")
 
 
 def states(engine: AnyEngine, table: str) -> list[Any]:

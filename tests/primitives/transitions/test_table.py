@@ -163,13 +163,15 @@ def test_names_are_quoted_so_any_case_will_do(engine: AnyEngine) -> None:
         id="Id",
         column="State",
         states=["it's new", "50% done :x"],
-        moves=[Move("start", "it's new", "50% done :x", stamps="group", sets=())],
+        moves=[Move("start", "it's new", "50% done :x", stamps="group")],
+        overdue=[Overdue("50% done :x", "group", 60)],
     )
     orders.check()
 
     row = orders.move("start", 1)
 
     assert row is not None and row["State"] == "50% done :x" and row["group"] is not None
+    assert orders.find_stuck() == []
 
 
 def test_states_may_be_an_enum_and_ids_uuids(pg: PostgresEngine) -> None:

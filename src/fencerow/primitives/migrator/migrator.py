@@ -69,7 +69,8 @@ class Migrator:
         self._wait_s, self._lock_wait_s, self._lease_s = wait_s, lock_wait_s, lease_s
         self._connect_timeout_s = connect_timeout_s
         self._actor = actor
-        self.steps("postgres" if self.dialects == {"postgres"} else "sqlite")
+        for dialect in sorted(self.dialects):
+            self.steps(dialect)
 
     @property
     def shards(self) -> Sequence[str]:

@@ -163,6 +163,13 @@ WHERE held.grp = :grp
   AND held.fence = CAST(:fence AS bigint)
 RETURNING held.tries;
 
+-- name: excuse_event
+-- Whoever tried this event lived: the partition was lost for another reason. Guard: it is the one that is counted.
+UPDATE fencerow.event_cursors AS held
+SET trying = NULL, tries = 0
+WHERE held.grp = :grp AND held.part = CAST(:part AS integer) AND held.trying = CAST(:seq AS bigint)
+RETURNING held.part;
+
 -- name: hold_cursor
 -- Whether a partition is still this reader's, in its fence. Until the transaction ends nobody can take it over.
 SELECT held.cursor

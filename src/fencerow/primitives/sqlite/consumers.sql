@@ -150,6 +150,13 @@ WHERE grp = :grp
   AND fence = :fence
 RETURNING tries;
 
+-- name: excuse_event
+-- Whoever tried this event lived: the partition was lost for another reason. Guard: it is the one that is counted.
+UPDATE fencerow.event_cursors
+SET trying = NULL, tries = 0
+WHERE grp = :grp AND part = :part AND trying = :seq
+RETURNING part;
+
 -- name: hold_cursor
 -- Whether a partition is still this reader's, in its fence. Until the transaction ends nobody can take it over.
 SELECT held.cursor

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fencerow.db.queries import Queries, Query
+from fencerow.primitives.names import literal, quoted
 from fencerow.primitives.transitions.declaring import Lease, Move, Overdue, listed, sources_of
 from fencerow.primitives.transitions.facts import Facts
 from fencerow.primitives.transitions.machine import Declared, Machine
-from fencerow.primitives.transitions.names import literal, quoted
 
 
 class Written:
@@ -74,13 +74,13 @@ class Written:
         )
 
     def stuck(self, machine: Machine, state: str | None, condition: str, age: str) -> Query:
-        """Up to :fencerow_n rows that have been in a state for too long, the oldest first."""
+        """Up to :fencerow_n rows that have been in a state for too long: of unknown age first, then the oldest."""
         return self._query(
             ("stuck", machine.name, state, condition),
             lambda: (
-                f"SELECT {age} AS fencerow_age_s, {self._table}.*\nFROM {self._table}\n"
+                f"SELECT *, {age} AS fencerow_age_s\nFROM {self._table}\n"
                 f"WHERE {self._is(machine, state)}\n  AND ({condition})\n"
-                f"ORDER BY fencerow_age_s DESC, {self._id}\nLIMIT :fencerow_n"
+                f"ORDER BY {age} IS NULL DESC, fencerow_age_s DESC, {self._id}\nLIMIT :fencerow_n"
             ),
         )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from fencerow.primitives.names import TableName, literal, quoted
 from fencerow.primitives.transitions.machine import Declared, Machine
-from fencerow.primitives.transitions.names import TableName, literal, quoted
 
 NAME_LENGTH_MAX = 63
 HISTORY = """\

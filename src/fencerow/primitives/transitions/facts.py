@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from fencerow.db.queries import Queries
 from fencerow.db.statement import Operation, Steps, execute_composed
 from fencerow.errors import WrongTable
+from fencerow.primitives.names import TableName, literal
 from fencerow.primitives.transitions.declaring import listed
 from fencerow.primitives.transitions.instants import Instants
 from fencerow.primitives.transitions.machine import Declared, Machine
-from fencerow.primitives.transitions.names import TableName, literal
 from fencerow.primitives.transitions.validating import lease_columns
 
 POSTGRES = """

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from fencerow.errors import UnknownMove
+from fencerow.primitives.names import TableName
 from fencerow.primitives.transitions.declaring import Lease, Move, Overdue, sources_of
-from fencerow.primitives.transitions.names import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,14 @@ class Machine:
     def leases(self) -> dict[str | None, Lease]:
         """The leased states, each with its lease."""
         return {move.target: move.lease for move in self.moves.values() if move.lease is not None}
+
+    @property
+    def is_reaped(self) -> bool:
+        """Whether there is anything for the reaper to do."""
+        leases = self.leases.values()
+        return any(lease.when_stale or lease.when_spent for lease in leases) or any(
+            overdue.move for overdue in self.overdue
+        )
 
     def pairs(self, move: Move) -> Iterator[tuple[str | None, str | None]]:
         """From where to where it goes; a claim also takes a stale row of its own target again."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fencerow.errors import MovesMisdeclared
+from fencerow.primitives.names import table_name
 from fencerow.primitives.place import Place
 from fencerow.primitives.transitions.ddl import constraint_sql, history_sql
 from fencerow.primitives.transitions.declaring import Move, Names, Overdue, SubState, listed
 from fencerow.primitives.transitions.diagram import diagram
 from fencerow.primitives.transitions.machine import Declared, unknown
-from fencerow.primitives.transitions.names import table_name
 from fencerow.primitives.transitions.noting import Publisher
 from fencerow.primitives.transitions.reaper import Reaper
 from fencerow.primitives.transitions.runner import Runner
@@ -60,13 +60,13 @@ class Transitions(Moves):
     ) -> None:
         once("sub-state", [sub.name for sub in sub_states])
         self.declared = Declared(
-            table_name(table),
+            table_name(table, MovesMisdeclared),
             id,
             machine("", column, states, moves, overdue),
             {sub.name: sub_machine(sub) for sub in sub_states},
             listed(order),
             version,
-            None if history is None else table_name(history),
+            None if history is None else table_name(history, MovesMisdeclared),
         )
         validate(self.declared)
         self._runner = runner = Runner(place, self.declared, publisher, by_attempt=by_attempt)
@@ -103,9 +103,20 @@ class Transitions(Moves):
         await self._runner.acheck()
 
     def reaper(self, *, every_s: float = 15.0, count: int = MANY) -> Reaper:
-        """A chore that sweeps this table and its sub-states: `app.add_chore(documents.reaper())`."""
+        """A chore that sweeps this table and its sub-states: `app.add_chore(documents.reaper())`.
+
+        Raises:
+            MovesMisdeclared: no lease and no age names a move for it.
+        """
         positive(count)
-        return Reaper(str(self.declared.table), (self, *self._subs.values()), every_s, count)
+        swept = [moves for moves in (self, *self._subs.values()) if moves.is_reaped]
+        if not swept:
+            raise MovesMisdeclared(
+                f"there is nothing for a reaper of {self.declared.table} to do",
+                "no lease has when_stale or when_spent, and no overdue a move",
+                "declare one of them",
+            )
+        return Reaper(str(self.declared.table), swept, every_s, count)
 
     def constraint_sql(self, dialect: str | None = None) -> str:
         """The CHECK constraints: statements for PostgreSQL, for SQLite the clauses of a CREATE TABLE."""

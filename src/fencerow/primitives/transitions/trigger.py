@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fencerow.primitives.names import literal, quoted
 from fencerow.primitives.transitions.ddl import short
 from fencerow.primitives.transitions.machine import Declared, Machine
-from fencerow.primitives.transitions.names import literal, quoted
 
 REFUSE = "fencerow_refuse_write"
 POSTGRES = """\

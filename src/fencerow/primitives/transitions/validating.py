@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from fencerow.db.queries import TOKEN
 from fencerow.errors import MovesMisdeclared
+from fencerow.primitives.names import plain_name
 from fencerow.primitives.transitions.declaring import Lease, Move, Overdue, SubState, listed, sources_of
 from fencerow.primitives.transitions.machine import Declared, Machine
-from fencerow.primitives.transitions.names import column_name
 
 STATE_LENGTH_MAX = 200
 OURS = "fencerow_"  # how our own parameters begin
@@ -32,7 +32,7 @@ def machine(
     Raises:
         MovesMisdeclared: a state or a move is named twice, or badly.
     """
-    column_name(column, "a state column")
+    plain_name(column, "a state column", MovesMisdeclared)
     for state in states:
         _state(state)
     once("state", states)
@@ -65,9 +65,9 @@ def validate(declared: Declared) -> None:
     Raises:
         MovesMisdeclared: it does not; the message says what and where.
     """
-    column_name(declared.id, "the id column")
+    plain_name(declared.id, "the id column", MovesMisdeclared)
     for column in (*declared.order, *([declared.version] if declared.version else [])):
-        column_name(column, "a column")
+        plain_name(column, "a column", MovesMisdeclared)
     once("state column", [each.column for each in declared.machines])
     for each in declared.machines:
         _Check(declared, each).all()
@@ -176,7 +176,7 @@ class _Check:
             *([self._declared.version] if self._declared.version else []),
         ]
         for column in written:
-            column_name(column, f"a column of move {move.name!r}")
+            plain_name(column, f"a column of move {move.name!r}", MovesMisdeclared)
         once(f"in move {move.name!r} column", written)
         self._leaves_alone(move)
 
@@ -184,8 +184,17 @@ class _Check:
         """What a caller or a stray clear must never write: ids, states, fences."""
         kept = {self._declared.id, *(each.column for each in self._declared.machines)}
         kept |= {lease.fence for each in self._declared.machines for lease in each.leases.values()}
-        touched = (*listed(move.stamps), *listed(move.counts), *listed(move.clears), *listed(move.sets))
+        renewed = listed(move.lease.sets) if move.lease else ()
+        once(f"in the lease of {move.name!r} column", [*lease_columns(move.lease), *renewed])
+        touched = (
+            *listed(move.stamps),
+            *listed(move.counts),
+            *listed(move.clears),
+            *listed(move.sets),
+            *renewed,
+        )
         for column in touched:
+            plain_name(column, f"a column of move {move.name!r}", MovesMisdeclared)
             if column in kept:
                 raise self._wrong(
                     f"move {move.name!r} writes {column!r}",
@@ -213,10 +222,11 @@ class _Check:
             raise self._wrong(
                 f"two claims lead to {move.target!r} with different leases", "expected one lease"
             )
-        if lease.attempts_max is not None and (lease.attempts_max < 1 or lease.when_spent is None):
+        some = lease.attempts_max is None or lease.attempts_max >= 1
+        if not some or (lease.attempts_max is None) != (lease.when_spent is None):
             raise self._wrong(
                 f"claim {move.name!r} has attempts_max={lease.attempts_max} and when_spent={lease.when_spent!r}",
-                "expected at least 1, and the move that the reaper makes then: else such rows stay for ever",
+                "expected at least 1 with the move that the reaper makes then, or neither: rows would stay for ever",
             )
         self._reaped(lease.when_stale, (move.target,), move)
         self._reaped(lease.when_spent, (move.target, *sources_of(move)), move)
@@ -249,7 +259,7 @@ class _Check:
                 "expected a declared state, a column that says since when, and more than 0 s",
             )
         for column in listed(overdue.since):
-            column_name(column, "a column of overdue")
+            plain_name(column, "a column of overdue", MovesMisdeclared)
         if overdue.move is None:
             return
         if overdue.state not in sources_of(self._by_reaper(overdue.move)):

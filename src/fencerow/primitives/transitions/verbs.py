@@ -29,6 +29,11 @@ class Moves:
         self._runner = runner
         self._machine = machine
 
+    @property
+    def is_reaped(self) -> bool:
+        """Whether there is anything for the reaper to do."""
+        return self._machine.is_reaped
+
     # --- one row ---------------------------------------------------------------------------------
 
     def move(

@@ -37,6 +37,7 @@ class EventsChore:
         self._read_at = 0.0
         self._heard_placed = False
         self._ended = False
+        self._looked = False
         self._turn = asyncio.Lock()
 
     @property
@@ -46,7 +47,7 @@ class EventsChore:
     @property
     def is_idle(self) -> bool:
         """Whether everything that was published is handled, as far as this process knows."""
-        return self._reader is not None and self._reader.is_idle
+        return self._looked and self._reader is not None and self._reader.is_idle
 
     def for_worker(self) -> Chore:
         return EventsChore(self._surroundings, self.declared)
@@ -69,6 +70,7 @@ class EventsChore:
             self._heard_placed = False
             reader.wake(asides=True)  # placed, or to be tried again
         pause_s = await log.look()
+        self._looked = True
         return min(pause_s, max(0.001, self._read_at - time.monotonic()))
 
     async def end(self, within_s: float) -> None:

@@ -46,6 +46,11 @@ class Delivery:
             if limit.expired():
                 raise self._too_long(event) from None
             raise
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # the reader is being ended
+            raise RuntimeError("the handler was cancelled by its own code") from None
 
     async def _on_thread(self, event: Event) -> None:
         striker, context = Striker(), copy_context()

@@ -62,6 +62,7 @@ class Drainer:
         self._flushed_at = time.monotonic()
         self._delivered = False  # something since the last flush
         self._careful = consumers.BATCH_ROWS if lease.careful else 0
+        self._tried: int | None = None  # the event that is counted as perhaps deadly
         self._asides = NO_ASIDES
         self._looked_at = 0.0
         self._look_asides = True
@@ -95,6 +96,7 @@ class Drainer:
             await self._flush(now=True)
         except PartitionLost as error:
             log.info("%s", error)
+            await self._excuse()
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError):
                 raise
@@ -102,6 +104,16 @@ class Drainer:
                 raise
             # What is certain is in the database: whoever takes the partition next begins there.
             log.warning("partition %d of group %s is left: %s", self.lease.part, self.lease.group, error)
+            await self._excuse()
+
+    async def _excuse(self) -> None:
+        """This process lived through the event that it tried: a slow machine must not make it look deadly."""
+        if self._tried is not None:
+            try:
+                await self._engine.arun(consumers.excuse_event(self.lease, self._tried))
+            except Exception as error:
+                if not is_trouble(error):
+                    raise
 
     async def _wait(self) -> None:
         try:
@@ -179,6 +191,7 @@ class Drainer:
         if not self._careful:
             return False
         tries = await self._engine.arun(consumers.try_event(self.lease, stored.seq))
+        self._tried = stored.seq
         if tries <= self._consumer.crashes_max:
             return False
         told = ErrorRecord("", f"{tries - 1} readers died while they handled it", "", "crashes_exhausted")
@@ -269,9 +282,11 @@ class Drainer:
         began = time.monotonic()
         try:
             await self._delivery.hand(event)
-        except (PartitionLost, OutcomeUnknown):
+        except PartitionLost:
             raise
         except Exception as error:
+            if event.in_doubt:
+                raise OutcomeUnknown(f"the commit for {event!r} has no answer") from error
             if event.acknowledged:
                 log.exception("the handler of %r failed after its commit", event)
                 return None

@@ -40,8 +40,10 @@ class Membership:
         telemetry: Telemetry,
         threads: Threads,
         holder: str,
+        keeper: Engine,
     ) -> None:
         self._engine = engine
+        self._keeper = keeper
         self.consumer = consumer
         self._log = the_log
         self._config = config
@@ -54,8 +56,8 @@ class Membership:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that it holds is read, and it holds something."""
-        return bool(self._drainers) and all(each.is_idle for each in self._drainers.values())
+        """Whether everything that it holds is read, as far as it is due."""
+        return self._made and all(each.is_idle for each in self._drainers.values())
 
     def wake(self, *, asides: bool = False) -> None:
         for drainer in self._drainers.values():
@@ -74,13 +76,14 @@ class Membership:
             )
             self._made = True
         self._collect()
-        held = await self._engine.arun(
+        held = await asyncio.to_thread(
+            self._keeper.run,
             consumers.hold_partitions(
                 self.consumer.group,
                 holder=self._holder,
                 name=f"{platform.node()}-{os.getpid()}",
                 lease_s=self._config.lease_s,
-            )
+            ),
         )
         fences = {lease.part: lease.fence for lease in held.leases}
         for part, drainer in self._drainers.items():
@@ -157,8 +160,12 @@ class Reader:
         self._config = config
         self._threads = Threads("fencerow-events")
         self._holder = new_id()
+        # Leases are renewed on a connection of their own: handlers may use up all others for a while.
+        on_postgres = engine.dialect == "postgres"
+        self._keeper = engine.keeper(patience_s=max(1.0, config.lease_s / 3)) if on_postgres else engine
+        self._own_keeper = self._keeper is not engine
         self._memberships = [
-            Membership(engine, each, the_log, config, telemetry, self._threads, self._holder)
+            Membership(engine, each, the_log, config, telemetry, self._threads, self._holder, self._keeper)
             for each in declared
         ]
         self._due = 0.0
@@ -191,6 +198,8 @@ class Reader:
             *(each.end(deadline) for each in self._memberships), return_exceptions=True
         )
         self._threads.close()
+        if self._own_keeper:
+            await asyncio.to_thread(self._keeper.close)
         for error in ends:
             if isinstance(error, FencerowError):
                 log.warning("a group was left without saying so: %s", error)

@@ -30,6 +30,7 @@ class EventTransaction:
         self._session: Session | None = None
         self._asession: AsyncSession | None = None
         self.acknowledged = False
+        self.in_doubt = False  # the commit was sent, and no answer came
 
     def __enter__(self) -> Any:
         self._enter_once(in_async=False)
@@ -46,7 +47,8 @@ class EventTransaction:
         with self._sync:
             _check_unended(self._session.connection)
             self._session.run(self._acknowledge)
-        self.acknowledged = True
+            self.in_doubt = True
+        self.acknowledged, self.in_doubt = True, False
 
     async def __aenter__(self) -> Any:
         self._enter_once(in_async=True)
@@ -63,7 +65,8 @@ class EventTransaction:
         async with self._async:
             _check_unended(self._asession.connection)
             await self._asession.arun(self._acknowledge)
-        self.acknowledged = True
+            self.in_doubt = True
+        self.acknowledged, self.in_doubt = True, False
 
     def _enter_once(self, *, in_async: bool) -> None:
         if in_async != self._is_async:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fencerow.errors import MovesMisdeclared
+from fencerow.errors import FencerowError, InvalidInput
 
 # What both engines take without surprises: PostgreSQL cuts longer names off, a colon would be a parameter.
-PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+PLAIN = re.compile(r"[^\W\d]\w*")
+BYTES_MAX = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,40 +32,43 @@ class TableName:
         return f"{self.schema}.{self.name}" if self.schema else self.name
 
 
-def table_name(text: str) -> TableName:
+def table_name(text: str, refused: type[FencerowError] = InvalidInput) -> TableName:
     """Accept `table` or `schema.table`.
 
     Raises:
-        MovesMisdeclared: it is no plain name.
+        InvalidInput, or the error that is `refused`: it is no plain name.
     """
-    parts = text.split(".")
+    parts = str(text).split(".")
     if not 1 <= len(parts) <= 2:
-        raise MovesMisdeclared(
-            f"{text!r} is no name of a table", "expected `table` or `schema.table`", "correct it"
-        )
+        raise refused(f"{text!r} is no name of a table", "expected `table` or `schema.table`", "correct it")
     for part in parts:
-        column_name(part, "the table")
+        plain_name(part, "the table", refused)
     return TableName(parts[-1], parts[0] if len(parts) == 2 else None)
 
 
-def column_name(text: object, what: str) -> str:
+def plain_name(text: object, what: str, refused: type[FencerowError] = InvalidInput) -> str:
     """Accept a plain name, in any case: it is quoted, so it must be spelled as the database spells it.
 
     Raises:
-        MovesMisdeclared: it is no plain name.
+        InvalidInput, or the error that is `refused`: it is no plain name.
     """
-    if not isinstance(text, str) or not PLAIN.fullmatch(text):
-        raise MovesMisdeclared(
+    if not isinstance(text, str) or not is_plain(text):
+        raise refused(
             f"{text!r} is no usable name for {what}",
-            "expected letters, digits and underscores, at most 63, not starting with a digit",
-            "correct the declaration, or rename it in the database",
+            f"expected letters, digits and underscores, at most {BYTES_MAX} bytes, not starting with a digit",
+            "spell it as the database does, or rename it there",
         )
     return text
 
 
+def is_plain(text: str) -> bool:
+    """Whether a name may stand in a statement, quoted."""
+    return PLAIN.fullmatch(text) is not None and len(text.encode()) <= BYTES_MAX
+
+
 def quoted(name: str) -> str:
-    """A checked name as statements write it."""
-    assert PLAIN.fullmatch(name), name
+    """A checked name as statements write it: upper and lower case count."""
+    assert is_plain(name), name
     return f'"{name}"'
 
 
