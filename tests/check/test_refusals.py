@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from fencerow.testing.check import Fault, check_handler
 from tests.check.faults import place_of
 
 ODD = "tests.check.handlers.odd"
+ME = str(os.getpid())
 
 
 def check_odd(job: str, args: dict[str, Any] | None = None, **more: Any) -> Any:
@@ -64,6 +67,10 @@ def test_a_run_without_an_end_is_given_up() -> None:
         check_odd("waits_for_ever", run_s=1.0)
 
     assert "CREATE TABLE once" in str(stuck.value)
+    mine = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True).stdout
+    assert not [
+        line for line in mine.splitlines() if "check._starter" in line and line.split()[0] in ("1", ME)
+    ]
 
 
 def test_a_database_with_tables_is_never_used(empty_url: str) -> None:

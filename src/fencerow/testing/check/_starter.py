@@ -5,6 +5,7 @@ It opens no database and starts no thread, so that a fork of it is what a worker
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import json
@@ -28,6 +29,8 @@ from fencerow.store.tables import postgres_queries, sqlite_queries
 from fencerow.testing.check.actor import Subject, play, prepare
 from fencerow.testing.check.places import Places
 from fencerow.testing.check.wire import Channel, Fork, Hello, Load, Loaded, Prepare, Refused
+
+PR_SET_PDEATHSIG = 1
 
 
 def main(address: str) -> None:
@@ -64,6 +67,7 @@ def _become(address: str, order: Fork, subject: Subject) -> None:
     """Play the part and end, without anything that belongs to the starter's own end."""
     code = 1
     try:
+        _die_with_the_starter()
         channel = _connected(address, order.number)
         if isinstance(order.part, Prepare):
             prepare(subject, order.url, order.part, channel)
@@ -75,6 +79,12 @@ def _become(address: str, order: Fork, subject: Subject) -> None:
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def _die_with_the_starter() -> None:
+    """A handler that runs for ever must not outlive a check that was killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _connected(address: str, number: int) -> Channel:
