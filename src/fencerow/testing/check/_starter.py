@@ -5,6 +5,7 @@ It opens no database and starts no thread, so that a fork of it is what a worker
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import json
@@ -21,13 +22,15 @@ from typing import Any
 from fencerow.app import App
 from fencerow.app.declare import DeclaredJob
 from fencerow.app.options import submit_options
-from fencerow.errors import CheckNeedsMore, FencerowError, NothingToCheck, UnknownJob
+from fencerow.errors import CheckArguments, CheckNeedsMore, FencerowError, NothingToCheck, UnknownJob
 from fencerow.model.url import SqliteUrl, parse_url
 from fencerow.store.connect import DEFAULT_URL
 from fencerow.store.tables import postgres_queries, sqlite_queries
 from fencerow.testing.check.actor import Subject, play, prepare
 from fencerow.testing.check.places import Places
 from fencerow.testing.check.wire import Channel, Fork, Hello, Load, Loaded, Prepare, Refused
+
+PR_SET_PDEATHSIG = 1
 
 
 def main(address: str) -> None:
@@ -64,6 +67,7 @@ def _become(address: str, order: Fork, subject: Subject) -> None:
     """Play the part and end, without anything that belongs to the starter's own end."""
     code = 1
     try:
+        _die_with_the_starter()
         channel = _connected(address, order.number)
         if isinstance(order.part, Prepare):
             prepare(subject, order.url, order.part, channel)
@@ -75,6 +79,12 @@ def _become(address: str, order: Fork, subject: Subject) -> None:
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def _die_with_the_starter() -> None:
+    """A handler that runs for ever must not outlive a check that was killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _connected(address: str, number: int) -> Channel:
@@ -93,9 +103,6 @@ def _loaded(load: Load) -> Subject:
     app, job = _found(
         module, name, getattr(importlib.import_module(app_module), app_name) if load.app else None
     )
-    arguments = json.loads(load.args)
-    # Refuses arguments that do not fit, before anything is made.
-    job.call_with(arguments, submit_options())
     handler = job.handler
     if not job.runs_here or handler.batch_max is not None:
         raise NothingToCheck(
@@ -105,9 +112,25 @@ def _loaded(load: Load) -> Subject:
             else "its code is elsewhere",
             "check a job whose function is declared with @app.job or @app.handles",
         )
+    arguments = _arguments(load.args)
+    job.call_with(arguments, submit_options())  # refuses those that do not fit, before anything is made
     url = parse_url(app.config.url or DEFAULT_URL)
     named = url.path if isinstance(url, SqliteUrl) else ""
     return Subject(app, job, arguments, load.outside, load.setup, named, Places(Path.cwd()))
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise CheckArguments(
+            f"the arguments are no JSON: {ascii(text)[:80]}", str(error), "quote them for the shell"
+        ) from None
+    if not isinstance(found, dict):
+        raise CheckArguments(
+            f"the arguments are {ascii(text)[:80]}", "one JSON object is expected", "name each one"
+        )
+    return found
 
 
 def _found(module: ModuleType, name: str, given: App | None) -> tuple[App, DeclaredJob[..., ..., Any, Any]]:

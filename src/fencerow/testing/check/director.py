@@ -33,6 +33,7 @@ class Director:
         self._address = str(folder / "s")
         self._options = options
         self._numbers = 0
+        self._processes: list[Process] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self._address)
         self._listener.listen()
@@ -126,7 +127,9 @@ class Director:
                 process.go()
 
     def close(self) -> None:
-        """End the starter; its forks end with their connections."""
+        """End the starter and every fork that still runs: a handler that never asks would never notice."""
+        for process in self._processes:
+            process.kill()
         if hasattr(self, "_starter"):
             self._starter.close()
         self._listener.close()
@@ -150,7 +153,9 @@ class Director:
     def _fork(self, url: str, part: Prepare | Play) -> Process:
         self._numbers += 1
         self._starter.send(Fork(self._numbers, url, part))
-        return Process(*self._accepted(self._numbers))
+        process = Process(*self._accepted(self._numbers))
+        self._processes.append(process)
+        return process
 
     def _accepted(self, number: int) -> tuple[Channel, int]:
         channel = Channel(self._connection())

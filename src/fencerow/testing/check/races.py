@@ -49,7 +49,7 @@ class Race:
             whole = None  # who may go next depends on timing here, so that no order can be taken up again
         if whole is not None:
             return Counted(whole, whole, reduced=True)
-        return play_sample(self._play, limit=limit, seed=self.ground.options.seed)
+        return play_sample(self._play, limit=max(1, limit // 2), seed=self.ground.options.seed)
 
     def _play(self, choose: Choose) -> list[str]:
         ground = self.ground
