@@ -149,7 +149,7 @@ async def test_after_so_many_the_attempt_fails_once_and_counts_anew(app: App, ti
 
 
 def holding_of(app: App, **options: Any) -> Mutex:
-    return holding(app, **options)  # type: ignore[arg-type]
+    return holding(app, **options)
 
 
 def deferrals(app: App) -> list[Any]:

@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import difflib
 import logging
-import os
-import threading
 from collections.abc import (
     AsyncIterable,
-    Callable,
     Iterable,
     Mapping,
     Sequence,
 )
 from contextlib import contextmanager
-from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Any, NoReturn, ParamSpec, Self, TypeVar, Unpack
+from types import MappingProxyType
+from typing import Any, NoReturn, ParamSpec, TypeVar, Unpack
 
 from fencerow.app.batch import DeclareBatch
 from fencerow.app.contract import Contract, Contracts, Handles
+from fencerow.app.database import Database
 from fencerow.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
 from fencerow.app.job_options import HandlingOptions
-from fencerow.app.opening import default_actor, make_ready, placed, settings_of, warn_of_local_file
 from fencerow.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
 from fencerow.app.submission import Call, Layers, SubmitGenerator
 from fencerow.app.submitter import Submitter
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
 from fencerow.config import Config, Defaults
-from fencerow.db.engine import Engine
 from fencerow.errors import DeclarationError, UnknownJob
 from fencerow.model.text import check_text
-from fencerow.store import store
-from fencerow.store.connect import open_engine
 from fencerow.telemetry import Telemetry
 from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.chore import Chore
@@ -46,7 +39,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class App:
+class App(Database):
     """The jobs of one program and the database they are kept in.
 
     The database is named by `url`, else by `config`, else by FENCEROW_URL; without any it is the SQLite file
@@ -72,10 +65,7 @@ class App:
         actor: str | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
-        named = settings_of(
-            os.environ, config, url=url, schema=schema, table_prefix=table_prefix, actor=actor
-        )
-        self.config = placed(named, Path.cwd())
+        super().__init__(url, config=config, schema=schema, table_prefix=table_prefix, actor=actor)
         self.telemetry = telemetry or Telemetry()
         layers = Layers(
             Defaults.merged(self.config.job_defaults(), defaults or Defaults()),
@@ -87,14 +77,9 @@ class App:
         self.job = Declare(declarer)
         self.batch_job = DeclareBatch(declarer)
         self._contracts = Contracts(declarer)
-        self.is_named = named.url is not None  # else the database is the local file that nobody chose
-        self._actor = self.config.actor or default_actor()
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
         self._run_middleware: list[RunMiddleware] = []
         self._chores: list[Chore] = []
-        self._opening = threading.RLock()
-        self._engine: Engine | None = None
-        self._wrap: Callable[[Engine], Engine] | None = None
         self._client: Client | None = None
 
     # --- what it is made of ------------------------------------------------------------------------
@@ -108,22 +93,6 @@ class App:
     def handlers(self) -> dict[str, Handler]:
         """What workers run, by job name."""
         return {name: job.handler for name, job in self._jobs.items() if job.runs_here}
-
-    @property
-    def actor(self) -> str:
-        """Who is named in the audit trail."""
-        return self._actor
-
-    @property
-    def engine(self) -> Engine:
-        """The database. Made at the first use; connections are opened when an operation needs one."""
-        with self._opening:
-            if self._engine is None:
-                if not self.is_named:
-                    warn_of_local_file(self.config)
-                opened = open_engine(self.config)
-                self._engine = opened if self._wrap is None else self._wrap(opened)
-            return self._engine
 
     @property
     def client(self) -> Client:
@@ -229,44 +198,7 @@ class App:
         self._run_middleware.append(middleware)
         return middleware
 
-    # --- the database ------------------------------------------------------------------------------
-
-    def migrate(self) -> list[str]:
-        """Bring the tables up to what this code knows; returns the names of the steps that were applied.
-
-        Raises:
-            SchemaTooNew, SchemaTampered: this code must not work with this database.
-            Busy: somebody else is migrating.
-        """
-        return [step.name for step in store.migrate(self.engine, actor=self.actor)]
-
-    def check(self) -> None:
-        """Look whether the tables are what this code needs.
-
-        Raises:
-            SchemaMissing, SchemaTooOld: run `fencerow migrate`.
-            SchemaTooNew, SchemaTampered: this code must not work with this database.
-        """
-        store.check_schema(self.engine)
-
-    def check_or_create(self) -> None:
-        """`check`, but on SQLite missing tables are made. Done by itself before the first use."""
-        make_ready(self.engine, self.actor)
-
-    def wrap_engine(self, wrap: Callable[[Engine], Engine]) -> None:
-        """Put an engine of one's own before the database's, once it is opened: for tests that watch or disturb.
-
-        Raises:
-            DeclarationError: the database is in use already, or was wrapped before.
-        """
-        with self._opening:
-            if self._engine is not None or self._wrap is not None:
-                raise DeclarationError(
-                    "this app's engine cannot be wrapped now",
-                    "it is in use, or was wrapped before",
-                    "wrap it once, before the first use of the app",
-                )
-            self._wrap = wrap
+    # --- queues ------------------------------------------------------------------------------------
 
     def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """Stop claims from a queue, also across restarts; false when it was paused already."""
@@ -336,35 +268,17 @@ class App:
 
     def close(self) -> None:
         """Close the connections. A later use opens them again."""
-        client, engine = self._forget()
+        client = self._without_client()
         if client is not None:
             client.close()
-        if engine is not None:
-            engine.close()
+        super().close()
 
     async def aclose(self) -> None:
         """`close` for async code: those of this event loop first."""
-        client, engine = self._forget()
+        client = self._without_client()
         if client is not None:
             await client.aclose()
-        if engine is not None:
-            await engine.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
+        await super().aclose()
 
     # --- inside ------------------------------------------------------------------------------------
 
@@ -384,11 +298,10 @@ class App:
         if batches and self._run_middleware:
             log.warning("run middleware does not wrap batches: %s run without it", ", ".join(batches))
 
-    def _forget(self) -> tuple[Client | None, Engine | None]:
+    def _without_client(self) -> Client | None:
         with self._opening:
-            closing = (self._client, self._engine)
-            self._client = self._engine = None
-            return closing
+            client, self._client = self._client, None
+            return client
 
 
 def _unknown(name: str, known: list[str]) -> UnknownJob:
