@@ -34,9 +34,9 @@ async def insert_with_key(job: Job, order: int) -> None:
 async def read_then_write(order: int) -> None:
     shop = await asyncpg.connect(SHOP)
     async with shop.transaction():
-        status = await shop.fetchval(
+        status = await shop.fetchval(  # read: read_then_write
             "SELECT status FROM orders WHERE id = $1", order
-        )  # read: read_then_write
+        )
         if status == "new":
             await shop.execute("UPDATE stock SET n = n - 1 WHERE item = 'umbrella'")  # fault: read_then_write
             await shop.execute("UPDATE orders SET status = 'paid' WHERE id = $1", order)

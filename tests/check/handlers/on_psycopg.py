@@ -121,9 +121,9 @@ def swallowed_error(job: Job, order: int) -> None:
 @app.job
 def read_then_write(order: int) -> None:
     with psycopg.connect(SHOP) as shop:
-        row = shop.execute(
+        row = shop.execute(  # read: read_then_write
             "SELECT status FROM orders WHERE id = %s", [order]
-        ).fetchone()  # read: read_then_write
+        ).fetchone()
         if row == ("new",):
             shop.execute("UPDATE stock SET n = n - 1 WHERE item = 'umbrella'")  # fault: read_then_write
             shop.execute("UPDATE orders SET status = 'paid' WHERE id = %s", [order])

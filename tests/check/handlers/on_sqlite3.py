@@ -137,9 +137,9 @@ def swallowed_error(job: Job, order: int) -> None:
 @app.job
 def read_then_write(order: int) -> None:
     with shop() as there:
-        row = there.execute(
+        row = there.execute(  # read: read_then_write
             "SELECT status FROM orders WHERE id = ?", [order]
-        ).fetchone()  # read: read_then_write
+        ).fetchone()
         if row == ("new",):
             there.execute("UPDATE stock SET n = n - 1 WHERE item = 'umbrella'")  # fault: read_then_write
             there.execute("UPDATE orders SET status = 'paid' WHERE id = ?", [order])
