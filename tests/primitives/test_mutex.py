@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import gc
 import os
+import socket
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,7 +17,9 @@ import pytest
 from fencerow import Config, Database, Mutex, MutexBusy, MutexLost, StaleToken
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import InvalidInput, MutexMisuse, UnusableConnection
+from fencerow.model.ids import new_id
 from fencerow.primitives import mutexes
+from fencerow.primitives.renewing import renewer
 from fencerow.testing.clock import DatabaseClock
 
 T = TypeVar("T")
@@ -232,6 +235,19 @@ def test_one_that_was_forgotten_is_given_back(database: Database) -> None:
     gc.collect()
     with Mutex(database, "k", wait_s=SOON_S) as held:
         assert held.token == 2
+
+
+def test_a_database_that_is_away_holds_up_no_mutex_in_another(database: Database) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        away = Database(f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing")
+        renewer(away.engine).release_later(away.engine, mutexes.release("k", holder=new_id(), token=1), 1.0)
+        connecting = silent.accept()[0]  # it waits for an answer now
+        lost = holding(database)
+        del lost
+        with Mutex(database, "k", wait_s=SOON_S / 2) as held:
+            assert held.token == 2
+        connecting.close()
+        away.close()
 
 
 # --- guarded writes ----------------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ class Mutex:
         try:
             return hold.engine.run(_soon(hold))
         except BaseException:
-            renewer().release_later(hold.engine, hold.release(), hold.stale_s)
+            renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
             raise
 
     async def arelease(self) -> bool:
@@ -198,7 +198,7 @@ class Mutex:
         try:
             return await hold.engine.arun(_soon(hold))
         except BaseException:
-            renewer().release_later(hold.engine, hold.release(), hold.stale_s)
+            renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
             raise
 
     def __enter__(self) -> Self:
@@ -305,14 +305,16 @@ class Mutex:
         # Forgotten without a release it must not be renewed for ever.
         self._finalizer = weakref.finalize(self, _forgotten, hold)
         self._finalizer.atexit = False
-        renewer().keep(hold)
+        renewer(hold.engine).keep(hold)
         return hold.token
 
     def _give_up(self, holder: str, error: BaseException) -> None:
         """Nobody may know whether the take came about."""
         if not isinstance(error, NOTHING_TAKEN):
             abandon = mutexes.abandon(self.key, holder=holder)
-            renewer().release_later(self._place.engine, abandon, self._terms.stale_s, insists=True)
+            renewer(self._place.engine).release_later(
+                self._place.engine, abandon, self._terms.stale_s, insists=True
+            )
 
     def _leave(self) -> Hold | None:
         """End the hold here; what is left is to tell the database."""
@@ -356,7 +358,7 @@ def _forgotten(hold: Hold) -> None:
     log.warning("the mutex %r was never given back: its object is gone, so it is now", hold.key)
     hold.end()
     if hold.is_mine:
-        renewer().release_later(hold.engine, hold.release(), hold.stale_s)
+        renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
 
 
 def _given(connection: object | None) -> object:

@@ -1,8 +1,8 @@
-"""The renewer: one thread for all mutexes that a process holds, whether sync or async code took them.
+"""The renewer: one thread for all mutexes that a process holds in one database, whether sync or async code took them.
 
-A blocked event loop does not stop it, nor does a handler that computes. It has one connection of its own for each
-database, opened when the first renewal is due, so a mutex that is held for a moment costs nothing here. It ends when
-nothing is held.
+A blocked event loop does not stop it, nor does a handler that computes, nor another database that is away. It has
+one connection of its own, opened when the first renewal is due: a mutex that is held for a moment costs nothing here.
+It ends when nothing is held.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Errand:
 
 
 class Renewer:
-    """Renews what this process holds. Safe from any thread.
+    """Renews what this process holds in one database. Safe from any thread.
 
     Nobody but its own thread ever takes a lock here, for the reason told at `Hold`: what others want lies in a deque.
     """
@@ -173,18 +173,17 @@ class Round:
         return self._lines[id(engine)]
 
 
-_renewer = Renewer()
+_renewers: dict[int, Renewer] = {}
 
 
-def renewer() -> Renewer:
-    """The one of this process."""
-    return _renewer
+def renewer(engine: Engine) -> Renewer:
+    """The one for this database: while it does not answer, mutexes in another are renewed all the same."""
+    return _renewers.setdefault(id(engine), Renewer())
 
 
 def _after_fork() -> None:
-    """The thread did not come along, and what the parent holds is the parent's."""
-    global _renewer
-    _renewer = Renewer()
+    """The threads did not come along, and what the parent holds is the parent's."""
+    _renewers.clear()
 
 
 if hasattr(os, "register_at_fork"):
