@@ -17,7 +17,7 @@ from fencerow.errors import OutcomeUnknown, Unavailable
 from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.db.silence import Silence
-from tests.db.test_postgres import plain, with_text
+from tests.db.test_postgres import plain
 from tests.jobs import new_job
 from tests.worker.stage import quick, until, working
 
@@ -133,7 +133,9 @@ async def test_without_the_watchdog_they_wait_on(
 async def test_a_statement_that_is_only_slow_is_cancelled_and_leaves_no_backend(
     near: PostgresEngine, tcp_server: PostgresServer, silence: Silence, run: Runner
 ) -> None:
-    slow = with_text(engine_to(tcp_server, silence), "SELECT pg_sleep(60), 'slow one'")
+    slow = engine_to(tcp_server, silence)
+    clock = slow.queries["clock"].statements[0]
+    slow.queries = slow.queries.altered("clock", clock, "SELECT pg_sleep(60), 'slow one'")
     with pytest.raises(Unavailable, match="timeout"):
         await run(slow, plain("clock"))
     with tcp_server.connect("app") as connection:
