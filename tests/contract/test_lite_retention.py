@@ -54,7 +54,7 @@ def test_the_space_of_what_went_is_used_again(lite: SqliteEngine) -> None:
 
 
 def test_another_process_writes_between_two_batches(lite: SqliteEngine) -> None:
-    for _ in range(5):
+    for _ in range(3):
         finish(lite, 1000)
     lite.clock.offset_us += 100_000_000
     made = Maintenance(lite, Config(retention_succeeded_s=1.0, retention_period_s=60.0), Telemetry())
@@ -75,7 +75,7 @@ def test_another_process_writes_between_two_batches(lite: SqliteEngine) -> None:
     writer.join()
     other.close()
     assert rows(lite, "SELECT count(*) AS n FROM {finished_jobs}") == [{"n": 0}]
-    assert len(took) >= 5_000 // maintenance.BATCH_ROWS / 2, (
+    assert len(took) >= 3_000 // maintenance.BATCH_ROWS / 2, (
         "the other got through at every second batch at least"
     )
     assert max(took) < 2.0, max(took)
