@@ -239,12 +239,13 @@ def test_one_that_was_forgotten_is_given_back(database: Database) -> None:
 
 def test_a_database_that_is_away_holds_up_no_mutex_in_another(database: Database) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        away = Database(f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing")
+        url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing"
+        away = Database(config=Config(url=url, connect_timeout_s=2.0))
         renewer(away.engine).release_later(away.engine, mutexes.release("k", holder=new_id(), token=1), 1.0)
         connecting = silent.accept()[0]  # it waits for an answer now
         lost = holding(database)
         del lost
-        with Mutex(database, "k", wait_s=SOON_S / 2) as held:
+        with Mutex(database, "k", wait_s=1.0) as held:
             assert held.token == 2
         connecting.close()
         away.close()
