@@ -291,7 +291,13 @@ SEEDS: dict[str, Seed] = {
         {"I3"},
     ),
     "archive that loses the row": Seed(
-        [("archive", "    ephemeral\nFROM ended", "    ephemeral\nFROM ended WHERE false")],
+        [
+            (
+                "archive",
+                "    ephemeral, subscribed\nFROM ended",
+                "    ephemeral, subscribed\nFROM ended WHERE false",
+            )
+        ],
         final_failure,
         {"I1", "I15"},
     ),

@@ -61,3 +61,23 @@ def test_while_a_hint_is_still_looked_after_it_is_not_idle() -> None:
     view.claimed([], 10)
     view.swept([], 1, time.monotonic())
     assert view.is_idle()
+
+
+def test_a_look_that_found_nothing_after_a_hint_ends_the_wait_for_it() -> None:
+    """It shows locked jobs too, so nothing is left to look for; else a worker that runs until idle never ends."""
+    view = QueueView("mail", 1.0)
+    view.hint(0, 1)
+    view.claimed([], 10)
+    view.swept([], 1, time.monotonic())
+    assert view.is_idle()
+
+
+def test_a_hint_that_came_during_a_look_is_looked_after() -> None:
+    view = QueueView("mail", 1.0)
+    began = time.monotonic()
+    view.hint(0, 1)
+    view.swept([], 1, began)
+    assert not view.is_idle()
+    assert view.pause_s(time.monotonic()) <= LOOKS_AFTER_HINT_S[0]
+    view.swept([], 1, time.monotonic())
+    assert view.is_idle()

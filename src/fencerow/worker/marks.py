@@ -33,6 +33,7 @@ class QueueView:
         self._due_at: float | None = None
         self._sweep_at = 0.0
         self._looks_left: tuple[float, ...] = ()
+        self._hinted_at = 0.0
         self._costs_s = (0.0, 0.0)  # of the last two looks
         self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
 
@@ -59,6 +60,10 @@ class QueueView:
                 later.append(due_at)
         self._marks = marks
         self._dry = not marks
+        if self._dry and self._hinted_at < began:
+            self._looks_left = ()  # it would have shown what is locked as well: what the hint told of is gone
+        elif self._dry and self._looks_left:
+            later.append(self._next_look())
         self._due_at = min(later, default=None)
         self._costs_s = (self._costs_s[1], now - began)
         self._sweep_at = now + self._sweep_pause_s(self._poll_max_s if self._dry else SWEEP_S_MIN)
@@ -75,6 +80,7 @@ class QueueView:
             # Without the database's clock a later start cannot be told from one that is due.
             self._sweep_at = 0.0
         self._looks_left = LOOKS_AFTER_HINT_S
+        self._hinted_at = now
         known = self._marks.get(priority)
         lowered = Mark(priority, run_at_us - 1, NIL)
         if known is None or (known.run_at_us, known.id) > (lowered.run_at_us, lowered.id):
@@ -110,12 +116,16 @@ class QueueView:
             # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
             self._looks_left = self._looks_left[-1:]
         if self._dry and self._looks_left:
-            look_at = time.monotonic() + self._looks_left[0]
-            self._looks_left = self._looks_left[1:]
+            look_at = self._next_look()
             self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
         if self._dry:
             self._costs_s = (self._costs_s[0], self._costs_s[1] + took_s)
             self._sweep_at = time.monotonic() + self._sweep_pause_s(self._poll_max_s)
+
+    def _next_look(self) -> float:
+        look_at = time.monotonic() + self._looks_left[0]
+        self._looks_left = self._looks_left[1:]
+        return look_at
 
     def _sweep_pause_s(self, least_s: float) -> float:
         # The lesser of two costs: one look that waited for a lock or a busy machine says nothing about the next.
