@@ -226,3 +226,24 @@ def submit_without_key(order: int) -> None:
 @app.job
 def submit_with_key(job: Job, order: int) -> None:
     sent.using(key=job.id).submit(order)
+
+
+@app.job
+def next_number(job: Job, order: int) -> None:
+    """A second run of the job does nothing, but two jobs may get one number."""
+    with shop() as there:
+        (last,) = there.execute("SELECT coalesce(max(order_id), 0) FROM payments").fetchone()
+        there.execute(  # fault: next_number
+            "INSERT INTO payments (order_id, made_for) VALUES (?, ?) ON CONFLICT (made_for) DO NOTHING",
+            [last + 1, job.id],
+        )
+
+
+@app.job
+def next_number_at_once(job: Job, order: int) -> None:
+    with shop() as there:
+        there.execute(
+            "INSERT INTO payments (order_id, made_for) SELECT coalesce(max(order_id), 0) + 1, ? FROM payments"
+            " WHERE true ON CONFLICT (made_for) DO NOTHING",
+            [job.id],
+        )

@@ -13,6 +13,7 @@ import msgspec
 from fencerow.app.declare import DeclaredJob
 from fencerow.errors import CheckArguments, CheckNeedsMore, NothingRecorded, NothingToCheck
 from fencerow.testing.check.answers import answer_all, replace_evidence, undeclared
+from fencerow.testing.check.desk import HOLDERS
 from fencerow.testing.check.director import Director
 from fencerow.testing.check.findings import Findings
 from fencerow.testing.check.ground import Clean, Ground, Outcome
@@ -134,23 +135,30 @@ def _try_all(ground: Ground, clean: Clean, findings: Findings, report: Report) -
 
 def _race(ground: Ground, clean: Clean, findings: Findings) -> list[Counted]:
     ground.say("two attempts of one job side by side")
-    counted = [Race(ground, clean, clean.outcome, findings).play_all(ground.options.orders)]
+    counted = [Race(ground, clean, [clean.outcome], findings).play_all(ground.options.orders)]
     if ground.options.two_jobs:
-        ground.say("two jobs with the same arguments side by side")
-        race = Race(ground, clean, _one_after_another(ground), findings, two_jobs=True)
-        counted.append(race.play_all(ground.options.orders))
+        counted.append(_race_of_jobs(ground, clean, findings))
     return counted
 
 
-def _one_after_another(ground: Ground) -> Outcome:
-    """What two jobs come to when they do not meet: what they must come to when they do."""
+def _race_of_jobs(ground: Ground, clean: Clean, findings: Findings) -> Counted:
+    """On a ground of its own: where one job is killed and taken back, a second would be taken along."""
+    ground.say("two jobs with the same arguments side by side")
+    with _ground(ground.options, ground.say, jobs=2) as both:
+        both.comparison = ground.comparison
+        wanted = [_one_after_another(both, order) for order in ((0, 1), (1, 0))]
+        return Race(both, clean, wanted, findings, two_jobs=True).play_all(ground.options.orders)
+
+
+def _one_after_another(ground: Ground, order: Sequence[int]) -> Outcome:
+    """What two jobs come to when they do not meet: one of the ends that are right when they do."""
     ground.scratch.fresh()
     processes = []
-    for number in range(2):
+    for number in order:
         process = ground.first(number)
         ground.director.run(ground.scratch, process)
         ground.bury(process)
-        ground.acknowledge(process, ground.claimed[number], "00000000-0000-4000-8000-0000000000a0")
+        ground.acknowledge(process, ground.claimed[number], HOLDERS[0])
         processes.append(process)
     return ground.outcome(processes)
 
@@ -168,7 +176,7 @@ def _notes(ground: Ground, side_by_side: Sequence[Counted]) -> Iterator[str]:
 
 
 @contextmanager
-def _ground(options: Options, say: Callable[[str], None]) -> Iterator[Ground]:
+def _ground(options: Options, say: Callable[[str], None], jobs: int = 1) -> Iterator[Ground]:
     """Start everything, and leave nothing."""
     folder = private_folder()
     with ExitStack() as stack:
@@ -178,7 +186,7 @@ def _ground(options: Options, say: Callable[[str], None]) -> Iterator[Ground]:
         say("importing the application")
         loaded = director.load()
         scratch = _scratch(options, loaded, folder, stack, say)
-        ground = Ground(options, loaded, scratch, director, say)
+        ground = Ground(options, loaded, scratch, director, say, jobs)
         ground.set_up()
         yield ground
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from fencerow.db.engine import Engine
@@ -66,7 +68,7 @@ class Desk:
             )
         )
         if not found:
-            self._refuse_locked(engine, dead)
+            self._refuse_locked(engine, dead, JOBS)
             return None
         return self._with_args(engine, found[0], holder)
 
@@ -79,12 +81,12 @@ class Desk:
         success = store.Success(claimed.id, claimed.attempt, ended.result or "null")
         if engine.run(store.succeed([success], holder=holder)):
             return True
-        self._refuse_locked(engine, holder)
+        self._refuse_locked(engine, holder, [claimed.id])
         return False
 
-    def _refuse_locked(self, engine: Engine, holder: str) -> None:
-        """Nothing was moved: because there is nothing of this holder any more, or because its row is locked."""
-        for fence in engine.run(store.read_fences(list(JOBS))).values():
+    def _refuse_locked(self, engine: Engine, holder: str, jobs: Sequence[str]) -> None:
+        """Nothing was moved: because none of these is this holder's any more, or because its row is locked."""
+        for fence in engine.run(store.read_fences(list(jobs))).values():
             if (fence.state is State.RUNNING and fence.holder == holder) or fence.state is State.QUEUED:
                 raise Busy("the job's row is locked", "by an open transaction of a run", "")
 

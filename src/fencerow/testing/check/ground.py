@@ -48,6 +48,7 @@ class Ground:
         scratch: Scratch,
         director: Director,
         say: Callable[[str], None],
+        jobs: int = 1,
     ) -> None:
         self.options = options
         self.loaded = loaded
@@ -57,7 +58,7 @@ class Ground:
         self.comparison = Comparison(options.ignored)
         self.runs = 0
         self._desk = Desk(loaded)
-        self._ids = JOBS if options.two_jobs else JOBS[:1]
+        self._ids = JOBS[:jobs]
         self.claimed: list[Claimed] = []
 
     @property

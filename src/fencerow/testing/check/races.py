@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from fencerow.errors import CheckStuck
@@ -37,7 +37,7 @@ class Race:
 
     ground: Ground
     clean: Clean
-    wanted: Outcome  # what is right in the end
+    wanted: Sequence[Outcome]  # each is right in the end
     findings: Findings
     two_jobs: bool = False
 
@@ -145,8 +145,9 @@ class Race:
 
     def _judge(self, processes: list[Process], story: list[str]) -> None:
         found = self.ground.outcome(processes)
+        wanted = min(self.wanted, key=lambda each: self._distance(each, found))
         steps = [step for process in processes for step in process.trace]
-        for difference in self.ground.differences(self.wanted, found):
+        for difference in self.ground.differences(wanted, found):
             to_blame = writers(difference, steps, self.ground.jobs_table)
             step = to_blame[-1] if to_blame else None
             read = readers(steps, step) if step else []
@@ -167,7 +168,7 @@ class Race:
                     rows=tuple(difference.lines()),
                 )
             )
-        for fault, name in call_differences(self.wanted.calls, found.calls):
+        for fault, name in call_differences(wanted.calls, found.calls):
             call = call_step(name, steps, self.clean.trace)
             what = (
                 "side by side the call is made more often"
@@ -175,6 +176,11 @@ class Race:
                 else "the call is not made"
             )
             self.findings.add(Finding(fault, call.place if call else "?", name, what, story=_short(story)))
+
+    def _distance(self, wanted: Outcome, found: Outcome) -> int:
+        return len(self.ground.differences(wanted, found)) + len(
+            list(call_differences(wanted.calls, found.calls))
+        )
 
 
 def _state(done: list[tuple[str, Footprint]]) -> Hashable:
