@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from typing import Any
 
+import psycopg
 import pytest
 
 from fencerow.db import pools
@@ -144,6 +146,38 @@ async def test_a_statement_that_is_only_slow_is_cancelled_and_leaves_no_backend(
         )
         await until(lambda: connection.execute(f"{query} AND state = 'active'").fetchall() == [(0,)])
     await slow.aclose()
+
+
+@both
+async def test_a_cancel_that_comes_late_strikes_nobody_else(
+    tcp_server: PostgresServer, silence: Silence, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(pools, "_cancel", asked.append)
+    monkeypatch.setattr(pools, "_acancel", lambda connection, _loop: asked.append(connection))
+    engine = engine_to(tcp_server, silence)
+    clock = engine.queries["clock"].statements[0]
+    plainly, slowly = (
+        engine.queries,
+        engine.queries.altered("clock", clock, f"SELECT 1 FROM pg_sleep({LIMIT_S + 0.6})"),
+    )
+    engine.queries = slowly
+    await run(engine, plain("clock"))
+    assert len(asked) == 1, "it was asked to stop, and came to its end by itself"
+
+    engine.queries = plainly.altered("clock", clock, "SELECT pg_sleep(0.3), 'next one'")
+    following = asyncio.create_task(run(engine, plain("clock")))
+    with tcp_server.connect("app") as connection:
+        query = (
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%next one%' AND pid <> pg_backend_pid()"
+        )
+        await until(lambda: connection.execute(query).fetchall() == [(1,)])
+    with suppress(psycopg.Error):
+        result = asked[0].cancel_safe()
+        if result is not None:
+            await result
+    await following
+    await engine.aclose()
 
 
 async def test_an_answer_that_nobody_comes_to_read_is_no_silence(far: PostgresEngine) -> None:

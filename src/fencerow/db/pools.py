@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
 from psycopg import AsyncConnection, BaseConnection, Connection, IsolationLevel
@@ -53,6 +53,8 @@ class Pools:
         self._used_at: WeakKeyDictionary[BaseConnection[Any], float] = (
             WeakKeyDictionary()
         )  # and when that ended
+        # Asked to stop: the request may be on its way still, and would strike whatever runs there next.
+        self._cancelled: WeakSet[BaseConnection[Any]] = WeakSet()
         self._pid = os.getpid()
 
     def close(self) -> None:
@@ -89,6 +91,8 @@ class Pools:
                     raise
                 finally:
                     self._used_at[connection] = time.monotonic()
+                    if connection in self._cancelled:
+                        connection.close()
         except PoolTimeout as error:
             raise self._unreachable() from error
 
@@ -109,6 +113,8 @@ class Pools:
                     raise
                 finally:
                     self._used_at[connection] = time.monotonic()
+                    if connection in self._cancelled:
+                        await connection.close()
         except PoolTimeout as error:
             raise self._unreachable() from error
 
@@ -157,12 +163,22 @@ class Pools:
 
     def watched(self, connection: Connection[Any], *, limit_s: float | None = None) -> Watched:
         """Watch a connection for a block: waits for the server that are too long end as a broken connection."""
-        return self._watchdog.watch(connection.fileno(), lambda: _cancel(connection), limit_s=limit_s)
+
+        def cancel() -> None:
+            self._cancelled.add(connection)
+            _cancel(connection)
+
+        return self._watchdog.watch(connection.fileno(), cancel, limit_s=limit_s)
 
     def awatched(self, connection: AsyncConnection[Any], *, limit_s: float | None = None) -> Watched:
         """`watched` in this event loop."""
         loop = asyncio.get_running_loop()
-        return self._watchdog.watch(connection.fileno(), lambda: _acancel(connection, loop), limit_s=limit_s)
+
+        def cancel() -> None:
+            self._cancelled.add(connection)
+            _acancel(connection, loop)
+
+        return self._watchdog.watch(connection.fileno(), cancel, limit_s=limit_s)
 
     def _check(self, connection: Connection[Any]) -> None:
         """Called by the pool before it hands a connection out; an error makes it take another."""
@@ -212,6 +228,7 @@ class Pools:
             self._pools = {}
             self._apools = WeakKeyDictionary()
             self._used_at = WeakKeyDictionary()
+            self._cancelled = WeakSet()
             self._watchdog = Watchdog(self._statement_timeout_s)
             self._lock = threading.Lock()
 
