@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import weakref
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
-from weakref import WeakSet
 
 from fencerow.db.statement import Operation
 from fencerow.db.trouble import is_trouble
@@ -21,6 +19,7 @@ from fencerow.primitives.hold import Hold
 from fencerow.primitives.losing import Canceller
 from fencerow.primitives.nesting import entered, left, refuse_nested
 from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.ready import acheck_tables, check_tables
 from fencerow.primitives.renewing import renewer
 from fencerow.primitives.running import Running, running
 from fencerow.primitives.taking import Taken, aplay, play, taking
@@ -30,7 +29,6 @@ log = logging.getLogger("fencerow.mutex")
 
 RELEASE_PATIENCE_S = 2.0
 
-_ready: WeakSet[Any] = WeakSet()  # engines whose tables were looked at
 NOTHING_TAKEN = (MutexBusy, Snooze, LeaseLost, Unavailable, Busy)
 
 
@@ -148,7 +146,7 @@ class Mutex:
         """
         attempt = self._begin()
         try:
-            self._make_ready()
+            check_tables(self._place)
             holder = new_id()
             try:
                 taken = play(self._place.engine, taking(self._terms, holder, attempt))
@@ -163,8 +161,7 @@ class Mutex:
         """`acquire` for async code."""
         attempt = self._begin()
         try:
-            if self._place.engine not in _ready:
-                await asyncio.to_thread(self._make_ready)
+            await acheck_tables(self._place)
             holder = new_id()
             try:
                 taken = await aplay(self._place.engine, taking(self._terms, holder, attempt))
@@ -252,15 +249,14 @@ class Mutex:
             RetryTransaction: roll back and run the whole transaction again.
         """
         asked = self._own().token if token is None else token
-        self._make_ready()
+        check_tables(self._place)
         if not run(self._place, mutexes.guard(self.key, token=asked), _given(connection)):
             raise self._stale(asked)
 
     async def aguard(self, connection: object, token: int | None = None) -> None:
         """`guard` for async code; the connection is an async one."""
         asked = self._own().token if token is None else token
-        if self._place.engine not in _ready:
-            await asyncio.to_thread(self._make_ready)
+        await acheck_tables(self._place)
         if not await arun(self._place, mutexes.guard(self.key, token=asked), _given(connection)):
             raise self._stale(asked)
 
@@ -283,12 +279,6 @@ class Mutex:
                 "make one for each use: with Mutex(app, key)",
             )
         return running.get()
-
-    def _make_ready(self) -> None:
-        engine = self._place.engine
-        if engine not in _ready:
-            self._place.check_or_create()
-            _ready.add(engine)
 
     def _took(self, taken: Taken, holder: str, attempt: Running | None) -> int:
         hold = Hold(

@@ -19,7 +19,7 @@ from fencerow.primitives.checked import STALE_S_MIN, check_key, check_seconds, f
 from fencerow.primitives.once_run import OnceRun, agive_back, give_back, giving
 from fencerow.primitives.pauses import pauses
 from fencerow.primitives.place import Place, arun, run
-from fencerow.primitives.ready import check_tables
+from fencerow.primitives.ready import acheck_tables, check_tables
 from fencerow.primitives.reserving import (
     OnceKey,
     Reserved,
@@ -191,7 +191,7 @@ class Once:
         taking = reserve_once(wanted, token, running.get())
 
         async def ask() -> Reserved:
-            await asyncio.to_thread(check_tables, self._place)
+            await acheck_tables(self._place)
             return await arun(self._place, taking, self._connection)
 
         if self._connection is not None:

@@ -13,7 +13,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakSet
 
 import msgspec
 
@@ -25,6 +24,7 @@ from fencerow.model.topics import BUCKETS, bucket_of, check_key, check_own_topic
 from fencerow.model.value import Misfit, ValueType
 from fencerow.model.wakeup import Published, encode
 from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.ready import acheck_tables, check_tables
 
 ANYTHING = ValueType.of(Any, "an event's data")
 WAKE_UP = encode(Published())
@@ -82,7 +82,7 @@ async def apublish(
 def publish_many(place: Place, events: Sequence[NewEvent], *, connection: object | None = None) -> list[int]:
     """Publish events in their order, in one statement: all of them or none. Returns their ids."""
     appending = append(events)
-    _make_ready(place)
+    check_tables(place)
     ids = run(place, appending, connection)
     if connection is None and ids:
         place.engine.wake([WAKE_UP])
@@ -94,7 +94,7 @@ async def apublish_many(
 ) -> list[int]:
     """`publish_many` for async code."""
     appending = append(events)
-    _make_ready(place)
+    await acheck_tables(place)
     ids = await arun(place, appending, connection)
     if connection is None and ids:
         place.engine.wake([WAKE_UP])
@@ -145,13 +145,3 @@ def _packed(data: Any) -> bytes:
         ) from None
     check_size(raw, "the event's data", PAYLOAD_BYTES_MAX)
     return raw
-
-
-_ready: WeakSet[Place] = WeakSet()
-
-
-def _make_ready(place: Place) -> None:
-    """Look at the tables once for each place."""
-    if place not in _ready:
-        place.check_or_create()
-        _ready.add(place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from weakref import WeakSet
 
 from fencerow.db.engine import Engine
@@ -16,3 +17,9 @@ def check_tables(place: Place) -> None:
     if engine not in _ready:
         place.check_or_create()
         _ready.add(engine)
+
+
+async def acheck_tables(place: Place) -> None:
+    """`check_tables` without keeping the event loop waiting."""
+    if place.engine not in _ready:
+        await asyncio.to_thread(check_tables, place)

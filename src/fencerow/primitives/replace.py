@@ -16,7 +16,7 @@ from fencerow.primitives import sources
 from fencerow.primitives.checked import STALE_S_MIN, check_key, check_seconds, owner_now
 from fencerow.primitives.pauses import pauses
 from fencerow.primitives.place import Place, arun, run
-from fencerow.primitives.ready import check_tables
+from fencerow.primitives.ready import acheck_tables, check_tables
 from fencerow.primitives.running import running
 from fencerow.primitives.sources import (
     Answer,
@@ -138,7 +138,7 @@ class Replacing:
 
     async def __aenter__(self) -> Self:
         self._check_unused()
-        await asyncio.to_thread(check_tables, self._place)
+        await acheck_tables(self._place)
         until, pause = time.monotonic() + self._wait_s, pauses()
         while True:
             answer, self._columns = await arun(self._place, self._reserving())

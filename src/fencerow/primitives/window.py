@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -16,7 +15,7 @@ from fencerow.model.text import check_text
 from fencerow.primitives.bounded import awithin, within
 from fencerow.primitives.checked import check_key, check_seconds, fingerprint_of
 from fencerow.primitives.place import Place, arun, run
-from fencerow.primitives.ready import check_tables
+from fencerow.primitives.ready import acheck_tables, check_tables
 
 ROUNDS_MAX = 20
 VALUE_LENGTH_MAX = 1024
@@ -104,7 +103,7 @@ class DedupeWindow:
         """`admit` for async code."""
         admission = self._admission(key, value, content)
         if connection is not None:
-            await asyncio.to_thread(check_tables, self._place)
+            await acheck_tables(self._place)
             return await arun(self._place, admission, connection)
         return await awithin(
             self._timeout_s,
@@ -155,7 +154,7 @@ class DedupeWindow:
         return run(self._place, admission)
 
     async def _aasked(self, admission: Operation[Admitted]) -> Admitted:
-        await asyncio.to_thread(check_tables, self._place)
+        await acheck_tables(self._place)
         return await arun(self._place, admission)
 
     def _admission(self, key: str, value: str, content: Any) -> Operation[Admitted]:
