@@ -18,6 +18,8 @@ UNION ALL
 SELECT spent.id, 'succeeded', spent.attempt, NULL FROM fencerow.spent_ids AS spent
 WHERE NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = spent.id)
 """
+# Whose changes it can show: the tables that it reads.
+LOOKED_AT = frozenset({"jobs", "finished_jobs", "spent_ids"})
 
 
 @dataclass(frozen=True, slots=True)
