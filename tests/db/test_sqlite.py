@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.sqlite import SqliteEngine, wal_is_safe
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_faults import fault, translated
+from fencerow.db.sqlite_opening import wal_is_safe
 from fencerow.db.statement import Steps, execute, operation
 from fencerow.errors import (
     Busy,
