@@ -169,6 +169,20 @@ async def aordinary(kind: str, folder: str) -> None:
     poison(kind, folder)
 
 
+@app.on_batch
+async def set_tone_of_batch(
+    items: Sequence[BatchItem[Any, Any]], call_next: Callable[[], Awaitable[None]]
+) -> None:
+    tone.set(f"batch middleware of {os.getpid()}")
+    await call_next()
+
+
+@app.batch_job(batch_max=10)
+def tell_tone(items: Sequence[BatchItem[None, list[Any]]]) -> None:
+    for item in items:
+        item.succeed([os.getpid(), tone.get()])
+
+
 @app.batch_job(batch_max=10)
 def batch(items: Sequence[BatchItem[str, None]]) -> None:
     for item in items:

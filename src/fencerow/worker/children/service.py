@@ -151,7 +151,7 @@ class Service:
             WorkersLease(attempt.holder),
             lambda _, verdict: said.append(verdict),
             self._telemetry,
-            declared.run_middleware,
+            declared.middleware,
             judge=ChildJudge(self._engine, self._start.held_max_s, self),
             kill_s=NEVER_S,
             unknown_max_s=self._config.unknown_max_s,
