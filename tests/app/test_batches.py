@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,13 +97,20 @@ async def test_single_jobs_and_batches_share_a_worker(app: App) -> None:
     assert results == [-n if n % 2 else n for n in range(20)]
 
 
-async def test_run_middleware_is_said_not_to_wrap_batches(app: App, caplog: pytest.LogCaptureFixture) -> None:
-    wrapped: list[str] = []
+async def test_batches_have_middleware_of_their_own(app: App) -> None:
+    wrapped: list[Any] = []
 
     @app.on_run
-    async def note(job: Job, call_next: Any) -> Any:
+    async def note(job: Job, call_next: Callable[[], Awaitable[Any]]) -> Any:
         wrapped.append(job.name)
         return await call_next()
+
+    @app.on_batch
+    async def note_batch(
+        items: Sequence[BatchItem[Any, Any]], call_next: Callable[[], Awaitable[None]]
+    ) -> None:
+        wrapped.append([(item.name, item.value, item.metadata["tenant"]) for item in items])
+        await call_next()
 
     @app.batch_job
     async def many(items: Sequence[BatchItem[int, None]]) -> None: ...
@@ -112,13 +119,35 @@ async def test_run_middleware_is_said_not_to_wrap_batches(app: App, caplog: pyte
     async def one() -> None: ...
 
     async with app.worker():
-        await (await many.asubmit(1)).aresult(10)
+        await (await many.using(metadata={"tenant": "a"}).asubmit(1)).aresult(10)
         await (await one.asubmit()).aresult(10)
 
-    assert wrapped == ["one"]
-    assert [each.levelno for each in caplog.records if "many run without it" in each.getMessage()] == [
-        logging.WARNING
-    ]
+    assert wrapped == [[("many", 1, "a")], "one"]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_worker_says_when_batches_run_without_the_middleware_of_the_others(
+    lite_app: App, caplog: pytest.LogCaptureFixture, both: bool
+) -> None:
+    @lite_app.on_run
+    async def note(job: Job, call_next: Callable[[], Awaitable[Any]]) -> Any:
+        return await call_next()
+
+    if both:
+
+        @lite_app.on_batch
+        async def note_batch(
+            items: Sequence[BatchItem[Any, Any]], call_next: Callable[[], Awaitable[None]]
+        ) -> None:
+            await call_next()
+
+    @lite_app.batch_job
+    async def many(items: Sequence[BatchItem[int, None]]) -> None: ...
+
+    lite_app.worker()
+
+    warned = [each.levelno for each in caplog.records if "many run without either" in each.getMessage()]
+    assert warned == ([] if both else [logging.WARNING])
 
 
 def test_a_value_that_does_not_fit_is_refused_at_the_submit(lite_app: App) -> None:

@@ -49,6 +49,15 @@ async def test_a_suspect_of_a_batch_runs_there_alone(lite: AnyEngine, tmp_path: 
     assert "SIGKILL" in job.error["message"]
 
 
+async def test_a_suspect_of_a_batch_has_its_middleware_there(lite: AnyEngine) -> None:
+    job_id = await suspect(lite, "tell_tone", {"value": None})
+    async with working(lite, *HANDLERS, config=settings(lite)) as stage:
+        pid, heard = (await stage.ended(job_id, within_s=30)).result
+
+    assert pid != os.getpid()
+    assert heard == f"batch middleware of {pid}"
+
+
 async def test_a_suspect_that_shall_never_leave_the_worker_runs_here(lite: AnyEngine) -> None:
     job_id = await suspect(lite, "suspected")
     stays = replace(shop.suspected.handler, process=False)

@@ -36,7 +36,6 @@ from fencerow.worker.building import (
     make_pools,
     registration,
 )
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.chore import Chore, EndingChore, FinishingChore, HearingChore, OwnChore
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
@@ -49,6 +48,7 @@ from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
+from fencerow.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.worker.pool import Pool
 from fencerow.worker.slots import Slots
 from fencerow.worker.upkeep import upkeep_loops
@@ -73,7 +73,7 @@ class Worker:
         queues: Mapping[str, int] | Sequence[str],
         config: Config,
         telemetry: Telemetry | None = None,
-        middleware: Sequence[RunMiddleware] = (),
+        middleware: Middleware = NO_MIDDLEWARE,
         *,
         slots: int | None = None,
         name: str | None = None,
@@ -88,7 +88,7 @@ class Worker:
         self._handlers = dict(handlers)
         self._queues = queues
         self._slots_shared = slots or config.slots
-        self._middleware = tuple(middleware)
+        self._middleware = middleware
         self._chores = [each.for_worker() if isinstance(each, OwnChore) else each for each in chores]
         self._ending: list[asyncio.Task[None]] = []
         check_children(self._handlers, config)
