@@ -148,6 +148,8 @@ VERBS = {
     "lock": lock,
     "env": env,
 }
+# The tests start hundreds of interpreters: one that may keep no bytecode compiles the package anew in each.
+NOT_HANDED_ON = ("PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 PIP_INSTALL = ("-m", "pip", "install", "-qq", "--disable-pip-version-check")
 
 
@@ -223,8 +225,8 @@ def become(*command: str) -> NoReturn:
 
 
 def environment() -> dict[str, str]:
-    """The caller's environment, without what would let another Python's packages in."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH")}
+    """The caller's environment, without what would let another Python's packages in, or have it compile each time."""
+    kept = {name: value for name, value in os.environ.items() if name not in NOT_HANDED_ON}
     return kept | {"VIRTUAL_ENV": str(VENV), "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
 
 
