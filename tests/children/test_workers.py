@@ -109,6 +109,6 @@ def test_children_and_grandchildren_die_with_their_worker(tmp_path: Path, sqlite
         assert not any(gone(pid) for pid in known(tmp_path))
         (worker,) = team.alive()
         worker.kill()
-        worker.wait(10)
+        worker.wait(60)
         nothing_left(tmp_path, team)
     engine.close()
