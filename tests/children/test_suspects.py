@@ -33,7 +33,7 @@ async def suspect(engine: AnyEngine, name: str, args: dict[str, Any] | None = No
 async def test_a_suspect_runs_in_a_child_and_is_none_any_more(engine: AnyEngine) -> None:
     job_id = await suspect(engine, "suspected")
     async with working(engine, *HANDLERS, config=settings(engine)) as stage:
-        first = await stage.ended(job_id, within_s=30)
+        first = await stage.ended(job_id)
         second = await stage.run("suspected")
 
     assert (first.state, first.attempt, first.crashes) == ("succeeded", 2, 0)
@@ -43,7 +43,7 @@ async def test_a_suspect_runs_in_a_child_and_is_none_any_more(engine: AnyEngine)
 async def test_a_suspect_of_a_batch_runs_there_alone(lite: AnyEngine, tmp_path: Path) -> None:
     job_id = await suspect(lite, "batch", {"value": str(tmp_path)}, crashes_max=1)
     async with working(lite, *HANDLERS, config=settings(lite)) as stage:
-        job = await stage.ended(job_id, within_s=30)
+        job = await stage.ended(job_id)
 
     assert (job.state, job.attempt, job.crashes) == ("failed", 2, 1)
     assert "SIGKILL" in job.error["message"]
@@ -62,7 +62,7 @@ async def test_a_suspect_that_shall_never_leave_the_worker_runs_here(lite: AnyEn
     job_id = await suspect(lite, "suspected")
     stays = replace(shop.suspected.handler, process=False)
     async with working(lite, stays, config=settings(lite)) as stage:
-        job = await stage.ended(job_id, within_s=30)
+        job = await stage.ended(job_id)
 
     assert job.result == os.getpid()
     assert await kinds(lite, job_id) == ["reclaimed", "alone"]
