@@ -58,6 +58,31 @@ async def test_a_suspect_of_a_batch_has_its_middleware_there(lite: AnyEngine) ->
     assert heard == f"batch middleware of {pid}"
 
 
+async def test_suspects_run_beside_each_other_once_one_has_ended_well(
+    lite: AnyEngine, tmp_path: Path
+) -> None:
+    """Each of the last two waits for the other, so they end only together."""
+    first = await suspect(lite, "suspected")
+    pair = [await suspect(lite, "meets", {"folder": str(tmp_path), "count": 2}) for _ in range(2)]
+    async with working(lite, *HANDLERS, config=settings(lite)) as stage:
+        await stage.ended(first, within_s=30)
+        met = [await stage.ended(each, within_s=30) for each in pair]
+
+    assert {(job.state, job.attempt, job.crashes) for job in met} == {("succeeded", 2, 0)}
+    assert len({job.result for job in met}) == 2, "each has a process of its own"
+
+
+async def test_only_the_one_that_dies_is_counted(engine: AnyEngine, tmp_path: Path) -> None:
+    poison = await suspect(engine, "ordinary", {"kind": "sigkill", "folder": str(tmp_path)}, crashes_max=2)
+    healthy = [await suspect(engine, "suspected") for _ in range(6)]
+    async with working(engine, *HANDLERS, config=settings(engine)) as stage:
+        dead = await stage.ended(poison, within_s=60)
+        others = [await stage.ended(each, within_s=60) for each in healthy]
+
+    assert (dead.state, dead.attempt, dead.crashes) == ("failed", 3, 2)
+    assert {(job.state, job.attempt, job.crashes) for job in others} == {("succeeded", 2, 0)}
+
+
 async def test_a_suspect_that_shall_never_leave_the_worker_runs_here(lite: AnyEngine) -> None:
     job_id = await suspect(lite, "suspected")
     stays = replace(shop.suspected.handler, process=False)

@@ -101,6 +101,9 @@ class Config:
     )
 
     # --- child processes ---
+    suspects_max: int = number(
+        4, 1, 1_000, "Jobs whose last worker died that run at once, each in a child process of its own."
+    )
     child_start_s: float = number(20.0, 0.5, 600.0, "How long a child process may take to start.")
     child_idle_max: int = number(2, 0, 1_000, "Child processes kept warm for the next job.")
     child_idle_s: float = number(60.0, 0.0, 86_400.0, "How long a child process is kept warm.")
