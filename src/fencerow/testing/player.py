@@ -10,7 +10,7 @@ from fencerow.db.faults import CONTENTION
 from fencerow.db.queries import Query
 from fencerow.db.statement import Rows, Statement
 from fencerow.testing.actor import Course
-from fencerow.testing.invariants import LOOKED_AT
+from fencerow.testing.invariants import would_show
 from fencerow.testing.race import Story
 from fencerow.testing.reduction import Reduction, may_write
 from fencerow.testing.wire import Wire
@@ -94,7 +94,7 @@ class Player:
         if ends:
             self.freed = True
             wrote = self._reduction.ended(self.name, committed=self._doing != "ROLLBACK")
-            self.ends += not wrote.isdisjoint(LOOKED_AT)
+            self.ends += would_show(wrote)
         if statement is None:
             self.course.ended()
         else:
