@@ -23,7 +23,7 @@ class Mark:
     id: str = NIL
 
 
-@operation(alone=True)
+@operation(alone=True, prepared=True)
 def claim(
     queue: str, marks: Sequence[Mark], *, holder: str, names: Sequence[str], limit: int, margin_s: float
 ) -> Steps[list[Claimed]]:
@@ -60,7 +60,7 @@ def claim_suspect(queue: str, *, holder: str, names: Sequence[str], margin_s: fl
     return claimed
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", prepared=True)
 def lanes(queue: str) -> Steps[tuple[list[Lane], int]]:
     """The lanes of a queue that hold queued jobs, and the database's now in microseconds (0 when there is no lane)."""
     rows = yield from execute("lanes", queue=queue)
