@@ -10,7 +10,8 @@ import pytest
 
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.queries import pyformat
-from fencerow.db.sqlite import SqliteEngine, bound
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_session import bound
 from fencerow.db.statement import Param
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine

@@ -19,7 +19,6 @@ from fencerow.telemetry import Telemetry
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.building import deadline_margin_s, make_pools, registration
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.chore import Chore
 from fencerow.worker.chores import Chores
 from fencerow.worker.claimer import Claimer
@@ -33,6 +32,7 @@ from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving
 from fencerow.worker.loop import Loop
+from fencerow.worker.middleware import Middleware
 from fencerow.worker.pool import Pool
 from fencerow.worker.slots import Slots
 from fencerow.worker.upkeep import upkeep_loops
@@ -52,7 +52,7 @@ class Parts:
         queues: Mapping[str, int] | Sequence[str],
         config: Config,
         telemetry: Telemetry,
-        middleware: Sequence[RunMiddleware],
+        middleware: Middleware,
         *,
         name: str,
         slots: int,

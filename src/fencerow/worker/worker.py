@@ -19,11 +19,11 @@ from fencerow.model.wanted import Change, Leave
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.building import check_children, connections, described
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.chore import Chore
 from fencerow.worker.death import WorkerDied
 from fencerow.worker.handler import Handler
 from fencerow.worker.leaving import claims_answered, drain_s, tasks_ended
+from fencerow.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.worker.parts import Parts
 
 log = logging.getLogger("fencerow.worker")
@@ -45,7 +45,7 @@ class Worker:
         queues: Mapping[str, int] | Sequence[str],
         config: Config,
         telemetry: Telemetry | None = None,
-        middleware: Sequence[RunMiddleware] = (),
+        middleware: Middleware = NO_MIDDLEWARE,
         *,
         slots: int | None = None,
         name: str | None = None,
@@ -60,7 +60,7 @@ class Worker:
         self._handlers = dict(handlers)
         self._queues = queues
         self._slots_shared = slots or config.slots
-        self._middleware = tuple(middleware)
+        self._middleware = middleware
         self._chores = tuple(chores)
         check_children(self._handlers, config)
         self._parts: Parts  # from the start on

@@ -11,11 +11,11 @@ from fencerow.worker.acker import Acker
 from fencerow.worker.alone import Alone
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.batches import BatchExecutor
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.children.children import Children
 from fencerow.worker.children.running import ChildRuns
 from fencerow.worker.judging import Judge
 from fencerow.worker.lease import Lease
+from fencerow.worker.middleware import Middleware
 from fencerow.worker.placing import Placing
 from fencerow.worker.reporting import Reports
 from fencerow.worker.suspects import Suspects
@@ -30,7 +30,7 @@ class Workplace:
         lease: Lease,
         acker: Acker,
         telemetry: Telemetry,
-        middleware: Sequence[RunMiddleware],
+        middleware: Middleware,
         config: Config,
     ) -> None:
         # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.

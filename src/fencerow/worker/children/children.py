@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -38,7 +37,7 @@ class Children:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that are there now."""
+        """The wardens of the processes that are there now."""
         return [child.pid for child in self._all]
 
     async def lend(self, memory_bytes_max: int | None, unwanted: Callable[[], bool]) -> Child | None:
@@ -83,13 +82,13 @@ class Children:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.child_start_s
         try:
-            process, connection = await self._starter.start()
+            started = await self._starter.start()
         except OSError as error:
             raise _not_started(f"{type(error).__name__}: {error}") from error
-        child = Child(process, memory_bytes_max, self._starter.warden)
+        child = Child(started, memory_bytes_max)
         self._all.add(child)
         child.gone.add_done_callback(lambda _: self._forget(child))
-        await child.connect(connection, self._start(memory_bytes_max))
+        await child.connect(started.connection, self._start(memory_bytes_max))
         while not child.started.done() and not unwanted() and loop.time() < deadline:
             await asyncio.wait({child.started}, timeout=LOOK_S)
         if child.started.done() and child.started.result():
@@ -106,7 +105,6 @@ class Children:
         loggers = logging.root.manager.loggerDict
         levels = {name: each.level for name, each in loggers.items() if isinstance(each, logging.Logger)}
         return Start(
-            parent=os.getpid(),
             path=[str(each) for each in sys.path],
             argv=[str(each) for each in sys.argv],
             memory_bytes_max=memory_bytes_max,
