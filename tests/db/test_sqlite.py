@@ -97,7 +97,7 @@ def test_a_long_transaction_on_the_jobs_delays_no_renewal(lite: SqliteEngine) ->
         started = time.monotonic()
         assert keeper.run(store.renew(holder=holder))
         assert lite.run(store.renew(holder=holder))
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 4
     keeper.close()
 
 
@@ -116,13 +116,13 @@ async def test_the_async_renewal_passes_a_busy_writer_too(lite: SqliteEngine) ->
         with lite.session() as session:
             session.run(store.submit([new_job()]))
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     waiting = asyncio.create_task(lite.arun(store.submit([new_job()])))
-    assert await asyncio.wait_for(lite.arun(store.renew(holder=holder)), 2)
+    assert await asyncio.wait_for(lite.arun(store.renew(holder=holder)), 30)
     assert not waiting.done()
     leave.set()
     await waiting
@@ -134,7 +134,7 @@ def test_a_locked_file_is_busy_within_the_allowed_wait(lite: SqliteEngine, hasty
     started = time.monotonic()
     with pytest.raises(Busy, match="locked by another writer"):
         hasty.run(store.submit([new_job()]))
-    assert 0.1 < time.monotonic() - started < 3
+    assert 0.1 < time.monotonic() - started < 4.5
     assert hasty.run(store.list_jobs()) == []
     other.execute("ROLLBACK")
     other.close()
@@ -147,11 +147,11 @@ def test_a_transaction_of_this_process_in_the_way_is_named(lite: SqliteEngine, h
     def hold() -> None:
         with hasty.session():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     with pytest.raises(Busy, match="of this process"):
         hasty.run(store.submit([new_job()]))
     leave.set()
@@ -338,11 +338,11 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(lite: SqliteEngine)
     def hold() -> None:
         with lite.session():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     task = asyncio.create_task(lite.arun(store.submit([job := new_job()])))
     await asyncio.sleep(0)  # it has been handed over, and waits for the file
     task.cancel()
@@ -379,11 +379,11 @@ def test_a_fork_while_a_thread_writes_leaves_the_child_no_locked_lock(lite: Sqli
     def hold() -> None:
         with lite.session():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     if (pid := os.fork()) == 0:
         try:
             lite.run(store.list_jobs())

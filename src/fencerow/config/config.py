@@ -47,6 +47,13 @@ class Config:
         3600.0,
         "How long PostgreSQL may take for one statement of ours. Then it is cancelled, or the connection given up.",
     )
+    prepared_statements: str = text(
+        "auto",
+        "`auto`: PostgreSQL plans the statements of every job once for each connection of ours that leads to the "
+        "server itself, not through a pooler. `off`: it plans them each time.",
+        "auto",
+        "off",
+    )
     busy_timeout_s: float = number(10.0, 0.0, 300.0, "How long to wait for another writer on SQLite.")
     journal_mode: str = text(
         "auto",
@@ -101,6 +108,9 @@ class Config:
     )
 
     # --- child processes ---
+    suspects_max: int = number(
+        4, 1, 1_000, "Jobs whose last worker died that run at once, each in a child process of its own."
+    )
     child_start_s: float = number(20.0, 0.5, 600.0, "How long a child process may take to start.")
     child_idle_max: int = number(2, 0, 1_000, "Child processes kept warm for the next job.")
     child_idle_s: float = number(60.0, 0.0, 86_400.0, "How long a child process is kept warm.")
