@@ -270,6 +270,7 @@ class Worker:
             self._engine,
             self.telemetry,
             on_done=self._forget,
+            on_confirmed=lambda attempt: self._keeper.confirmed(*attempt.key),
             on_ended=self._hearing.announce_ended,
             on_queued=self._hearing.announce_queued,
         )
@@ -349,7 +350,7 @@ class Worker:
     # --- jobs ------------------------------------------------------------------------------------------
 
     def _take(self, pool: Pool, attempt: Attempt) -> None:
-        key = attempt.claimed.id, attempt.claimed.attempt
+        key = attempt.key
         if twice := key in self._attempts or self._slots.works_on(key):
             # The database went back behind our first claim. Two runs must not share one fence.
             self._keeper.claimed_twice(*key)
@@ -367,8 +368,8 @@ class Worker:
         else:
             pool.put(attempt)
 
-    def _forget(self, attempt: Attempt, _duration_s: float) -> None:
-        self._attempts.pop((attempt.claimed.id, attempt.claimed.attempt), None)
+    def _forget(self, attempt: Attempt) -> None:
+        self._attempts.pop(attempt.key, None)
         if attempt.claimed.suspect:
             self._suspects.discard(attempt)
             self._claims.wake(attempt.claimed.queue)
