@@ -18,13 +18,12 @@ from fencerow.telemetry import Telemetry
 from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
 from fencerow.worker.context import Job
 from fencerow.worker.judging import Committed, Judge, Verdict
+from fencerow.worker.middleware import RunMiddleware
 from fencerow.worker.stepping import in_context
 from fencerow.worker.threads import Striker, Threads
 from fencerow.worker.transaction import JobTransaction
 
 log = logging.getLogger("fencerow.worker")
-
-RunMiddleware = Callable[[Job, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 
 
 class Calls:
