@@ -55,7 +55,7 @@ class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
     lifetime_s: float
 
 
-class Claimed(msgspec.Struct, frozen=True, array_like=True):
+class Claimed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One attempt handed to a worker. `args` is `null` when it must be fetched at start (large, or not JSON)."""
 
     id: str
