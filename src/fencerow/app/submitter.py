@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from fencerow.app.chunks import achunks_of, chunks_of
-from fencerow.app.submission import Call, Draft, Layers, SubmitMiddleware, submission_of
+from fencerow.app.submission import (
+    Call,
+    Draft,
+    Layers,
+    SubmitMiddleware,
+    checked,
+    submission_of,
+    submission_of_draft,
+)
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
 from fencerow.client.submitting import Submission
 from fencerow.errors import InvalidInput
+from fencerow.model.ids import new_ids
 from fencerow.store.submit import Submitted
 from fencerow.telemetry import Event
 
@@ -29,15 +38,15 @@ class Submitter:
     def submit(self, call: Call[R]) -> Handle[R]:
         """Submit one call."""
         client = self._client()
-        with self._drafted(client, [call]) as submissions:
-            (answer,) = client.submit(submissions, connection=call.options.connection)
+        with self._drafted(client, [checked(call)]) as submissions:
+            (answer,) = client.submit(submissions, connection=call.recipe.options.connection)
         return _handle(client, call, answer)
 
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
         client = self._client()
-        with self._drafted(client, [call]) as submissions:
-            (answer,) = await client.asubmit(submissions, connection=call.options.connection)
+        with self._drafted(client, [checked(call)]) as submissions:
+            (answer,) = await client.asubmit(submissions, connection=call.recipe.options.connection)
         return _handle(client, call, answer)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
@@ -64,12 +73,16 @@ class Submitter:
         self, client: Client, calls: Sequence[Call[Any]]
     ) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
-        for call in calls:
-            _check(call)
-        drafts = [call.draft() for call in calls]
         if self.middleware:
-            return self._in_middleware(client, calls, drafts)
-        return nullcontext(self._submissions(client, calls, drafts))
+            return self._in_middleware(client, calls, [call.draft() for call in calls])
+        with _refusals_told(client):
+            fresh = new_ids(len(calls))
+            return nullcontext(
+                [
+                    submission_of(call, call.recipe.options.id or job_id, self.layers, client.actor)
+                    for call, job_id in zip(calls, fresh, strict=True)
+                ]
+            )
 
     @contextmanager
     def _in_middleware(
@@ -79,48 +92,33 @@ class Submitter:
             for draft in drafts:
                 for middleware in self.middleware:
                     around.enter_context(middleware(draft))
-            yield self._submissions(client, calls, drafts)
-
-    def _submissions(
-        self, client: Client, calls: Sequence[Call[Any]], drafts: Sequence[Draft]
-    ) -> list[Submission]:
-        return [self._submission(client, call, draft) for call, draft in zip(calls, drafts, strict=True)]
-
-    def _submission(self, client: Client, call: Call[Any], draft: Draft) -> Submission:
-        try:
-            return submission_of(call, draft, self.layers, client.actor)
-        except InvalidInput as error:
-            client.telemetry.emit(Event.REFUSED, code=error.code)
-            raise
+            with _refusals_told(client):
+                submissions = [
+                    submission_of_draft(call, draft, self.layers, client.actor)
+                    for call, draft in zip(calls, drafts, strict=True)
+                ]
+            yield submissions
 
 
-def _check(call: object) -> None:
-    """A declared job that is called runs at once and returns its result; that is not what can be submitted."""
-    if isinstance(call, Call):
-        return
-    if isinstance(call, Coroutine):
-        call.close()
-    raise InvalidInput(
-        f"a value of type {type(call).__name__} was given to be submitted",
-        "`job(...)` runs the handler here; what is submitted is made by `job.call(...)`",
-        "write job.call(...) here, or job.submit(...)",
-    )
+@contextmanager
+def _refusals_told(client: Client) -> Iterator[None]:
+    try:
+        yield
+    except InvalidInput as error:
+        client.telemetry.emit(Event.REFUSED, code=error.code)
+        raise
 
 
 def _handle(client: Client, call: Call[R], answer: Submitted) -> Handle[R]:
-    return Handle(
-        client,
-        answer.id,
-        call.declaration.handler.result.decode,
-        replay=answer.replay,
-        existed=call.options.connection is None,
-    )
+    recipe = call.recipe
+    existed = recipe.options.connection is None
+    return Handle(client, answer.id, recipe.declaration.handler.result.decode, answer.replay, existed)
 
 
 def _connection(calls: Sequence[Call[Any]]) -> Any:
     """The one connection that all calls name, or none of them."""
-    first = calls[0].options.connection
-    if any(call.options.connection is not first for call in calls):
+    first = calls[0].recipe.options.connection
+    if any(call.recipe.options.connection is not first for call in calls):
         raise InvalidInput(
             "the calls name different connections",
             "a chunk is submitted in one transaction",

@@ -24,6 +24,7 @@ class Wire:
         self.pid = self._pg.backend_pid
         self.busy = False
         self._query: Query | None = None
+        self._refused: psycopg.Error | None = None  # what a COPY met before it took its rows
         for name, value in settings.items():
             self.run(f"SELECT set_config('{name}', '{value}', false)")
 
@@ -34,7 +35,9 @@ class Wire:
     def start(self, query: Query, params: Mapping[str, Any]) -> None:
         """Send a named query and return at once."""
         self._query = query
-        if query.parameters:
+        if query.copies:
+            self._copy(query, str(params["lines"]))
+        elif query.parameters:
             (text,) = query.statements
             values = [encoded(params[name]) for name in query.parameters]
             self._pg.send_query_params(numbered(text, query.parameters).encode(), values)
@@ -66,7 +69,7 @@ class Wire:
             psycopg.Error: the server refused it.
         """
         rows: Rows = []
-        failed: psycopg.Error | None = None
+        failed, self._refused = self._refused, None
         while True:
             while not self.replied():
                 select.select([self.socket], [], [], 1.0)
@@ -97,6 +100,19 @@ class Wire:
     def close(self) -> None:
         """Break the connection: an open transaction is rolled back by the server."""
         self._connection.close()
+
+    def _copy(self, query: Query, lines: str) -> None:
+        """Send a COPY with its rows. The server asks for these before it looks at the table."""
+        (text,) = query.statements
+        self._send(text)
+        while not self.replied():
+            select.select([self.socket], [], [], 1.0)
+        result = self._pg.get_result()
+        if result is None or result.status != pq.ExecStatus.COPY_IN:
+            self._refused = None if result is None else error_from_result(result)
+            return
+        self._pg.put_copy_data(lines.encode())
+        self._pg.put_copy_end()
 
     def _send(self, text: str) -> None:
         self._pg.send_query(text.encode())
