@@ -153,13 +153,12 @@ def submission_of(call: Call[Any], job_id: str, layers: Layers, actor: str | Non
     return Submission(job, _key_claim(call, job_id, layers), own_id=recipe.options.id is not None)
 
 
-def submission_of_draft(call: Call[Any], draft: Draft, layers: Layers, actor: str | None) -> Submission:
-    """The same with what middleware left.
+def with_labels(plain: Submission, draft: Draft) -> Submission:
+    """The submission with the labels that middleware left in the draft.
 
     Raises:
-        InvalidInput: middleware left something that cannot be kept, or see `submission_of`.
+        InvalidInput: they cannot be kept.
     """
-    plain = submission_of(call, draft.id, layers, actor)
     labels = {
         "tags": encode_tags(draft.tags),
         "metadata": encode_metadata(draft.metadata),

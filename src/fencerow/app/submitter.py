@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any, TypeVar
 
 from fencerow.app.chunks import achunks_of, chunks_of
@@ -14,13 +15,13 @@ from fencerow.app.submission import (
     SubmitMiddleware,
     checked,
     submission_of,
-    submission_of_draft,
+    with_labels,
 )
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
 from fencerow.client.submitting import Submission
 from fencerow.errors import InvalidInput
-from fencerow.model.ids import new_ids
+from fencerow.model.ids import new_id, new_ids
 from fencerow.store.submit import Submitted
 from fencerow.telemetry import Event
 
@@ -37,16 +38,23 @@ class Submitter:
 
     def submit(self, call: Call[R]) -> Handle[R]:
         """Submit one call."""
-        client = self._client()
-        with self._drafted(client, [checked(call)]) as submissions:
-            (answer,) = client.submit(submissions, connection=call.recipe.options.connection)
+        client, connection = self._client(), checked(call).recipe.options.connection
+        if self.middleware:
+            with self._in_middleware(client, [call]) as submissions:
+                (answer,) = client.submit(submissions, connection=connection)
+        else:
+            (answer,) = client.submit([self._submission(client, call, new_id())], connection=connection)
         return _handle(client, call, answer)
 
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
-        client = self._client()
-        with self._drafted(client, [checked(call)]) as submissions:
-            (answer,) = await client.asubmit(submissions, connection=call.recipe.options.connection)
+        client, connection = self._client(), checked(call).recipe.options.connection
+        if self.middleware:
+            with self._in_middleware(client, [call]) as submissions:
+                (answer,) = await client.asubmit(submissions, connection=connection)
+        else:
+            submission = self._submission(client, call, new_id())
+            (answer,) = await client.asubmit([submission], connection=connection)
         return _handle(client, call, answer)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
@@ -56,7 +64,7 @@ class Submitter:
         for chunk in chunks_of(calls):
             with self._drafted(client, chunk) as submissions:
                 answers = client.submit(submissions, connection=_connection(chunk))
-            handles += [_handle(client, call, answer) for call, answer in zip(chunk, answers, strict=True)]
+            handles += map(partial(_handle, client), chunk, answers)
         return handles
 
     async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
@@ -66,7 +74,7 @@ class Submitter:
         async for chunk in achunks_of(calls):
             with self._drafted(client, chunk) as submissions:
                 answers = await client.asubmit(submissions, connection=_connection(chunk))
-            handles += [_handle(client, call, answer) for call, answer in zip(chunk, answers, strict=True)]
+            handles += map(partial(_handle, client), chunk, answers)
         return handles
 
     def _drafted(
@@ -74,39 +82,33 @@ class Submitter:
     ) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
         if self.middleware:
-            return self._in_middleware(client, calls, [call.draft() for call in calls])
-        with _refusals_told(client):
-            fresh = new_ids(len(calls))
-            return nullcontext(
-                [
-                    submission_of(call, call.recipe.options.id or job_id, self.layers, client.actor)
-                    for call, job_id in zip(calls, fresh, strict=True)
-                ]
-            )
+            return self._in_middleware(client, calls)
+        ids = new_ids(len(calls))
+        return nullcontext(list(map(partial(self._submission, client), calls, ids)))
+
+    def _submission(self, client: Client, call: Call[Any], new: str) -> Submission:
+        """The row of a call, under this id if the caller has none of their own."""
+        try:
+            return submission_of(call, call.recipe.options.id or new, self.layers, client.actor)
+        except InvalidInput as error:
+            client.telemetry.emit(Event.REFUSED, code=error.code)
+            raise
 
     @contextmanager
-    def _in_middleware(
-        self, client: Client, calls: Sequence[Call[Any]], drafts: Sequence[Draft]
-    ) -> Iterator[list[Submission]]:
+    def _in_middleware(self, client: Client, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
+        drafts = [call.draft() for call in calls]
         with ExitStack() as around:
             for draft in drafts:
                 for middleware in self.middleware:
                     around.enter_context(middleware(draft))
-            with _refusals_told(client):
-                submissions = [
-                    submission_of_draft(call, draft, self.layers, client.actor)
-                    for call, draft in zip(calls, drafts, strict=True)
-                ]
-            yield submissions
+            yield [self._of_draft(client, call, draft) for call, draft in zip(calls, drafts, strict=True)]
 
-
-@contextmanager
-def _refusals_told(client: Client) -> Iterator[None]:
-    try:
-        yield
-    except InvalidInput as error:
-        client.telemetry.emit(Event.REFUSED, code=error.code)
-        raise
+    def _of_draft(self, client: Client, call: Call[Any], draft: Draft) -> Submission:
+        try:
+            return with_labels(self._submission(client, call, draft.id), draft)
+        except InvalidInput as error:
+            client.telemetry.emit(Event.REFUSED, code=error.code)
+            raise
 
 
 def _handle(client: Client, call: Call[R], answer: Submitted) -> Handle[R]:

@@ -9,7 +9,7 @@ import msgspec
 from fencerow.db.statement import Steps, execute, first_column, operation, whole
 from fencerow.errors import KeyConflict
 from fencerow.model.job import KeyClaim, NewJob
-from fencerow.store.submit_forms import Acceptance, as_document, as_lines
+from fencerow.store.submit_forms import Acceptance, as_document, as_lines, as_parameters
 
 ROUNDS_MAX = 20  # of reserve and look; each loses only to somebody who won
 
@@ -28,7 +28,10 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     One statement. After an unknown outcome use `resubmit`, never this again: a job that ran and
     finished meanwhile would run a second time.
     """
-    yield from execute("submit", jobs=as_document(jobs))
+    if len(jobs) == 1:
+        yield from execute("submit_one", as_parameters(jobs[0]))
+    else:
+        yield from execute("submit", jobs=as_document(jobs))
     return [job.id for job in jobs]
 
 

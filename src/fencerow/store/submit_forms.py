@@ -1,6 +1,6 @@
-"""New jobs in the two forms that travel: one JSON document, and the lines that PostgreSQL's COPY reads.
+"""New jobs in the three forms that travel: one by its columns, several as a JSON document, many as lines of COPY.
 
-In both, what jobs have in common is written once for each template, not once for each job.
+What several have in common is written once for each template, not once for each job.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from fencerow.db.statement import Param
 from fencerow.model.job import NewJob, Template, instant
 
 NULL = r"\N"
@@ -44,6 +45,16 @@ def alike(jobs: Iterable[NewJob]) -> list[Alike]:
             group = found[id(job.template)] = Alike(job.template, [])
         group.rows.append((job.id, job.args_bytes, job.args))
     return list(found.values())
+
+
+def as_parameters(job: NewJob) -> dict[str, Param]:
+    """The parameters of `submit_one`."""
+    return {
+        **msgspec.structs.asdict(job.template),
+        "id": job.id,
+        "args": job.args,
+        "args_bytes": job.args_bytes,
+    }
 
 
 def as_document(jobs: Iterable[NewJob]) -> str:

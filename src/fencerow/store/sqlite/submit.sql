@@ -32,8 +32,24 @@ SELECT
     alike.subscribed
 FROM alike CROSS JOIN json_each(alike.jobs) AS job;
 
+-- name: submit_one
+-- Insert one new job from parameters of its own.
+-- Guard: the primary key, as in submit.
+INSERT INTO fencerow.jobs (
+    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed
+)
+SELECT
+    :id, :queue, :name, :priority,
+    COALESCE(:run_at_us, clock.now + CAST(:delay_s * 1000000 AS INTEGER)),
+    :attempts_max, :crashes_max, :snoozes_max, :timeout_s, clock.now + CAST(:expires_s * 1000000 AS INTEGER),
+    :retention_s, :scope, :key, clock.now, :submitted_by, :args_bytes, :args, :options, :tags, :metadata, :headers,
+    :ephemeral, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1)
+FROM (SELECT fencerow.now() AS now) AS clock;
+
 -- name: resubmit
--- The same for ids that may be known.
+-- What submit does, for ids that may be known.
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
 WITH alike AS MATERIALIZED (
     SELECT

@@ -47,6 +47,10 @@ def _jobs(params: Params) -> list[Fact]:
     ]
 
 
+def _one_new(params: Params) -> list[Fact]:
+    return [{"job": params["id"], **_given(params, ("queue", "name", "scope", "key"))}]
+
+
 def _copied(params: Params) -> list[Fact]:
     """The first columns of a COPY: id, queue, name. What comes by it has no key."""
     lines = [line.split("\t", 3) for line in str(params["lines"]).splitlines()]
@@ -245,6 +249,7 @@ _FENCE = ("holder", "attempt")
 
 VERBS: dict[str, Verb] = {
     "submit": Verb(_jobs, partial(_new, _jobs)),
+    "submit_one": Verb(_one_new, partial(_new, _one_new), "submit"),
     "copy_jobs": Verb(_copied, partial(_new, _copied), "submit"),
     "resubmit": Verb(_jobs, _inserted, "submit"),
     "withdraw": _each(_ids),
