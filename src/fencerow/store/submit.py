@@ -21,7 +21,7 @@ class Submitted(msgspec.Struct, frozen=True, gc=False):
     replay: bool = False
 
 
-@operation(alone=True)
+@operation(alone=True, prepared=True)
 def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     """Insert new jobs, all or none; returns their ids. An id that is live already is an integrity error.
 
