@@ -30,10 +30,10 @@ async def test_each_job_is_submitted_and_awaited_alone(app: App) -> None:
 
     handles = await send.asubmit_many(send.call(Mail(to)) for to in ("ada", "nobody", "bob"))
     async with app.worker():
-        assert await handles[0].aresult(10) == "sent ada"
+        assert await handles[0].aresult(60) == "sent ada"
         with pytest.raises(JobFailed, match="no such address"):
-            await handles[1].aresult(10)
-        assert await handles[2].aresult(10) == "sent bob"
+            await handles[1].aresult(60)
+        assert await handles[2].aresult(60) == "sent bob"
 
 
 async def test_a_key_is_that_of_one_job(app: App) -> None:
@@ -50,7 +50,7 @@ async def test_a_key_is_that_of_one_job(app: App) -> None:
     with pytest.raises(KeyConflict):
         await send.using(key="k").asubmit(Mail("bob"))
     async with app.worker():
-        assert await again.aresult(10) == "ada"
+        assert await again.aresult(60) == "ada"
 
     assert (again.id, again.replay, sizes) == (first.id, True, [1])
 
@@ -63,7 +63,7 @@ async def test_options_of_one_submit_count_for_that_job(app: App) -> None:
     handle = await send.using(attempts_max=1).asubmit(1)
     async with app.worker():
         with pytest.raises(JobFailed):
-            await handle.aresult(10)
+            await handle.aresult(60)
     assert (await handle.arefresh()).failures == 1
 
 
@@ -77,7 +77,7 @@ async def test_a_job_is_submitted_by_name_with_its_value(app: App) -> None:
     with pytest.raises(InvalidArguments):
         await app.asubmit_by_name("send", {"value": {"to": 3}})
     async with app.worker():
-        assert await handle.aresult(10) == "ada"
+        assert await handle.aresult(60) == "ada"
 
 
 async def test_single_jobs_and_batches_share_a_worker(app: App) -> None:
@@ -92,7 +92,7 @@ async def test_single_jobs_and_batches_share_a_worker(app: App) -> None:
 
     handles = [await (many if n % 2 else one).asubmit(n) for n in range(20)]
     async with app.worker(slots=2):
-        results = await asyncio.gather(*(handle.aresult(10) for handle in handles))
+        results = await asyncio.gather(*(handle.aresult(60) for handle in handles))
 
     assert results == [-n if n % 2 else n for n in range(20)]
 
@@ -119,8 +119,8 @@ async def test_batches_have_middleware_of_their_own(app: App) -> None:
     async def one() -> None: ...
 
     async with app.worker():
-        await (await many.using(metadata={"tenant": "a"}).asubmit(1)).aresult(10)
-        await (await one.asubmit()).aresult(10)
+        await (await many.using(metadata={"tenant": "a"}).asubmit(1)).aresult(60)
+        await (await one.asubmit()).aresult(60)
 
     assert wrapped == [[("many", 1, "a")], "one"]
 

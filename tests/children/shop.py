@@ -257,3 +257,12 @@ async def healthy(job: Job) -> int:
 def suspected(job: Job) -> int:
     """Where it runs tells whether it was a suspect."""
     return os.getpid()
+
+
+@app.job
+def meets(job: Job, folder: str, count: int) -> int:
+    """Waits until so many are here at once."""
+    Path(folder, f"met-{os.getpid()}").touch()
+    while len(list(Path(folder).glob("met-*"))) < count:
+        time.sleep(0.01)
+    return os.getpid()

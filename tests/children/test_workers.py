@@ -120,7 +120,7 @@ def test_children_and_all_they_have_started_die_with_their_worker(tmp_path: Path
         assert not any(gone(pid) for pid in known(tmp_path))
         (worker,) = team.alive()
         worker.kill()
-        worker.wait(10)
+        worker.wait(60)
         nothing_left(tmp_path, team)
         nothing_left(tmp_path / "away", team)
     engine.close()

@@ -8,13 +8,15 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fencerow.db.sqlite import SqliteEngine, wal_is_safe
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_faults import fault, translated
+from fencerow.db.sqlite_opening import wal_is_safe
 from fencerow.db.statement import Steps, execute, operation
 from fencerow.errors import (
     Busy,
@@ -45,6 +47,48 @@ def other_writer(lite: SqliteEngine) -> sqlite3.Connection:
     return connection
 
 
+@pytest.mark.parametrize("suffix", ["", "-workers"])
+def test_other_programs_work_on_the_files_without_our_functions(lite: SqliteEngine, suffix: str) -> None:
+    """A trigger, default, check or index that called one would break every tool that does not have it."""
+    register(lite, lease_s=1.0)
+    submit(lite, new_job())
+    with closing(sqlite3.connect(f"{lite.path}{suffix}", isolation_level=None)) as plain:
+        tables = [row[0] for row in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        assert any(name.endswith("workers" if suffix else "jobs") for name in tables)
+        for name in tables:
+            if name != "sqlite_sequence":
+                touch(plain, name)
+
+        # The control: one that does call it is found.
+        (table,) = [name for name in tables if name.endswith("workers" if suffix else "_queues")]
+        plain.create_function("fencerow_now", 0, lambda: 1)
+        plain.execute(
+            f"CREATE TRIGGER stamp AFTER INSERT ON {table} BEGIN"
+            f" UPDATE {table} SET {columns(plain, table)[1][0]} = fencerow_now(); END"
+        )
+    with closing(sqlite3.connect(f"{lite.path}{suffix}", isolation_level=None)) as plain:
+        with pytest.raises(sqlite3.OperationalError, match="no such function: fencerow_now"):
+            touch(plain, table)
+        plain.execute("DROP TRIGGER stamp")
+
+
+def columns(plain: sqlite3.Connection, table: str) -> list[tuple[str, bool]]:
+    """Name of each column, and whether SQLite computes it."""
+    return [(row[1], row[6] > 1) for row in plain.execute(f"PRAGMA table_xinfo({table})")]
+
+
+def touch(plain: sqlite3.Connection, table: str) -> None:
+    """Prepare a statement of each kind on a table, with all that its schema hangs on them; change nothing."""
+    names = [name for name, computed in columns(plain, table) if not computed]
+    plain.execute("BEGIN")
+    plain.execute(f"SELECT * FROM {table}").fetchall()
+    plain.execute(f"UPDATE {table} SET {', '.join(f'{name} = {name}' for name in names)}")
+    plain.execute(f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(names)} FROM {table} WHERE 0")
+    plain.execute(f"EXPLAIN INSERT INTO {table} DEFAULT VALUES")
+    plain.execute(f"DELETE FROM {table}")
+    plain.execute("ROLLBACK")
+
+
 def test_a_long_transaction_on_the_jobs_delays_no_renewal(lite: SqliteEngine) -> None:
     holder = register(lite)
     keeper = lite.keeper()
@@ -53,7 +97,7 @@ def test_a_long_transaction_on_the_jobs_delays_no_renewal(lite: SqliteEngine) ->
         started = time.monotonic()
         assert keeper.run(store.renew(holder=holder))
         assert lite.run(store.renew(holder=holder))
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 4
     keeper.close()
 
 
@@ -72,13 +116,13 @@ async def test_the_async_renewal_passes_a_busy_writer_too(lite: SqliteEngine) ->
         with lite.session() as session:
             session.run(store.submit([new_job()]))
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     waiting = asyncio.create_task(lite.arun(store.submit([new_job()])))
-    assert await asyncio.wait_for(lite.arun(store.renew(holder=holder)), 2)
+    assert await asyncio.wait_for(lite.arun(store.renew(holder=holder)), 30)
     assert not waiting.done()
     leave.set()
     await waiting
@@ -90,7 +134,7 @@ def test_a_locked_file_is_busy_within_the_allowed_wait(lite: SqliteEngine, hasty
     started = time.monotonic()
     with pytest.raises(Busy, match="locked by another writer"):
         hasty.run(store.submit([new_job()]))
-    assert 0.1 < time.monotonic() - started < 3
+    assert 0.1 < time.monotonic() - started < 4.5
     assert hasty.run(store.list_jobs()) == []
     other.execute("ROLLBACK")
     other.close()
@@ -103,11 +147,11 @@ def test_a_transaction_of_this_process_in_the_way_is_named(lite: SqliteEngine, h
     def hold() -> None:
         with hasty.session():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     with pytest.raises(Busy, match="of this process"):
         hasty.run(store.submit([new_job()]))
     leave.set()
@@ -294,11 +338,11 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(lite: SqliteEngine)
     def hold() -> None:
         with lite.session():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     task = asyncio.create_task(lite.arun(store.submit([job := new_job()])))
     await asyncio.sleep(0)  # it has been handed over, and waits for the file
     task.cancel()
@@ -335,11 +379,11 @@ def test_a_fork_while_a_thread_writes_leaves_the_child_no_locked_lock(lite: Sqli
     def hold() -> None:
         with lite.session():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     if (pid := os.fork()) == 0:
         try:
             lite.run(store.list_jobs())

@@ -20,10 +20,11 @@ log = logging.getLogger("fencerow.worker")
 LEAVE_S = 2.0
 CLOSE_S = 10.0
 LOOK_S = 0.05
+LINGER_S = 1.0  # for one that is over `child_idle_max`: where several end at once, the next job is seldom far
 
 
 class Children:
-    """Lends processes to attempts. There are never more than slots, and `child_idle_max` that do nothing."""
+    """Lends processes to attempts. There are never more than slots, and `child_idle_max` that do nothing for long."""
 
     def __init__(self, config: Config, held_max_s: float | None) -> None:
         self._config = config
@@ -56,12 +57,14 @@ class Children:
         """The attempt is over. The process stays for the next one, unless it has grown old or fat."""
         config = self._config
         worn = child.jobs >= config.child_jobs_max or child.resident_bytes > config.child_resident_bytes_max
-        if worn or len(self._idle) >= config.child_idle_max:
+        if worn or config.child_idle_max == 0:
             self._send_off(child)
             return
+        enough = len(self._idle) >= config.child_idle_max
+        stays_s = min(LINGER_S, config.child_idle_s) if enough else config.child_idle_s
         self._idle.append(child)
         loop = asyncio.get_running_loop()
-        self._timers[child] = loop.call_later(config.child_idle_s, self._send_off, child)
+        self._timers[child] = loop.call_later(stays_s, self._send_off, child)
 
     async def close(self) -> None:
         """End all of them, and wait until nothing is left."""
