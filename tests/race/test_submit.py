@@ -13,6 +13,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Abandoned, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -53,6 +54,7 @@ same_key = Scenario(
 )
 
 
+@named(13)
 def test_one_key_makes_one_job(race: Race) -> None:
     race(same_key)
 
@@ -63,6 +65,7 @@ def test_the_loser_breaks_without_on_conflict(race: Race) -> None:
 
 
 @in_modes("plain", "held")
+@named(13)
 def test_the_loser_gets_no_answer_from_the_reserving_statement_alone(race: Race) -> None:
     """One statement that inserts or looks: its snapshot is older than the winner's commit, and it sees neither."""
     race.turns_red(
@@ -71,6 +74,7 @@ def test_the_loser_gets_no_answer_from_the_reserving_statement_alone(race: Race)
     )
 
 
+@named(13)
 def test_two_jobs_are_made_when_the_key_is_not_reserved(race: Race) -> None:
     returns = "RETURNING scope, key"
     race.turns_red(
@@ -124,6 +128,7 @@ winner_aborts = Scenario(
 )
 
 
+@named(13)
 def test_the_loser_inserts_when_the_winner_aborts(race: Race) -> None:
     race(winner_aborts)
 
@@ -164,10 +169,12 @@ expired_two = Scenario(
 
 
 @pytest.mark.parametrize("scenario", [expired, expired_two], ids=lambda scenario: scenario.name)
+@named(17)
 def test_an_expired_key_makes_one_new_job(race: Race, scenario: Scenario) -> None:
     race(scenario)
 
 
+@named(17)
 def test_a_new_key_is_dropped_without_the_look_at_its_expiry(race: Race) -> None:
     race.turns_red(
         expired_two,
@@ -205,10 +212,12 @@ revive_submit = Scenario(
 )
 
 
+@named(17)
 def test_a_key_goes_to_the_revived_or_to_the_new_job(race: Race) -> None:
     race(revive_submit)
 
 
+@named(17)
 def test_both_have_it_when_revive_does_not_keep_its_key(race: Race) -> None:
     race.turns_red(
         revive_submit,
@@ -285,10 +294,12 @@ lost_submit = Scenario(
 )
 
 
+@named(15)
 def test_a_repeated_submit_never_runs_a_finished_job_again(race: Race) -> None:
     race(lost_submit)
 
 
+@named(15)
 def test_it_does_when_nothing_is_withdrawn(race: Race) -> None:
     race.turns_red(
         lost_submit, Cut("withdraw", ("job.attempt = 0", "job.attempt < 0"), ("attempt = 0", "attempt < 0"))
@@ -296,6 +307,7 @@ def test_it_does_when_nothing_is_withdrawn(race: Race) -> None:
 
 
 @in_modes("held")
+@named(15)
 def test_it_does_when_the_insert_itself_looks_among_the_finished(race: Race) -> None:
     """The one statement that would do looks with a snapshot older than the move; a second one is needed."""
     look = (
@@ -414,6 +426,7 @@ def finished() -> Script:
     yield succeed(FIRST)
 
 
+@named(15)
 def test_a_repeated_submit_and_a_revive_make_one_job(race: Race) -> None:
     race(
         Scenario(
