@@ -103,7 +103,7 @@ async def main(jobs: int, rounds: int) -> None:
         for _ in range(rounds):
             ran, engine.own_s, began = 0, 0.0, time.process_time()
             engine.left = jobs
-            worker._claims.look_again()  # a wake-up that may have missed some
+            worker._parts.claims.look_again()  # a wake-up that may have missed some
             while ran < jobs or worker.running:  # noqa: ASYNC110 (it must not burden the worker)
                 await asyncio.sleep(0.001)
             found.append((time.process_time() - began - engine.own_s) / jobs * 1e6)

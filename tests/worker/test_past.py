@@ -16,9 +16,9 @@ from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.context import Job
+from fencerow.worker.parts import Parts
 from fencerow.worker.past import Past
 from fencerow.worker.pool import Pool
-from fencerow.worker.worker import Worker
 from tests.jobs import QUEUE, register, running
 from tests.worker.faulty import Faulty
 from tests.worker.stage import quick, read, until, working
@@ -147,11 +147,11 @@ async def test_a_job_that_this_worker_runs_and_claims_again_runs_once(
 async def test_without_the_look_two_runs_would_share_one_fence(
     pg: PostgresEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def put(worker: Worker, pool: Pool, attempt: Attempt) -> None:
-        worker._attempts[attempt.claimed.id, attempt.claimed.attempt] = attempt
+    def put(parts: Parts, pool: Pool, attempt: Attempt) -> None:
+        parts.attempts[attempt.claimed.id, attempt.claimed.attempt] = attempt
         pool.put(attempt)
 
-    monkeypatch.setattr(Worker, "_take", put)
+    monkeypatch.setattr(Parts, "take", put)
     runs, _ = await claimed_again(pg, caplog)
     assert runs == [1, 1]
 
