@@ -21,7 +21,7 @@ from fencerow.app.options import (
     SubmitOptions,
     submit_options,
 )
-from fencerow.app.submission import Call, Declaration, Layers
+from fencerow.app.submission import Call, Declaration, Layers, Recipe
 from fencerow.app.submitter import Submitter
 from fencerow.client.handle import Handle
 from fencerow.errors import DeclarationError, InvalidInput
@@ -48,7 +48,8 @@ class Submittable(Generic[P, R]):
     def __init__(self, submitter: Submitter, declaration: Declaration, options: SubmitOptions) -> None:
         self._submitter = submitter
         self._declaration = declaration
-        self._options = options
+        self._recipe = Recipe(declaration, options)
+        self._encode = declaration.handler.arguments.encode
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store the job and return its handle. Once it has returned, the job will run.
@@ -71,9 +72,7 @@ class Submittable(Generic[P, R]):
         Raises:
             InvalidInput: the arguments do not fit or cannot be kept.
         """
-        return Call(
-            self._declaration, self._options, self._declaration.handler.arguments.encode(args, kwargs)
-        )
+        return Call(self._recipe, self._encode(args, kwargs))
 
     def call_with(self, arguments: Mapping[str, Any], options: SubmitOptions) -> Call[R]:
         """`call` with arguments by name that came from outside as JSON data, such as a date in its text form.
@@ -81,9 +80,8 @@ class Submittable(Generic[P, R]):
         Raises:
             InvalidArguments: they do not fit the job's parameters.
         """
-        return Call(
-            self._declaration, options, encode_json_data(self._declaration.handler.arguments, arguments)
-        )
+        encoded = encode_json_data(self._declaration.handler.arguments, arguments)
+        return Call(Recipe(self._declaration, options), encoded)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit many calls, each made by `call`: see `App.submit_many`."""
