@@ -14,6 +14,8 @@ def test_without_anything_the_defaults_hold() -> None:
     config = Config.load({"HOME": "x"})
 
     assert (config.lease_s, config.renew_s, config.slots, config.url) == (30.0, 5.0, 10, None)
+    # Seen at a renewal, an exception after that, and killed or given up after that.
+    assert (config.renew_s, config.cancel_raise_s, config.cancel_kill_s) == (5.0, 5.0, 10.0)
     assert config == Config()
     assert config.job_defaults().timeout_s == 900
 

@@ -22,6 +22,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.db.connections import shares
+from fencerow.db.loop_pool import LoopPool
 from fencerow.db.preparing import Preparing
 from fencerow.db.watchdog import CANCEL_S, Watchdog, Watched, is_readable
 from fencerow.errors import ReadOnly, Unavailable
@@ -53,10 +54,7 @@ class Pools:
         self._statement_timeout_s = statement_timeout_s
         self._lock = threading.Lock()
         self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
-        self._apools: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[bool, AsyncConnectionPool[AsyncConnection[Any]]]
-        ]
-        self._apools = WeakKeyDictionary()
+        self._apools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, LoopPool]] = WeakKeyDictionary()
         self._watchdog = Watchdog(statement_timeout_s)
         self._used_at: WeakKeyDictionary[BaseConnection[Any], float] = (
             WeakKeyDictionary()
@@ -76,8 +74,8 @@ class Pools:
 
     async def aclose(self) -> None:
         """Close what was opened for this event loop."""
-        for pool in self._apools.pop(asyncio.get_running_loop(), {}).values():
-            await pool.close(1.0)
+        for each in self._apools.pop(asyncio.get_running_loop(), {}).values():
+            await each.close()
 
     @contextmanager
     def connection(self, *, for_user: bool = False) -> Iterator[Connection[Any]]:
@@ -167,9 +165,9 @@ class Pools:
                 check=self._acheck if for_user else self._acheck_ours,
                 configure=_aread_committed,
             )
-            pools[for_user] = pool
+            pools[for_user] = LoopPool(pool)
             await pool.open()
-        return pools[for_user]
+        return pools[for_user].pool
 
     def watched(self, connection: Connection[Any], *, limit_s: float | None = None) -> Watched:
         """Watch a connection for a block: waits for the server that are too long end as a broken connection."""
