@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from psycopg.errors import UniqueViolation
 
 from fencerow.db.statement import Operation
 from fencerow.errors import JobNotFound, KeyConflict
@@ -309,11 +310,107 @@ def test_it_does_when_nothing_is_withdrawn(race: Race) -> None:
 @named(15)
 def test_it_does_when_the_insert_itself_looks_among_the_finished(race: Race) -> None:
     """The one statement that would do looks with a snapshot older than the move; a second one is needed."""
-    look = "WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = job.id)"
+    look = (
+        "WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished "
+        "WHERE finished.id = CAST(job.value ->> 0 AS uuid))"
+    )
     race.turns_red(
         lost_submit,
-        Cut("submit", ("ON CONFLICT (id) DO NOTHING", f"{look}\nON CONFLICT (id) DO NOTHING")),
+        Cut("resubmit", ("ON CONFLICT (id) DO NOTHING", f"{look}\nON CONFLICT (id) DO NOTHING")),
         Cut("withdraw", ("job.attempt = 0", "job.attempt < 0")),
+    )
+
+
+# Many at once, by COPY.
+
+MANY = [new_job(), new_job(OTHER_JOB)]
+
+
+def losing_the_reply_to_a_copy() -> Script:
+    yield store.submit_by_copy(MANY)
+    return (yield store.resubmit(MANY))
+
+
+def ran_once_each(story: Story) -> None:
+    claimed, moved = story.results["worker"]
+    assert story.results["client"] == []
+    assert [state(story, job_id) for job_id in (JOB, OTHER_JOB)] == ["succeeded" if moved else "queued"] * 2
+    assert claimed == moved
+
+
+lost_copy = Scenario(
+    "lost submit_by_copy × claim × succeed × resubmit",
+    one_worker,
+    [acting("client", losing_the_reply_to_a_copy), working("worker", FIRST, limit=2)],
+    ran_once_each,
+)
+
+
+@in_modes("plain", "held")
+def test_a_repeated_copy_never_runs_a_finished_job_again(race: Race) -> None:
+    race(lost_copy)
+
+
+@in_modes("plain", "held")
+def test_it_does_when_nothing_of_a_copy_is_withdrawn(race: Race) -> None:
+    race.turns_red(lost_copy, Cut("withdraw", ("job.attempt = 0", "job.attempt < 0")))
+
+
+def copying_unheard() -> Script:
+    """The client gave this connection up, and the server goes on with what it was sent."""
+    try:
+        return (yield store.submit_by_copy(MANY))
+    except UniqueViolation:
+        return []
+
+
+def once_each(story: Story) -> None:
+    made = [*story.results["unheard"], *story.results["client"]]
+    assert sorted(made) == [JOB, OTHER_JOB]
+    assert [state(story, job_id) for job_id in (JOB, OTHER_JOB)] == ["queued"] * 2
+
+
+copy_resubmit = Scenario(
+    "submit_by_copy × resubmit",
+    one_worker,
+    [acting("unheard", copying_unheard), doing("client", store.resubmit(MANY))],
+    once_each,
+)
+
+
+@in_modes("plain", "held")
+def test_a_copy_and_its_repeat_make_each_job_once(race: Race) -> None:
+    race(copy_resubmit)
+
+
+@in_modes("plain", "held")
+def test_the_repeat_fails_when_it_does_not_leave_live_ids_alone(race: Race) -> None:
+    race.turns_red(copy_resubmit, Cut("resubmit", ("ON CONFLICT (id) DO NOTHING\n", "")))
+
+
+def claimed_when_committed(story: Story) -> None:
+    claimed = story.results["worker"]
+    assert claimed in ([], [JOB, OTHER_JOB]), "some of a COPY were seen before the others"
+    expected = "running" if claimed else "queued"
+    assert [state(story, job_id) for job_id in (JOB, OTHER_JOB)] == [expected] * 2
+
+
+def claim_both() -> Script:
+    claimed: list[str] = []
+    for _ in range(2):
+        claimed += [job.id for job in (yield claim(FIRST, 2))]
+    return sorted(claimed)
+
+
+@in_modes("plain", "held")
+def test_a_copy_is_claimed_whole_or_not_at_all(race: Race) -> None:
+    race(
+        Scenario(
+            "submit_by_copy × claim",
+            one_worker,
+            [doing("client", store.submit_by_copy(MANY)), acting("worker", claim_both)],
+            claimed_when_committed,
+        )
     )
 
 
