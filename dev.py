@@ -71,8 +71,14 @@ def demo(arguments: list[str], fresh: bool) -> int:
 def test(arguments: list[str], fresh: bool) -> int:
     ensure_env(fresh)
     os.chdir(ROOT)
-    workers = [] if "--pdb" in arguments else ["-n", "2"]
-    become(str(BIN / "python"), "-m", "pytest", *workers, *arguments)
+    # A test waits about half of its time: for a lease, a process, a server. Long ones must not be left for the end.
+    spread = [] if "--pdb" in arguments else ["-n", str(processes()), "--dist", "worksteal"]
+    become(str(BIN / "python"), "-m", "pytest", *spread, *arguments)
+
+
+def processes() -> int:
+    """How many processes of tests this machine keeps busy; each has a PostgreSQL of its own."""
+    return min(8, 2 * (os.cpu_count() or 2))
 
 
 def race(arguments: list[str], fresh: bool) -> int:
@@ -148,6 +154,8 @@ VERBS = {
     "lock": lock,
     "env": env,
 }
+# The tests start hundreds of interpreters: one that may keep no bytecode compiles the package anew in each.
+NOT_HANDED_ON = ("PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 PIP_INSTALL = ("-m", "pip", "install", "-qq", "--disable-pip-version-check")
 
 
@@ -223,8 +231,8 @@ def become(*command: str) -> NoReturn:
 
 
 def environment() -> dict[str, str]:
-    """The caller's environment, without what would let another Python's packages in."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH")}
+    """The caller's environment, without what would let another Python's packages in, or have it compile each time."""
+    kept = {name: value for name, value in os.environ.items() if name not in NOT_HANDED_ON}
     return kept | {"VIRTUAL_ENV": str(VENV), "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
 
 

@@ -19,8 +19,8 @@ from fencerow.testing.postgres import PostgresServer
 from tests.leftovers import no_connections_left, no_threads_left
 from tests.race.evidence import pytest_addoption, pytest_terminal_summary  # noqa: F401 (hooks must be found here)
 
-# Prints how many scenarios passed; loaded here, since only this file is read by each of several test processes.
-pytest_plugins = ["tests.systems.tally", "tests.through"]
+# Loaded here, since only this file is read by each of several test processes; `tally` prints how many scenarios passed.
+pytest_plugins = ["tests.marks", "tests.systems.tally", "tests.through"]
 
 MEMORY = Path("/dev/shm")
 TEMPLATE = "migrated"

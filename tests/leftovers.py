@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 
-WAIT_S = 5.0  # an ended thread and a closed connection's backend take a moment to go
+WAIT_S = 30.0  # an ended thread and a closed connection's backend take a moment to go
 
 
 @contextmanager

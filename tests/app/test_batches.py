@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +30,10 @@ async def test_each_job_is_submitted_and_awaited_alone(app: App) -> None:
 
     handles = await send.asubmit_many(send.call(Mail(to)) for to in ("ada", "nobody", "bob"))
     async with app.worker():
-        assert await handles[0].aresult(10) == "sent ada"
+        assert await handles[0].aresult(60) == "sent ada"
         with pytest.raises(JobFailed, match="no such address"):
-            await handles[1].aresult(10)
-        assert await handles[2].aresult(10) == "sent bob"
+            await handles[1].aresult(60)
+        assert await handles[2].aresult(60) == "sent bob"
 
 
 async def test_a_key_is_that_of_one_job(app: App) -> None:
@@ -50,7 +50,7 @@ async def test_a_key_is_that_of_one_job(app: App) -> None:
     with pytest.raises(KeyConflict):
         await send.using(key="k").asubmit(Mail("bob"))
     async with app.worker():
-        assert await again.aresult(10) == "ada"
+        assert await again.aresult(60) == "ada"
 
     assert (again.id, again.replay, sizes) == (first.id, True, [1])
 
@@ -63,7 +63,7 @@ async def test_options_of_one_submit_count_for_that_job(app: App) -> None:
     handle = await send.using(attempts_max=1).asubmit(1)
     async with app.worker():
         with pytest.raises(JobFailed):
-            await handle.aresult(10)
+            await handle.aresult(60)
     assert (await handle.arefresh()).failures == 1
 
 
@@ -77,7 +77,7 @@ async def test_a_job_is_submitted_by_name_with_its_value(app: App) -> None:
     with pytest.raises(InvalidArguments):
         await app.asubmit_by_name("send", {"value": {"to": 3}})
     async with app.worker():
-        assert await handle.aresult(10) == "ada"
+        assert await handle.aresult(60) == "ada"
 
 
 async def test_single_jobs_and_batches_share_a_worker(app: App) -> None:
@@ -92,18 +92,25 @@ async def test_single_jobs_and_batches_share_a_worker(app: App) -> None:
 
     handles = [await (many if n % 2 else one).asubmit(n) for n in range(20)]
     async with app.worker(slots=2):
-        results = await asyncio.gather(*(handle.aresult(10) for handle in handles))
+        results = await asyncio.gather(*(handle.aresult(60) for handle in handles))
 
     assert results == [-n if n % 2 else n for n in range(20)]
 
 
-async def test_run_middleware_is_said_not_to_wrap_batches(app: App, caplog: pytest.LogCaptureFixture) -> None:
-    wrapped: list[str] = []
+async def test_batches_have_middleware_of_their_own(app: App) -> None:
+    wrapped: list[Any] = []
 
     @app.on_run
-    async def note(job: Job, call_next: Any) -> Any:
+    async def note(job: Job, call_next: Callable[[], Awaitable[Any]]) -> Any:
         wrapped.append(job.name)
         return await call_next()
+
+    @app.on_batch
+    async def note_batch(
+        items: Sequence[BatchItem[Any, Any]], call_next: Callable[[], Awaitable[None]]
+    ) -> None:
+        wrapped.append([(item.name, item.value, item.metadata["tenant"]) for item in items])
+        await call_next()
 
     @app.batch_job
     async def many(items: Sequence[BatchItem[int, None]]) -> None: ...
@@ -112,13 +119,35 @@ async def test_run_middleware_is_said_not_to_wrap_batches(app: App, caplog: pyte
     async def one() -> None: ...
 
     async with app.worker():
-        await (await many.asubmit(1)).aresult(10)
-        await (await one.asubmit()).aresult(10)
+        await (await many.using(metadata={"tenant": "a"}).asubmit(1)).aresult(60)
+        await (await one.asubmit()).aresult(60)
 
-    assert wrapped == ["one"]
-    assert [each.levelno for each in caplog.records if "many run without it" in each.getMessage()] == [
-        logging.WARNING
-    ]
+    assert wrapped == [[("many", 1, "a")], "one"]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_worker_says_when_batches_run_without_the_middleware_of_the_others(
+    lite_app: App, caplog: pytest.LogCaptureFixture, both: bool
+) -> None:
+    @lite_app.on_run
+    async def note(job: Job, call_next: Callable[[], Awaitable[Any]]) -> Any:
+        return await call_next()
+
+    if both:
+
+        @lite_app.on_batch
+        async def note_batch(
+            items: Sequence[BatchItem[Any, Any]], call_next: Callable[[], Awaitable[None]]
+        ) -> None:
+            await call_next()
+
+    @lite_app.batch_job
+    async def many(items: Sequence[BatchItem[int, None]]) -> None: ...
+
+    lite_app.worker()
+
+    warned = [each.levelno for each in caplog.records if "many run without either" in each.getMessage()]
+    assert warned == ([] if both else [logging.WARNING])
 
 
 def test_a_value_that_does_not_fit_is_refused_at_the_submit(lite_app: App) -> None:

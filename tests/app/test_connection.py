@@ -122,4 +122,4 @@ async def test_an_async_submit_rides_in_a_psycopg_transaction(postgres_url: str)
 
         assert [job.id for job in await app.client.alist_jobs()] == [kept.id]
         async with app.worker():
-            assert await kept.aresult(10) == 1
+            assert await kept.aresult(60) == 1

@@ -43,8 +43,8 @@ async def test_one_code_base_submits_and_another_runs(app: App, web: App) -> Non
         return Summary(pages)
 
     async with app.worker():
-        assert await handle.aresult(10) == Summary(3)
-        assert await (await submitted.asubmit("a.pdf")).aresult(10) == Summary(7), (
+        assert await handle.aresult(60) == Summary(3)
+        assert await (await submitted.asubmit("a.pdf")).aresult(60) == Summary(7), (
             "defaults are the handler's"
         )
     assert (await handle.arefresh()).attempts_max == 2
@@ -59,7 +59,7 @@ async def test_the_handlers_own_rule_holds(app: App, web: App) -> None:
 
     async with app.worker():
         with pytest.raises(JobFailed):
-            await handle.aresult(10)
+            await handle.aresult(60)
     assert (await handle.arefresh()).attempt == 1
 
 
@@ -68,7 +68,7 @@ async def test_a_worker_leaves_alone_what_it_only_submits(app: App, web: App) ->
     own = web.job(name="own")(lambda: None)
 
     async with web.worker():
-        await (await own.asubmit()).aresult(10)
+        await (await own.asubmit()).aresult(60)
         assert await handle.astatus() == "queued"
 
 
@@ -82,7 +82,7 @@ async def test_an_app_may_declare_and_then_handle(app: App) -> None:
         return n + 1
 
     async with app.worker():
-        assert await (await declared.asubmit(1)).aresult(10) == 2
+        assert await (await declared.asubmit(1)).aresult(60) == 2
     assert run(1) == 2, "a handler stays callable"
 
 

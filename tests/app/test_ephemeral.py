@@ -40,10 +40,10 @@ async def test_only_its_failure_stays(app: App) -> None:
     async with app.worker():
         good, bad = await measure.asubmit(False), await measure.asubmit(True)
         with pytest.raises(JobFailed, match="no sensor"):
-            await bad.aresult(10)
+            await bad.aresult(60)
         await asyncio.wait_for(done.wait(), 10)
         with pytest.raises(JobGone, match="ephemeral"):
-            await good.aresult(10)
+            await good.aresult(60)
         assert await bad.astatus() is State.FAILED
         with pytest.raises(JobGone, match="left nothing to revive"):
             await good.arevive()
@@ -58,7 +58,7 @@ async def test_who_waits_before_its_end_gets_the_result(app: App) -> None:
         return 7
 
     handle = await slow.using(ephemeral=True).asubmit()
-    waiting = asyncio.create_task(handle.aresult(20))
+    waiting = asyncio.create_task(handle.aresult(60))
     while not await asyncio.to_thread(awaited, app):
         pass
     async with app.worker():

@@ -117,7 +117,7 @@ async def test_run_middleware_wraps_the_handler(app: App) -> None:
         return n + 1
 
     async with app.worker():
-        assert await (await work.asubmit(1)).aresult(10) == 2
+        assert await (await work.asubmit(1)).aresult(60) == 2
     assert order == ["outer work", "inner", "work"]
 
 
@@ -131,4 +131,4 @@ async def test_an_error_in_run_middleware_is_the_attempts_failure(app: App) -> N
 
     async with app.worker():
         with pytest.raises(JobFailed, match="no tenant"):
-            await (await work.asubmit()).aresult(10)
+            await (await work.asubmit()).aresult(60)

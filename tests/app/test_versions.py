@@ -52,14 +52,14 @@ async def test_arguments_of_an_older_version_are_upgraded(app: App, newer: App) 
     declare_new(newer, upgrade=to_euro)
 
     async with newer.worker():
-        assert await handle.aresult(10) == "new 250 EUR"
+        assert await handle.aresult(60) == "new 250 EUR"
 
 
 async def test_arguments_of_the_same_version_are_not_touched(newer: App) -> None:
     pay = declare_new(newer, upgrade=to_euro)
 
     async with newer.worker():
-        assert await (await pay.asubmit(amount={"cents": 1, "currency": "CHF"})).aresult(10) == "new 1 CHF"
+        assert await (await pay.asubmit(amount={"cents": 1, "currency": "CHF"})).aresult(60) == "new 1 CHF"
 
 
 async def test_without_a_hook_older_arguments_are_read_as_they_are(app: App, newer: App) -> None:
@@ -70,7 +70,7 @@ async def test_without_a_hook_older_arguments_are_read_as_they_are(app: App, new
         return f"{cents} {currency}"
 
     async with newer.worker():
-        assert await handle.aresult(10) == "250 EUR"
+        assert await handle.aresult(60) == "250 EUR"
 
 
 async def test_a_hook_that_fails_fails_that_job_with_its_error(app: App, newer: App) -> None:
@@ -83,7 +83,7 @@ async def test_a_hook_that_fails_fails_that_job_with_its_error(app: App, newer: 
 
     async with newer.worker():
         with pytest.raises(JobFailed, match=r"upgrade from version 1 failed \(KeyError\)") as caught:
-            await handle.aresult(10)
+            await handle.aresult(60)
     assert caught.value.error is not None
     assert caught.value.error.type.endswith(MalformedPayload.__name__)
 
@@ -100,7 +100,7 @@ async def test_the_value_of_a_batch_is_upgraded_too(app: App, newer: App) -> Non
             item.succeed(item.value["to"])
 
     async with newer.worker():
-        assert await handle.aresult(10) == "ada@example.org"
+        assert await handle.aresult(60) == "ada@example.org"
 
 
 async def test_newer_arguments_wait_uncounted_for_newer_code(app: App, newer: App) -> None:
@@ -117,7 +117,7 @@ async def test_newer_arguments_wait_uncounted_for_newer_code(app: App, newer: Ap
     assert (record.state, record.failures, record.snoozes) == ("queued", 0, 0)
     clock_of(newer.engine).advance(1000)
     async with newer.worker():
-        assert await handle.aresult(10) == "new 5 EUR"
+        assert await handle.aresult(60) == "new 5 EUR"
     clock_of(newer.engine).close()
 
 
@@ -133,7 +133,7 @@ async def test_newer_arguments_wait_longer_each_time_and_not_for_ever(app: App, 
             await asyncio.wait_for(given_back.get(), 10)
             clock.advance(advance_s)
         with pytest.raises(JobFailed) as caught:
-            await handle.aresult(10)
+            await handle.aresult(60)
     assert caught.value.error is not None
     assert caught.value.error.code == FAILURE_CODE
     events = [

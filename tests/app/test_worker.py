@@ -22,7 +22,7 @@ async def test_a_submitted_job_runs_and_its_typed_result_comes_back(app: App) ->
     async with app.worker():
         one, two = await extract.asubmit("abc"), await double.asubmit(4)
 
-        assert await one.aresult(10) == {"pages": 3}
+        assert await one.aresult(60) == {"pages": 3}
         assert await asyncio.to_thread(two.result, 10) == 8
 
 
@@ -32,7 +32,7 @@ async def test_a_tuple_comes_back_as_a_tuple(app: App) -> None:
         return n, frozenset({"a"})
 
     async with app.worker():
-        assert await (await pair.asubmit(1)).aresult(10) == (1, frozenset({"a"}))
+        assert await (await pair.asubmit(1)).aresult(60) == (1, frozenset({"a"}))
 
 
 async def test_a_failure_reaches_the_one_who_waits(app: App) -> None:
@@ -42,7 +42,7 @@ async def test_a_failure_reaches_the_one_who_waits(app: App) -> None:
 
     async with app.worker():
         with pytest.raises(JobFailed, match="no such invoice"):
-            await (await wrong.asubmit()).aresult(10)
+            await (await wrong.asubmit()).aresult(60)
 
 
 async def test_a_backoff_given_with_the_submit_is_the_one_that_counts(app: App) -> None:
@@ -71,11 +71,11 @@ async def test_a_replay_gets_the_result_of_the_first(app: App) -> None:
 
     async with app.worker():
         first = await count.using(key="k").asubmit()
-        assert await first.aresult(10) == 1
+        assert await first.aresult(60) == 1
         again = await count.using(key="k").asubmit()
 
         assert again.replay
-        assert await again.aresult(10) == 1
+        assert await again.aresult(60) == 1
 
 
 async def test_a_worker_serves_the_queues_it_was_given(app: App) -> None:
@@ -89,11 +89,11 @@ async def test_a_worker_serves_the_queues_it_was_given(app: App) -> None:
 
     first, second = await one.asubmit(), await two.asubmit()
     async with app.worker(["a"], slots=2):
-        assert await first.aresult(10) == "one"
+        assert await first.aresult(60) == "one"
     assert (await second.arefresh()).attempt == 0
 
     async with app.worker({"b": 1}):
-        assert await second.aresult(10) == "two"
+        assert await second.aresult(60) == "two"
 
 
 def test_a_worker_needs_jobs_and_queue_names(lite_app: App) -> None:

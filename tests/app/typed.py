@@ -5,7 +5,7 @@ Each "type: ignore" stands where a checker must complain: an ignore without need
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_type
 
@@ -49,6 +49,18 @@ async def send(items: Sequence[BatchItem[Mail, str]]) -> None:
     for item in items:
         assert_type(item.value, Mail)
         item.succeed(item.value.to)
+
+
+@app.on_batch
+async def logged(items: Sequence[BatchItem[Any, Any]], call_next: Callable[[], Awaitable[None]]) -> None:
+    assert_type(items[0].name, str)
+    await call_next()
+
+
+@app.on_batch  # type: ignore[arg-type]  # an async function is expected
+def logged_plainly(
+    items: Sequence[BatchItem[Any, Any]], call_next: Callable[[], Awaitable[None]]
+) -> None: ...
 
 
 @app.batch_job

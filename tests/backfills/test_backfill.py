@@ -121,7 +121,7 @@ async def test_a_range_that_fails_is_tried_again_then_named_and_resumed(app: App
         assert "no sender" in failed.error and status.rows_done == 20
         assert set(table.met().values()) == {0, 1}, "nothing of a range that failed stays"
         (job,) = await app.client.alist_jobs(limit=10)
-        ended = await app.client.await_ended(job.id, timeout_s=10)
+        ended = await app.client.await_ended(job.id, timeout_s=60)
         assert ended.state == "failed" and "21 to 30" in str(ended.error)
         broken[0] = False
         await fill.aresume()

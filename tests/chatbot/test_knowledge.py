@@ -17,7 +17,7 @@ FAQ = SOURCES / "faq.md"
 async def indexed(chatbot: Chatbot, path: Path, version: int) -> Any:
     handle = chatbot.knowledge.index.submit("harbour", "faq.md", str(path), version)
     await chatbot.work()
-    return handle.result(timeout_s=10)
+    return handle.result(timeout_s=60)
 
 
 @pytest.mark.parametrize("databases", ["sqlite", "postgres"], indirect=True)
@@ -67,7 +67,7 @@ async def test_a_provider_that_is_down_fails_the_job_and_leaves_what_was_there(
     monkeypatch.setattr(chatbot.knowledge, "embedder", well)
     chatbot.clock.advance(60)
     await chatbot.work()
-    assert handle.result(timeout_s=10).outcome == "replaced"
+    assert handle.result(timeout_s=60).outcome == "replaced"
 
 
 async def test_a_file_that_cannot_be_read_ends_in_failure(chatbot: Chatbot, tmp_path: Path) -> None:

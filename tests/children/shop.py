@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import ctypes
 import logging
@@ -17,6 +18,7 @@ from typing import Any
 
 from fencerow import App, BatchItem, Job, contract
 
+RUNAWAY = Path(__file__).with_name("runaway.py")
 MEMORY_BYTES_MAX = 400 * 1024**2
 log = logging.getLogger("shop")
 app = App("sqlite:///unused.db")  # a worker of the tests brings its own database
@@ -107,6 +109,14 @@ def pids_into(folder: str, pid: int) -> None:
         file.write(f"{pid}\n")
 
 
+def overflow() -> None:
+    """Recurse below the interpreter, whose own limit does not see it."""
+    again: list[Any] = []
+    again.append(ctypes.CFUNCTYPE(None)(lambda: again[0]()))
+    sys.setrecursionlimit(10**9)
+    again[0]()
+
+
 def poison(kind: str, folder: str) -> None:
     pids_into(folder, os.getpid())
     match kind:
@@ -124,9 +134,21 @@ def poison(kind: str, folder: str) -> None:
         case "descriptors":
             os.closerange(0, 256)
             time.sleep(60)
-        case "parent":
+        case "abort":
+            ctypes.CDLL(None).abort()
+        case "stack":
+            overflow()
+        case "warden":
             os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(60)
+        case "worker":
+            told = subprocess.check_output(["ps", "-o", "ppid=", "-p", str(os.getppid())])
+            os.kill(int(told), signal.SIGKILL)
+            time.sleep(60)
+        case "hang":
+            while True:
+                with contextlib.suppress(BaseException):
+                    time.sleep(0.05)
         case _:
             raise ValueError(kind)
 
@@ -147,6 +169,20 @@ async def aordinary(kind: str, folder: str) -> None:
     poison(kind, folder)
 
 
+@app.on_batch
+async def set_tone_of_batch(
+    items: Sequence[BatchItem[Any, Any]], call_next: Callable[[], Awaitable[None]]
+) -> None:
+    tone.set(f"batch middleware of {os.getpid()}")
+    await call_next()
+
+
+@app.batch_job(batch_max=10)
+def tell_tone(items: Sequence[BatchItem[None, list[Any]]]) -> None:
+    for item in items:
+        item.succeed([os.getpid(), tone.get()])
+
+
 @app.batch_job(batch_max=10)
 def batch(items: Sequence[BatchItem[str, None]]) -> None:
     for item in items:
@@ -161,6 +197,28 @@ def leaves_a_grandchild(folder: str, dies: bool) -> int:
     if dies:
         os._exit(0)
     return left.pid
+
+
+@app.job(process=True, memory_bytes_max=MEMORY_BYTES_MAX)
+def lets_one_run_away(folder: str, how: str, end: str) -> None:
+    """Ends in its own way when the program that it has started has got away."""
+    started = subprocess.Popen([sys.executable, str(RUNAWAY), folder, how])
+    if how != "setsid":
+        started.wait()  # what goes on is nobody's child
+    while not Path(folder, "pids").exists():
+        time.sleep(0.01)
+    if end != "returns":
+        poison(end, folder)
+
+
+@app.job(process=True)
+def waits(folder: str) -> int:
+    """Tells its number and its warden's, and waits to be let go."""
+    pids_into(folder, os.getpid())
+    pids_into(folder, os.getppid())
+    while not Path(folder, "go").exists():
+        time.sleep(0.01)
+    return os.getpid()
 
 
 @app.job(process=True)
@@ -198,4 +256,13 @@ async def healthy(job: Job) -> int:
 @app.job
 def suspected(job: Job) -> int:
     """Where it runs tells whether it was a suspect."""
+    return os.getpid()
+
+
+@app.job
+def meets(job: Job, folder: str, count: int) -> int:
+    """Waits until so many are here at once."""
+    Path(folder, f"met-{os.getpid()}").touch()
+    while len(list(Path(folder).glob("met-*"))) < count:
+        time.sleep(0.01)
     return os.getpid()

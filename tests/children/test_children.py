@@ -43,7 +43,7 @@ async def test_it_runs_elsewhere_with_its_middleware_and_stays_warm(lite: AnyEng
         first = (await stage.run("where")).result
         second = (await stage.run("awhere", {"text": "é"}, metadata='{"a":1}')).result
 
-    assert first["parent"] == os.getpid() != first["pid"]
+    assert first["parent"] != os.getpid() != first["pid"]
     assert first["attempt"] == 1
     assert first["tone"] == f"middleware of {first['pid']}"
     assert second == {**second, "pid": first["pid"], "text": "é", "metadata": {"a": 1}}

@@ -33,7 +33,7 @@ async def suspect(engine: AnyEngine, name: str, args: dict[str, Any] | None = No
 async def test_a_suspect_runs_in_a_child_and_is_none_any_more(engine: AnyEngine) -> None:
     job_id = await suspect(engine, "suspected")
     async with working(engine, *HANDLERS, config=settings(engine)) as stage:
-        first = await stage.ended(job_id, within_s=30)
+        first = await stage.ended(job_id)
         second = await stage.run("suspected")
 
     assert (first.state, first.attempt, first.crashes) == ("succeeded", 2, 0)
@@ -43,17 +43,51 @@ async def test_a_suspect_runs_in_a_child_and_is_none_any_more(engine: AnyEngine)
 async def test_a_suspect_of_a_batch_runs_there_alone(lite: AnyEngine, tmp_path: Path) -> None:
     job_id = await suspect(lite, "batch", {"value": str(tmp_path)}, crashes_max=1)
     async with working(lite, *HANDLERS, config=settings(lite)) as stage:
-        job = await stage.ended(job_id, within_s=30)
+        job = await stage.ended(job_id)
 
     assert (job.state, job.attempt, job.crashes) == ("failed", 2, 1)
     assert "SIGKILL" in job.error["message"]
+
+
+async def test_a_suspect_of_a_batch_has_its_middleware_there(lite: AnyEngine) -> None:
+    job_id = await suspect(lite, "tell_tone", {"value": None})
+    async with working(lite, *HANDLERS, config=settings(lite)) as stage:
+        pid, heard = (await stage.ended(job_id, within_s=30)).result
+
+    assert pid != os.getpid()
+    assert heard == f"batch middleware of {pid}"
+
+
+async def test_suspects_run_beside_each_other_once_one_has_ended_well(
+    lite: AnyEngine, tmp_path: Path
+) -> None:
+    """Each of the last two waits for the other, so they end only together."""
+    first = await suspect(lite, "suspected")
+    pair = [await suspect(lite, "meets", {"folder": str(tmp_path), "count": 2}) for _ in range(2)]
+    async with working(lite, *HANDLERS, config=settings(lite)) as stage:
+        await stage.ended(first, within_s=30)
+        met = [await stage.ended(each, within_s=30) for each in pair]
+
+    assert {(job.state, job.attempt, job.crashes) for job in met} == {("succeeded", 2, 0)}
+    assert len({job.result for job in met}) == 2, "each has a process of its own"
+
+
+async def test_only_the_one_that_dies_is_counted(engine: AnyEngine, tmp_path: Path) -> None:
+    poison = await suspect(engine, "ordinary", {"kind": "sigkill", "folder": str(tmp_path)}, crashes_max=2)
+    healthy = [await suspect(engine, "suspected") for _ in range(6)]
+    async with working(engine, *HANDLERS, config=settings(engine)) as stage:
+        dead = await stage.ended(poison, within_s=60)
+        others = [await stage.ended(each, within_s=60) for each in healthy]
+
+    assert (dead.state, dead.attempt, dead.crashes) == ("failed", 3, 2)
+    assert {(job.state, job.attempt, job.crashes) for job in others} == {("succeeded", 2, 0)}
 
 
 async def test_a_suspect_that_shall_never_leave_the_worker_runs_here(lite: AnyEngine) -> None:
     job_id = await suspect(lite, "suspected")
     stays = replace(shop.suspected.handler, process=False)
     async with working(lite, stays, config=settings(lite)) as stage:
-        job = await stage.ended(job_id, within_s=30)
+        job = await stage.ended(job_id)
 
     assert job.result == os.getpid()
     assert await kinds(lite, job_id) == ["reclaimed", "alone"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_a_job_that_ends_its_worker_is_found_out_in_a_child(
 def test_a_job_that_kills_the_worker_from_its_child_ends_at_last(tmp_path: Path, sqlite_path: Path) -> None:
     engine = engine_of(str(sqlite_path))
     store.migrate(engine)
-    poison = job_of("poisonous", {"kind": "parent", "folder": str(tmp_path)}, crashes_max=1)
+    poison = job_of("poisonous", {"kind": "worker", "folder": str(tmp_path)}, crashes_max=1)
     engine.run(store.submit([poison]))
     with crew(str(sqlite_path), tmp_path, 1, LEASE_S, MEMBER) as team:
         died = 0
@@ -100,15 +101,26 @@ def test_a_job_that_kills_the_worker_from_its_child_ends_at_last(tmp_path: Path,
     assert died >= DEATHS_PER_CRASH
 
 
-def test_children_and_grandchildren_die_with_their_worker(tmp_path: Path, sqlite_path: Path) -> None:
+def test_children_and_all_they_have_started_die_with_their_worker(tmp_path: Path, sqlite_path: Path) -> None:
     engine = engine_of(str(sqlite_path))
     store.migrate(engine)
-    engine.run(store.submit([job_of("hangs", {"folder": str(tmp_path), "how": "ignores"})]))
+    away = {"folder": str(tmp_path / "away"), "how": "daemon", "end": "hang"}
+    (tmp_path / "away").mkdir()
+    engine.run(
+        store.submit(
+            [
+                job_of("hangs", {"folder": str(tmp_path), "how": "ignores"}),
+                *([job_of("lets_one_run_away", away)] if sys.platform == "linux" else []),
+            ]
+        )
+    )
     with crew(str(sqlite_path), tmp_path, 1, LEASE_S, MEMBER) as team:
         wait_until(lambda: len(known(tmp_path)) == 2, 60, team.tail)
+        wait_until(lambda: sys.platform != "linux" or len(known(tmp_path / "away")) == 2, 60, team.tail)
         assert not any(gone(pid) for pid in known(tmp_path))
         (worker,) = team.alive()
         worker.kill()
-        worker.wait(10)
+        worker.wait(60)
         nothing_left(tmp_path, team)
+        nothing_left(tmp_path / "away", team)
     engine.close()

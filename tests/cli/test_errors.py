@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,11 @@ UNKNOWN = "0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e"
         (["jobs", "list", "--limit", "0"], 2, "FR-201"),
         (["jobs", "list", "--state", "asleep"], 2, "FR-201"),
         (["jobs", "list", "--before", "x"], 2, "FR-201"),
+        (["jobs", "list", "--meta", "customer"], 2, "FR-201"),
+        (["jobs"], 2, "FR-201"),
+        (["events"], 2, "FR-201"),
+        (["events", "show", "first"], 2, "FR-201"),
+        (["bench", "drain", "--quick", "--save", "no/such/folder/evidence.json"], 2, "FR-201"),
         (["jobs", "lst"], 2, "FR-201"),
         (["jobs", "--nonsense"], 2, "FR-201"),
         (["nonsense"], 2, "FR-201"),
@@ -62,6 +69,15 @@ def test_a_mistake_is_three_lines_and_an_exit_code(
     assert "hidden" not in result.err + result.out
     assert result.out == ""
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"shop.py"}
+
+
+@pytest.mark.parametrize("group", ["jobs", "events", "history", "shards"])
+def test_who_names_no_command_is_told_which_there_are(cli: Cli, group: str) -> None:
+    result = cli(group)
+
+    assert result.code == 2
+    assert result.error == "FR-201"
+    assert len(result.err) < 300 and "the commands are" in result.err, result.err
 
 
 def test_an_unknown_setting_is_named_with_the_nearest(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,6 +185,24 @@ def test_a_file_that_is_no_database_is_told_and_left(cli: Cli, tmp_path: Path) -
 
     assert (result.code, result.error) == (3, "FR-501")
     assert file.read_text().startswith("Dear Ada")
+
+
+@pytest.mark.parametrize(
+    "words", [["jobs", "list"], ["queues", "pause", "mail"], ["doctor"], ["migrate", "--plan"]]
+)
+def test_the_file_of_another_program_is_left_as_it_is(cli: Cli, tmp_path: Path, words: list[str]) -> None:
+    """Opening it as ours would take it out of WAL mode and lay a file for workers beside it."""
+    file = tmp_path / "browser.db"
+    with closing(sqlite3.connect(file)) as theirs:
+        theirs.execute("PRAGMA journal_mode = wal")
+        theirs.execute("CREATE TABLE history (page)")
+    before = file.read_bytes()
+
+    result = cli(*words, "--url", "sqlite:///browser.db")
+
+    assert "migrate" in result.out + result.err or words[0] == "migrate"
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["browser.db"]
 
 
 def test_a_missing_extra_is_named_with_the_line_that_installs_it(

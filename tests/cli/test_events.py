@@ -50,6 +50,9 @@ def test_parked_events_are_shown_and_redriven(cli: Cli, url: str, bus: AnyEngine
     assert "1 events" in cli("events", "redrive", "billing", "1").out
     assert cli("events", "parked", "--json").json == []
     assert cli("events", "discard", "billing", "--all").code == 1, "nothing is parked any more"
+    for words in (["parked", "biling"], ["discard", "biling", "--all"]):
+        refused = cli("events", *words)
+        assert (refused.code, refused.error) == (1, "FR-731") and "billing" in refused.err
 
 
 def test_a_group_is_replayed_and_removed(cli: Cli, url: str, bus: AnyEngine) -> None:

@@ -181,7 +181,7 @@ def test_a_handle_made_from_an_id_reads_plain_data(engine: AnyEngine, client: Cl
 
     handle = client.handle(job.id)
 
-    assert handle.result(5) == {"pages": [1, 2]}
+    assert handle.result(60) == {"pages": [1, 2]}
     assert handle.status() is State.SUCCEEDED
     assert handle.refresh().attempt == 1
 

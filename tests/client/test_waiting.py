@@ -78,13 +78,13 @@ def test_the_result_of_a_finished_job_comes_at_once(engine: AnyEngine, client: C
     (job_id,) = submit(engine)
     succeed(engine, job_id)
 
-    assert handle_of(client, job_id).result(5) == {"pages": 3}
+    assert handle_of(client, job_id).result(60) == {"pages": 3}
 
 
 def test_a_waiter_gets_the_result_when_the_job_ends(engine: AnyEngine, client: Client) -> None:
     (job_id,) = submit(engine)
     results: list[Any] = []
-    thread = later(lambda: results.append(handle_of(client, job_id).result(10)))
+    thread = later(lambda: results.append(handle_of(client, job_id).result(60)))
     until(lambda: bool(waiting_threads()))
 
     succeed(engine, job_id)
@@ -95,7 +95,7 @@ def test_a_waiter_gets_the_result_when_the_job_ends(engine: AnyEngine, client: C
 
 async def test_sync_and_async_waiters_share_one_poller(engine: AnyEngine, client: Client) -> None:
     ids = [submit(engine)[0] for _ in range(5)]
-    tasks = [asyncio.create_task(handle_of(client, job_id).aresult(10)) for job_id in ids]
+    tasks = [asyncio.create_task(handle_of(client, job_id).aresult(60)) for job_id in ids]
     thread = later(handle_of(client, ids[0]).result, 10)
     await asyncio.to_thread(until, lambda: bool(waiting_threads()))
 
@@ -113,7 +113,7 @@ def test_a_failed_job_raises_what_its_last_attempt_reported(engine: AnyEngine, c
     job_id = fail(engine, record.to_json())
 
     with pytest.raises(JobFailed, match="ValueError: no such page") as raised:
-        handle_of(client, job_id).result(5)
+        handle_of(client, job_id).result(60)
 
     assert raised.value.error == record
     assert raised.value.job_id == job_id
@@ -124,7 +124,7 @@ def test_an_error_of_another_shape_is_shown_all_the_same(
     engine: AnyEngine, client: Client, stored: str
 ) -> None:
     with pytest.raises(JobFailed):
-        handle_of(client, fail(engine, stored)).result(5)
+        handle_of(client, fail(engine, stored)).result(60)
 
 
 def test_a_cancelled_job_has_no_result(engine: AnyEngine, client: Client) -> None:
@@ -132,7 +132,7 @@ def test_a_cancelled_job_has_no_result(engine: AnyEngine, client: Client) -> Non
     client.cancel(job_id)
 
     with pytest.raises(JobCancelled):
-        handle_of(client, job_id).result(5)
+        handle_of(client, job_id).result(60)
 
 
 def test_a_job_that_was_removed_is_gone(engine: AnyEngine, client: Client) -> None:
@@ -141,7 +141,7 @@ def test_a_job_that_was_removed_is_gone(engine: AnyEngine, client: Client) -> No
     client.delete(job_id)
 
     with pytest.raises(JobGone):
-        handle_of(client, job_id).result(5)
+        handle_of(client, job_id).result(60)
 
 
 def test_a_job_that_is_not_there_yet_is_not_found_instead_of_waited_for(client: Client) -> None:
@@ -160,7 +160,7 @@ def test_a_job_that_is_deleted_while_somebody_waits_is_noticed(
 
     def wait() -> None:
         try:
-            handle_of(client, job.id).result(10)
+            handle_of(client, job.id).result(60)
         except JobGone as error:
             errors.append(error)
 
@@ -185,7 +185,7 @@ def test_a_timeout_leaves_the_job_alone(engine: AnyEngine, client: Client) -> No
 
     assert isinstance(raised.value, TimeoutError)
     succeed(engine, job_id)
-    assert handle_of(client, job_id).result(5) == {"pages": 3}
+    assert handle_of(client, job_id).result(60) == {"pages": 3}
 
 
 async def test_an_async_timeout_leaves_the_job_alone(engine: AnyEngine, client: Client) -> None:
@@ -195,7 +195,7 @@ async def test_an_async_timeout_leaves_the_job_alone(engine: AnyEngine, client: 
         await handle_of(client, job_id).aresult(0.1)
 
     succeed(engine, job_id)
-    assert await handle_of(client, job_id).aresult(5) == {"pages": 3}
+    assert await handle_of(client, job_id).aresult(60) == {"pages": 3}
 
 
 def test_an_outage_is_survived_until_the_callers_timeout(engine: AnyEngine) -> None:
@@ -203,7 +203,7 @@ def test_an_outage_is_survived_until_the_callers_timeout(engine: AnyEngine) -> N
     client = Client(flaky)
     (job_id,) = submit(engine)
     results: list[Any] = []
-    thread = later(lambda: results.append(handle_of(client, job_id).result(10)))
+    thread = later(lambda: results.append(handle_of(client, job_id).result(60)))
     until(lambda: bool(client._poller._marked))
 
     flaky.down = True
@@ -225,7 +225,7 @@ def test_an_error_that_will_not_pass_reaches_the_waiters(engine: AnyEngine, clie
             session.connection.execute("DROP VIEW fencerow.all_jobs")
 
     with pytest.raises(SchemaMissing):
-        handle_of(client, new_id()).result(5)
+        handle_of(client, new_id()).result(60)
 
 
 def test_an_announced_end_is_seen_at_once(
@@ -235,7 +235,7 @@ def test_an_announced_end_is_seen_at_once(
     monkeypatch.setattr(waiting, "PAUSE_MAX_S", 30.0)
     (job_id,) = submit(engine)
     results: list[Any] = []
-    thread = later(lambda: results.append(handle_of(client, job_id).result(20)))
+    thread = later(lambda: results.append(handle_of(client, job_id).result(60)))
     until(lambda: bool(client._poller._marked))
     if engine.dialect == "postgres":
         until(lambda: any(each.name == "fencerow-listen" for each in threading.enumerate()))
@@ -251,7 +251,7 @@ def test_an_announced_end_is_seen_at_once(
 
 def test_waiting_marks_the_job_so_that_its_end_is_announced(engine: AnyEngine, client: Client) -> None:
     job = running(engine, holder := register(engine))
-    thread = later(lambda: handle_of(client, job.id).result(10))
+    thread = later(lambda: handle_of(client, job.id).result(60))
     until(lambda: bool(client._poller._marked))
 
     (moved,) = engine.run(store.succeed([store.Success(job.id, 1, "1")], holder=holder))
@@ -267,7 +267,7 @@ def test_no_thread_is_left_when_nobody_waits(
     (job_id,) = submit(engine)
     succeed(engine, job_id)
 
-    handle_of(client, job_id).result(5)
+    handle_of(client, job_id).result(60)
 
     until(lambda: not waiting_threads())
 
@@ -279,7 +279,7 @@ def test_closing_tells_those_who_wait(engine: AnyEngine) -> None:
 
     def wait() -> None:
         try:
-            handle_of(client, job_id).result(10)
+            handle_of(client, job_id).result(60)
         except Unavailable as error:
             errors.append(error)
 
@@ -296,7 +296,7 @@ def test_closing_tells_those_who_wait(engine: AnyEngine) -> None:
 
 async def test_a_cancelled_waiter_is_forgotten(engine: AnyEngine, client: Client) -> None:
     (job_id,) = submit(engine)
-    task = asyncio.create_task(handle_of(client, job_id).aresult(10))
+    task = asyncio.create_task(handle_of(client, job_id).aresult(60))
     await asyncio.to_thread(until, lambda: bool(client._poller._marked))
 
     task.cancel()
@@ -315,7 +315,7 @@ def test_a_result_survives_a_retry(engine: AnyEngine, client: Client) -> None:
 
     succeed(engine, job.id)
 
-    assert handle.result(5) == {"pages": 3}
+    assert handle.result(60) == {"pages": 3}
 
 
 def test_no_time_to_wait_means_one_look(engine: AnyEngine, client: Client) -> None:

@@ -28,6 +28,8 @@ from tests.worker.stage import until, working
 
 POOL_MAX = 6
 USERS = shares(POOL_MAX)[1]
+# Hundreds of calls wait for these few connections; how long that takes is not what is asked here.
+PATIENT = Config(pool_max=POOL_MAX, connect_timeout_s=60.0)
 
 
 def database(url: str) -> str:
@@ -59,7 +61,7 @@ async def test_a_worker_opens_what_it_states(
             for number in range(10):
                 job.progress(number)
                 job.log("inside")
-            go.wait(10)
+            go.wait(60)
 
     def chat(job: Job) -> None:
         for number in range(10):
@@ -90,7 +92,7 @@ async def test_a_worker_opens_what_it_states(
 def test_a_client_in_threads_opens_what_it_states(
     postgres_url: str, server: PostgresServer, pooler: PgBouncer | None
 ) -> None:
-    app = App(postgres_url, config=Config(pool_max=POOL_MAX))
+    app = App(postgres_url, config=PATIENT)
 
     @app.job(queue="other")
     def quick(n: int) -> int:
@@ -109,7 +111,7 @@ def test_a_client_in_threads_opens_what_it_states(
 async def test_a_client_in_an_event_loop_opens_what_it_states(
     postgres_url: str, server: PostgresServer, pooler: PgBouncer | None
 ) -> None:
-    app = App(postgres_url, config=Config(pool_max=POOL_MAX))
+    app = App(postgres_url, config=PATIENT)
 
     @app.job(queue="other")
     async def quick(n: int) -> int:
@@ -117,7 +119,7 @@ async def test_a_client_in_an_event_loop_opens_what_it_states(
 
     with counted(server, database(postgres_url), pooler) as count:
         handles = await asyncio.gather(*(quick.using(key=f"{n}").asubmit(n) for n in range(200)))
-        waiting = [asyncio.create_task(handle.aresult(10)) for handle in handles]
+        waiting = [asyncio.create_task(handle.aresult(60)) for handle in handles]
         async with app.worker(["other"]):
             assert await asyncio.gather(*waiting) == list(range(200))
     await app.aclose()

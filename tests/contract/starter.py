@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Any
 
-from fencerow.db import postgres_session, sqlite
+from fencerow.db import postgres_session, sqlite_session
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.store import store
@@ -38,7 +38,7 @@ def die_after(name: str, count: int) -> None:
 
         session.execute = counted
 
-    wrap(sqlite.SqliteSession)
+    wrap(sqlite_session.SqliteSession)
     wrap(postgres_session.PostgresSession)
 
 

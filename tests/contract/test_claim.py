@@ -235,22 +235,28 @@ def test_a_side_column_of_another_shape_hides_nobody(engine: AnyEngine, column: 
     assert getattr(read(engine, bad), column) is None
 
 
-def test_a_suspect_runs_alone_in_its_worker(engine: AnyEngine, clock: DatabaseClock) -> None:
+def test_a_worker_holds_no_more_suspects_than_it_may(engine: AnyEngine, clock: DatabaseClock) -> None:
     lost = register(engine)
-    jobs = [running(engine, lost) for _ in range(3)]
+    jobs = [running(engine, lost) for _ in range(6)]
     clock.advance(31)
     bury(engine)
     engine.run(store.reclaim([lost], limit=10, actor=None))
     one, two = register(engine), register(engine)
 
-    def take(holder: str) -> list[str]:
-        return ids(engine.run(store.claim_suspect("mail", holder=holder, names=["send"], margin_s=60)))
+    def take(holder: str, at_most: int) -> list[int]:
+        claimed = engine.run(
+            store.claim_suspect("mail", holder=holder, names=["send"], margin_s=60, at_most=at_most)
+        )
+        return [order.index(each) for each in ids(claimed)]
 
-    assert take(one) == [jobs[0].id]
-    assert take(one) == []
-    assert take(two) == [jobs[1].id]
+    order = [each.id for each in jobs]
+    assert take(one, 1) == [0]
+    assert take(one, 1) == []
+    assert take(two, 3) == [1, 2, 3]
+    assert take(one, 2) == [4]
+    assert take(two, 2) == []
     assert engine.run(store.succeed([Success(jobs[0].id, 2, "null")], holder=one))
-    assert take(one) == [jobs[2].id]
+    assert take(one, 2) == [5]
 
 
 def test_no_job_is_taken_twice_by_many_at_once(engine: AnyEngine) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.queries import pyformat
-from fencerow.db.sqlite import SqliteEngine, bound
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_session import bound
 from fencerow.db.statement import Param
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
@@ -212,7 +213,7 @@ def test_deadlines_and_expiries_are_found_by_index(busy: PostgresEngine) -> None
 IDS: dict[str, Param] = {"ids": ["a", "b"]}
 SQLITE: dict[str, dict[str, Param]] = {
     "claim": {"queue": "m", "lanes": LANES, "holder": "h", "names": ["s"], "limit": 10, "margin_s": 60.0},
-    "claim_suspect": {"queue": "m", "holder": "h", "names": ["s"], "margin_s": 60.0},
+    "claim_suspect": {"queue": "m", "holder": "h", "names": ["s"], "margin_s": 60.0, "at_most": 4},
     "lanes": {"queue": "m"},
     "reclaim": {"dead": ["h"], "limit": 10, "actor": None, "deaths_per_crash": 5},
     "crash": {"outcomes": "[]", "holder": "h"},

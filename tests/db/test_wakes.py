@@ -25,29 +25,29 @@ def heard(engine: AnyEngine) -> Iterator[queue.Queue[str | None]]:
     told: queue.Queue[str | None] = queue.Queue()
     stop = engine.listen(told.put)
     if isinstance(engine, PostgresEngine):
-        assert told.get(timeout=10) is None, "it says that it may have missed something before"
+        assert told.get(timeout=30) is None, "it says that it may have missed something before"
     yield told
     stop()
 
 
 def until(told: queue.Queue[str | None], message: str | None) -> None:
-    while told.get(timeout=10) != message:
+    while told.get(timeout=30) != message:
         pass
 
 
 def test_a_message_arrives(engine: AnyEngine, heard: queue.Queue[str | None]) -> None:
     engine.wake(["mail", "§ ✓"])
-    assert {heard.get(timeout=10), heard.get(timeout=10)} == {"mail", "§ ✓"}
+    assert {heard.get(timeout=30), heard.get(timeout=30)} == {"mail", "§ ✓"}
 
 
 def test_another_process_hears_it_on_postgres(pg: PostgresEngine) -> None:
     told: queue.Queue[str | None] = queue.Queue()
     other = postgres_engine(pg.conninfo)
     stop = pg.listen(told.put)
-    assert told.get(timeout=10) is None
+    assert told.get(timeout=30) is None
     other.wake(["mail"])
     other.flush(5)
-    assert told.get(timeout=10) == "mail"
+    assert told.get(timeout=30) == "mail"
     stop()
     other.close()
 
@@ -57,11 +57,11 @@ def test_a_killed_listener_comes_back_and_says_that_it_missed_something(
 ) -> None:
     told: queue.Queue[str | None] = queue.Queue()
     stop = pg.listen(told.put)
-    assert told.get(timeout=10) is None
+    assert told.get(timeout=30) is None
     with psycopg.connect(pg.conninfo) as connection:
         name = connection.info.dbname
     server.kill_backends(name, ROLE)
-    assert told.get(timeout=10) is None
+    assert told.get(timeout=30) is None
     pg.wake(["after"])
     until(told, "after")
     stop()
@@ -76,7 +76,7 @@ def test_a_listener_that_raises_hears_the_next(engine: AnyEngine) -> None:
 
     stop = engine.listen(listener)
     if isinstance(engine, PostgresEngine):
-        assert told.get(timeout=10) is None
+        assert told.get(timeout=30) is None
     engine.wake(["one"])
     until(told, "one")
     engine.wake(["two"])
@@ -103,9 +103,9 @@ def test_nobody_waits_for_a_server_that_is_away(server: PostgresServer) -> None:
     started = time.monotonic()
     for _ in range(100):
         engine.wake(["mail"])
-    assert time.monotonic() - started < 0.2
+    assert time.monotonic() - started < 5, "a hundred times the wait for a connection is twenty"
     engine.flush(0.05)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10
     engine.close()
 
 
@@ -116,11 +116,11 @@ def test_what_gathers_during_a_send_goes_together_and_once() -> None:
     def send(messages: list[str]) -> None:
         batches.append(messages)
         sending.set()
-        go_on.wait(10)
+        go_on.wait(60)
 
     sender = Sender(send)
     sender.post(["first"])
-    assert sending.wait(10)
+    assert sending.wait(60)
     for _ in range(50):
         sender.post(["a", "b"])
     sender.flush(0.01)

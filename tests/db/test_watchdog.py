@@ -24,7 +24,7 @@ from tests.jobs import new_job
 from tests.worker.stage import quick, until, working
 
 LIMIT_S = 0.4
-SOON_S = 5.0  # limit, cancel, and a busy machine
+SOON_S = 15.0  # limit, cancel, and a busy machine; without the watchdog it is for ever
 
 Runner = Callable[[PostgresEngine, Operation[Any]], Coroutine[Any, Any, Any]]
 

@@ -15,7 +15,7 @@ from tests.contract.stage import table
 from tests.events.conftest import app_on
 from tests.jobs import AnyEngine
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 QUICK = Backoff(base_s=0.05, cap_s=0.05, jitter=0.0)
 
 

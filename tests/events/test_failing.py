@@ -21,7 +21,7 @@ from fencerow.worker.events.retention import EventRetention
 from tests.events.conftest import app_on, url_of
 from tests.jobs import AnyEngine
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 SOON = Backoff(base_s=0.05, cap_s=0.05, jitter=0.0)
 
 

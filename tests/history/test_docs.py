@@ -33,7 +33,7 @@ async def test_the_page_records_and_checks_a_run(
     exec(blocks[1], names)  # noqa: S102 (our own page)
     async with app.worker():
         handle = await names["pay"].asubmit(1)
-        await handle.aresult(timeout_s=20)
+        await handle.aresult(timeout_s=60)
     names["app"] = app
     exec(blocks[3], names)  # noqa: S102 (our own page)
     assert names["report"].looked["I5"] == 1

@@ -60,13 +60,13 @@ async def mixed(app: App) -> None:
             await handle.acancel()
         for handle in ids:
             with suppress(Exception):
-                await handle.aresult(timeout_s=20)
+                await handle.aresult(timeout_s=60)
         await app.client.arevive(ids[20].id)
         await idle.arevive()
         with suppress(IllegalMove):  # the worker may have been faster
             await idle.acancel()
         with suppress(Exception):
-            await ids[20].aresult(timeout_s=20)
+            await ids[20].aresult(timeout_s=60)
     await app.engine.arun(store.delete([ids[0].id]))
 
 
@@ -98,7 +98,7 @@ def test_a_killed_worker_leaves_a_history_that_can_be_read(url: str, tmp_path: P
         with worker(url, tmp_path) as process:
             wait_for_lines(tmp_path, process.pid, 40 + 30 * number)
             process.send_signal(signal.SIGKILL)
-            assert process.wait(10) == -signal.SIGKILL
+            assert process.wait(60) == -signal.SIGKILL
     with worker(url, tmp_path):
         deadline = time.monotonic() + 40
         while sum(count.jobs for count in app.engine.run(store.counts())):
@@ -130,7 +130,7 @@ class worker:  # noqa: N801 (read as a verb: with worker(...))
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self._process.kill()
-        self._process.wait(10)
+        self._process.wait(60)
 
 
 def wait_for_lines(folder: Path, pid: int, wanted: int) -> None:

@@ -44,6 +44,7 @@ def test_an_error_has_a_code_of_its_own_a_docstring_and_a_paragraph(kind: type[F
     assert re.fullmatch(r"FR-\d{3}", kind.code)
     assert "code" in vars(kind), "a code of its own, not its parent's"
     assert [other for other in CLASSES if other.code == kind.code] == [kind]
+    assert kind.__module__ == "fencerow.errors", "its public name is what is stored"
     assert kind.repeat in ("yes", "no", "ask")
     assert kind.__doc__ and vars(kind)["__doc__"]
     assert len(paragraph(kind)) > 60, "say what it is, why it comes, and what to do"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = "SYSTEMS_OUTSIDE"
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 Step = str | int
 TROUBLES: dict[str, type[Exception]] = {

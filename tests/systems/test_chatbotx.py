@@ -32,9 +32,9 @@ async def test_an_older_job_that_finishes_after_a_newer_one_does_not_overwrite_i
         older = chatbotx.embed.submit("faq", 1, "as it was")
         await until(chatbotx.embedder.calls, "the older one's first call")
         newer = chatbotx.embed.submit("faq", 2, "as it is")
-        await newer.aresult(timeout_s=20)
+        await newer.aresult(timeout_s=60)
         chatbotx.embedder.release()
-        await older.aresult(timeout_s=20)
+        await older.aresult(timeout_s=60)
 
     assert [vector for _, vector in _chunks(stage)] == [f"vector of faq v2 {number}" for number in range(3)]
 
@@ -100,7 +100,7 @@ async def test_a_result_that_comes_after_the_timeout_is_not_written(stage: Stage
     assert ended.state is State.FAILED
     assert handle.refresh() == ended
     with pytest.raises(JobFailed) as caught:
-        handle.result(timeout_s=10)
+        handle.result(timeout_s=60)
     assert caught.value.error.type.endswith("AttemptTimeout")
 
 

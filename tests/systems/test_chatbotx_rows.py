@@ -97,6 +97,6 @@ async def test_its_progress_is_seen_and_it_ends_partly_when_some_pages_failed(st
     handle = chatbotx.sync_channel.submit("run", 3)
     await stage.work()
 
-    assert handle.result(timeout_s=10) == "True"
+    assert handle.result(timeout_s=60) == "True"
     found = row(stage, "sync_runs")
     assert (found[1], found[2], found[4:]) == ("partial", 1, (3, 3, 2))

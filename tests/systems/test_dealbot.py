@@ -58,13 +58,13 @@ async def test_of_twenty_who_want_it_one_gets_it_and_the_row_tells_who(stage: St
         (winner,) = [each for each in handles if each.status() is State.RUNNING]
         row = standing()
         dealbot.provider.release()
-        assert await winner.aresult(timeout_s=10) == "deal of sp-1"
+        assert await winner.aresult(timeout_s=60) == "deal of sp-1"
 
     assert dealbot.provider.calls() == ["sp-1"]
     assert (row.job_id, row.job_name, row.host) == (winner.id, winner.refresh().name, platform.node())
     assert row.purpose == "deal" and before_us <= row.since_us <= stage.now_us()
     with pytest.raises(JobFailed) as caught:
-        ended(handles)[0].result(timeout_s=5)
+        ended(handles)[0].result(timeout_s=60)
     assert winner.id in caught.value.error.message
 
 
@@ -82,7 +82,7 @@ async def test_only_the_owner_gives_it_back(stage: Stage) -> None:
         assert (standing().holder, standing().token) == (row.holder, row.token)
 
         dealbot.provider.release()
-        await handle.aresult(timeout_s=10)
+        await handle.aresult(timeout_s=60)
     mutex = await taken_by_others()
     assert mutex.token == row.token + 1
     assert await mutex.arelease() is True
@@ -100,7 +100,7 @@ async def test_a_job_of_three_times_the_stale_time_keeps_it(stage: Stage) -> Non
             with pytest.raises(MutexBusy):
                 await taken_by_others(wait_s=0.3)
         dealbot.provider.release()
-        assert await handle.aresult(timeout_s=10) == "deal of sp-1"
+        assert await handle.aresult(timeout_s=60) == "deal of sp-1"
     assert standing().token == token and not standing().is_held
 
 
@@ -133,7 +133,7 @@ async def test_a_dead_dependency_is_an_error_and_no_success(stage: Stage) -> Non
 
     assert handle.status() is State.FAILED
     with pytest.raises(JobFailed) as caught:
-        handle.result(timeout_s=10)
+        handle.result(timeout_s=60)
     assert caught.value.error.type == "ConnectionError"
     assert (stage.heard.count("failed"), stage.heard.count("succeeded")) == (1, 0)
     assert dealbot.app.telemetry.counters.get("jobs_failed") == 1

@@ -12,7 +12,7 @@ import pytest
 
 from fencerow import App, Backoff, Config, Event, EventBus, NewEvent, consumer, publish_many
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 QUICK = Config(lease_s=2.0, renew_s=0.4, poll_max_s=0.1, poll_min_s=0.01)
 TWENTY = [NewEvent("extraction.submitted", number, key="extractions") for number in range(20)]
 SOON = Backoff(base_s=0.05, cap_s=0.05, jitter=0.0)

@@ -81,7 +81,7 @@ async def test_a_claim_with_a_fresh_lease_stands_and_one_with_an_old_lease_is_re
         first.send_signal(signal.SIGSTOP)
         stage.pass_time(600)
         async with flydocs.app.worker():
-            assert await handle.aresult(timeout_s=20) == "pages of contract"
+            assert await handle.aresult(timeout_s=60) == "pages of contract"
 
     job = handle.refresh()
     assert (job.attempt, job.failures) == (2, 0)
@@ -133,7 +133,7 @@ async def test_a_job_whose_worker_was_killed_is_back_within_lease_and_sweep(
         killed_us = stage.now_us()
         os.kill(holder, signal.SIGKILL)
 
-        assert await handle.aresult(timeout_s=20) == "pages of report"
+        assert await handle.aresult(timeout_s=60) == "pages of report"
 
     job = handle.refresh()
     assert job.state is State.SUCCEEDED and job.attempt == 2
@@ -175,7 +175,7 @@ async def test_a_value_error_ends_a_job_at_once(stage: Stage) -> None:
     job = handle.refresh()
     assert (job.state, job.attempt, job.failures) == (State.FAILED, 1, 1)
     with pytest.raises(JobFailed, match="ValueError") as caught:
-        handle.result(timeout_s=10)
+        handle.result(timeout_s=60)
     assert caught.value.error.code == "permanent_error"
 
 
@@ -190,7 +190,7 @@ async def test_a_runtime_error_is_tried_three_times_after_5_and_10_seconds(stage
     assert handle.refresh().attempt == 3
     assert_delays(delays, [5, 10])
     with pytest.raises(JobFailed) as caught:
-        handle.result(timeout_s=10)
+        handle.result(timeout_s=60)
     assert caught.value.error.code == "attempts_exhausted"
 
 
@@ -243,7 +243,7 @@ async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(
 
     reapers = [flydocs.app.worker(name=f"reaper {number}") for number in range(4)]
     await asyncio.gather(*(reaper.start() for reaper in reapers))
-    await asyncio.gather(*(handle.aresult(timeout_s=20) for handle in handles))
+    await asyncio.gather(*(handle.aresult(timeout_s=60) for handle in handles))
     await asyncio.gather(*(reaper.stop() for reaper in reapers))
 
     assert sorted(flydocs.model.calls()) == sorted(orphans * 2), "one run before the death, one after"

@@ -17,12 +17,12 @@ from fencerow.model.job import JobRecord, NewJob
 from fencerow.model.retry import Backoff, RetryRule
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.handler import Handler
+from fencerow.worker.middleware import BatchMiddleware, Middleware, RunMiddleware
 from fencerow.worker.worker import Worker
 from tests.jobs import QUEUE, AnyEngine
 
-WAIT_S = 15.0
+WAIT_S = 60.0  # on a machine that has much else to do; only who fails waits so long
 ENDS = frozenset({Event.SUCCEEDED, Event.FAILED, Event.STOPPED})
 RULE = RetryRule(backoff=Backoff(base_s=0.0, jitter=0.0))
 
@@ -161,6 +161,7 @@ def worker_of(
     queues: Mapping[str, int] | Sequence[str] | None = None,
     config: Config | None = None,
     middleware: Sequence[RunMiddleware] = (),
+    batch_middleware: Sequence[BatchMiddleware] = (),
 ) -> Worker:
     known = [each if isinstance(each, Handler) else handler(each) for each in functions]
     return Worker(
@@ -169,7 +170,7 @@ def worker_of(
         queues or {QUEUE: 5},
         config or quick(),
         Telemetry(),
-        middleware,
+        Middleware(middleware, batch_middleware),
     )
 
 

@@ -240,7 +240,7 @@ async def test_what_was_said_is_written_before_the_handler_returns(engine: AnyEn
 
     def send(items: Numbers) -> None:
         items[0].succeed("early")
-        assert gate.go.wait(10)
+        assert gate.go.wait(60)
         items[1].succeed("late")
 
     handler = batch(send)

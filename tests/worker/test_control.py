@@ -57,17 +57,17 @@ async def test_a_running_handler_sees_the_cancel_and_stops(engine: AnyEngine, fl
 
     def waiting(job: Job) -> None:
         flags.started.set()
-        assert job.wait_cancelled(10)
+        assert job.wait_cancelled(60)
         flags.seen.set()
         job.raise_if_cancelled()
 
-    async with working(engine, looking, waiting, config=quick(cancel_raise_s=5.0)) as stage:
+    async with working(engine, looking, waiting, config=quick(cancel_raise_s=60.0)) as stage:
         for name in ("looking", "waiting"):
             flags.seen.clear()
             job_id = await stage.submit(name)
             await flags.wait_started()
             await cancel(stage, job_id)
-            job = await stage.ended(job_id, within_s=3)
+            job = await stage.ended(job_id)
             assert (job.state, flags.seen.is_set(), job.cancel_requested_by) == ("cancelled", True, "ada")
 
 
@@ -98,8 +98,8 @@ async def test_a_handler_that_does_not_look_meets_an_exception(engine: AnyEngine
             asked = time.monotonic()
             await cancel(stage, job_id)
             job = await stage.ended(job_id)
-            # renewed within 0.2 s, raised 0.2 s later; the rest is the slow machine
-            assert time.monotonic() - asked < 2.5
+            # renewed within 0.2 s, raised 0.2 s later; the rest is a busy machine
+            assert time.monotonic() - asked < 20
             assert job.state == "cancelled"
 
     assert len(met) == 2
@@ -143,7 +143,7 @@ async def test_a_cancel_is_seen_at_the_renewal_without_any_wake_up(engine: AnyEn
 
     def waiting(job: Job) -> None:
         flags.started.set()
-        job.wait_cancelled(10)
+        job.wait_cancelled(60)
         job.raise_if_cancelled()
 
     async with working(engine, waiting) as stage:
@@ -153,31 +153,31 @@ async def test_a_cancel_is_seen_at_the_renewal_without_any_wake_up(engine: AnyEn
         await cancel(stage, job_id)
         await stage.ended(job_id)
 
-    assert time.monotonic() - asked < 1.5
+    assert time.monotonic() - asked < 20
 
 
 async def test_a_wake_up_brings_the_cancel_before_the_next_renewal(engine: AnyEngine, flags: Flags) -> None:
     def waiting(job: Job) -> None:
         flags.started.set()
-        job.wait_cancelled(10)
+        job.wait_cancelled(60)
         job.raise_if_cancelled()
 
-    async with working(engine, waiting, config=quick(lease_s=60.0, renew_s=20.0)) as stage:
+    async with working(engine, waiting, config=quick(lease_s=240.0, renew_s=80.0)) as stage:
         job_id = await stage.submit("waiting")
         await flags.wait_started()
         await cancel(stage, job_id)
         assert stage.worker.holder is not None
         engine.wake([encode(CancelAsked(stage.worker.holder, job_id))])
-        assert (await stage.ended(job_id, within_s=5)).state == "cancelled"
+        assert (await stage.ended(job_id)).state == "cancelled"
 
 
 async def test_a_handler_may_finish_although_it_was_asked_to_stop(engine: AnyEngine, flags: Flags) -> None:
     def finishing(job: Job) -> int:
         flags.started.set()
-        job.wait_cancelled(10)
+        job.wait_cancelled(60)
         return 7
 
-    async with working(engine, finishing, config=quick(cancel_raise_s=5.0)) as stage:
+    async with working(engine, finishing, config=quick(cancel_raise_s=60.0)) as stage:
         job_id = await stage.submit("finishing")
         await flags.wait_started()
         await cancel(stage, job_id)
@@ -189,10 +189,10 @@ async def test_a_handler_may_finish_although_it_was_asked_to_stop(engine: AnyEng
 async def test_a_failure_after_a_cancel_ends_the_job_as_cancelled(engine: AnyEngine, flags: Flags) -> None:
     def failing(job: Job) -> None:
         flags.started.set()
-        job.wait_cancelled(10)
+        job.wait_cancelled(60)
         raise RuntimeError("it broke while it stopped")
 
-    async with working(engine, failing, config=quick(cancel_raise_s=5.0)) as stage:
+    async with working(engine, failing, config=quick(cancel_raise_s=60.0)) as stage:
         job_id = await stage.submit("failing")
         await flags.wait_started()
         await cancel(stage, job_id)

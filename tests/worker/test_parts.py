@@ -120,7 +120,7 @@ async def test_threads_are_reused_and_end_at_the_close() -> None:
     second = await threads.submit(threading.get_ident, Striker())
     assert first == second
     gate = threading.Event()
-    busy = threads.submit(lambda: gate.wait(10), Striker())
+    busy = threads.submit(lambda: gate.wait(60), Striker())
     threads.close()
     gate.set()
     assert await busy

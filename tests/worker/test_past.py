@@ -167,7 +167,7 @@ async def test_a_run_that_was_given_up_and_goes_on_keeps_its_fence_to_itself(
         runs.append(job.attempt)
         while not over.is_set() and len(runs) == 1:
             try:
-                over.wait(10)
+                over.wait(60)
             except BaseException:  # noqa: S112 (it ignores its end)
                 continue
 

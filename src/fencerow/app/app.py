@@ -28,9 +28,9 @@ from fencerow.config import Config, Defaults
 from fencerow.errors import DeclarationError, UnknownJob
 from fencerow.model.text import check_text
 from fencerow.telemetry import Telemetry
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.chore import Chore
 from fencerow.worker.handler import Handler
+from fencerow.worker.middleware import BatchMiddleware, Middleware, RunMiddleware
 from fencerow.worker.worker import Worker
 
 log = logging.getLogger("fencerow.app")
@@ -79,6 +79,8 @@ class App(Database):
         self._contracts = Contracts(declarer)
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
         self._run_middleware: list[RunMiddleware] = []
+        self._batch_middleware: list[BatchMiddleware] = []
+        self._middleware = Middleware(self._run_middleware, self._batch_middleware)  # as it grows
         self._chores: list[Chore] = []
         self._client: Client | None = None
 
@@ -193,9 +195,24 @@ class App(Database):
                     return await call_next()
 
         The first one declared is the outermost. What it raises is the attempt's failure. It does not wrap
-        batches: one call of theirs is the run of many jobs.
+        batches: see `on_batch`.
         """
         self._run_middleware.append(middleware)
+        return middleware
+
+    def on_batch(self, middleware: BatchMiddleware) -> BatchMiddleware:
+        """Wrap every call of a batch handler: an async function of its items and of what to call next.
+
+            @app.on_batch
+            async def timed(items, call_next):
+                with timer(items[0].name, len(items)):
+                    await call_next()
+
+        The first one declared is the outermost. The items are those that the handler gets, and may be told their
+        outcomes here too. What it raises counts as raised by the handler: it judges the items of which nothing was
+        said. One that returns without calling next leaves them to succeed with None.
+        """
+        self._batch_middleware.append(middleware)
         return middleware
 
     # --- queues ------------------------------------------------------------------------------------
@@ -240,7 +257,7 @@ class App(Database):
             self._served(queues),
             self.config,
             self.telemetry,
-            tuple(self._run_middleware),
+            Middleware(tuple(self._run_middleware), tuple(self._batch_middleware)),
             slots=slots,
             name=name,
             chores=self._chores,
@@ -290,13 +307,16 @@ class App(Database):
                 f"{job.where} cannot be stored under it too",
                 "give one of them another name: @app.job(name=...)",
             )
-        job.run_middleware = self._run_middleware
+        job.middleware = self._middleware
         self._jobs[job.name] = job
 
     def _warn_of_unwrapped(self) -> None:
         batches = [name for name, job in self._jobs.items() if job.handler.batch_max is not None]
-        if batches and self._run_middleware:
-            log.warning("run middleware does not wrap batches: %s run without it", ", ".join(batches))
+        if batches and self._run_middleware and not self._batch_middleware:
+            log.warning(
+                "on_run does not wrap batches, and there is no on_batch: %s run without either",
+                ", ".join(batches),
+            )
 
     def _without_client(self) -> Client | None:
         with self._opening:

@@ -26,9 +26,9 @@ from fencerow.model.defaults import check_number
 from fencerow.model.text import check_text
 from fencerow.primitives import backfills
 from fencerow.primitives.backfills import Range, Source, Taken, Walk
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.context import Job
 from fencerow.worker.handler import Handler
+from fencerow.worker.middleware import Middleware
 
 Fill = Callable[[Any, Any, Any], object]
 
@@ -117,9 +117,9 @@ class Backfill:
         return self._job.handler
 
     @property
-    def run_middleware(self) -> Sequence[RunMiddleware]:
+    def middleware(self) -> Middleware:
         """What wraps its runs."""
-        return self._job.run_middleware
+        return self._job.middleware
 
     # --- steering ----------------------------------------------------------------------------------
 

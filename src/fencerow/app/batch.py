@@ -67,7 +67,7 @@ class DeclareBatch:
             send.submit(Mail(...))     # each job by itself, with the options of any job
 
         Each `BatchItem` is told its outcome. `timeout_s` bounds the call. There is no `job.transaction()` in a
-        batch, and run middleware does not wrap it. The other options are those of `App.job`.
+        batch, and its middleware is that of `App.on_batch`. The other options are those of `App.job`.
 
         Raises:
             DeclarationError: the parameter is of another form, `batch_max` is out of range, or see `App.job`.

@@ -24,10 +24,10 @@ from fencerow.model.backoff import Backoff
 from fencerow.model.defaults import Defaults
 from fencerow.model.retry import Matchers
 from fencerow.model.text import check_text
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.children.origin import check_place
 from fencerow.worker.context import Job
 from fencerow.worker.handler import Handler
+from fencerow.worker.middleware import NO_MIDDLEWARE, Middleware
 
 C = ParamSpec("C")  # the parameters of the function itself
 P = ParamSpec("P")  # those of a submit: without `job`
@@ -103,9 +103,9 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         self.runs_here = runs_here
         self._function = function
         self.where = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
-        self.run_middleware: Sequence[
-            RunMiddleware
-        ] = ()  # of its app, for a child process, which finds the job alone
+        self.middleware: Middleware = (
+            NO_MIDDLEWARE  # of its app, for a child process, which finds the job alone
+        )
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: C.args, **kwargs: C.kwargs) -> X:

@@ -27,13 +27,13 @@ def parsed_arguments(words: Sequence[str]) -> dict[str, Any]:
     return pairs_of(words)
 
 
-def pairs_of(words: Sequence[str]) -> dict[str, Any]:
-    """What key=value words say; a value is JSON, or else text.
+def pairs_of(words: Sequence[str], option: str | None = None) -> dict[str, Any]:
+    """What key=value words say; a value is JSON, or else text. `option` is where they stood.
 
     Raises:
         InvalidInput: one is no pair, or a key stands twice.
     """
-    pairs = [_pair(word) for word in words]
+    pairs = [_pair(word, option) for word in words]
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
@@ -41,8 +41,14 @@ def pairs_of(words: Sequence[str]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _pair(word: str) -> tuple[str, Any]:
+def _pair(word: str, option: str | None) -> tuple[str, Any]:
     name, equals, text = word.partition("=")
+    if (not equals or not name) and option is not None:
+        raise InvalidInput(
+            f"{option} {_shown(word)} is no KEY=VALUE",
+            "the value is JSON, or else text",
+            f"for example {option} customer=17",
+        )
     if not equals or not name:
         raise InvalidInput(
             f"{_shown(word)} is neither JSON nor key=value",

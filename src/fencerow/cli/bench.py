@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -48,6 +49,7 @@ def bench(
     server for minutes.
     """
     wanted = asked(context)
+    _refuse_place(save)
     facts = circumstances()
     found: list[tuple[Place, Figure]] = []
     for place, figure in run(
@@ -66,6 +68,18 @@ def bench(
     else:
         _show(facts, found)
     return 0
+
+
+def _refuse_place(save: Path | None) -> None:
+    """Before minutes of measuring, not after them."""
+    if save is not None and not (
+        save.absolute().parent.is_dir() and os.access(save.absolute().parent, os.W_OK)
+    ):
+        raise InvalidInput(
+            f"--save: nothing can be written to {save.absolute().parent}",
+            "a folder that is there and that this user may write is expected",
+            "make the folder, or name another file",
+        )
 
 
 def _command(wanted: Asked, questions: Sequence[str], *, quick: bool, engine: str | None) -> list[str]:

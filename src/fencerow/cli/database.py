@@ -18,7 +18,7 @@ from fencerow.db.engine import Engine
 from fencerow.db.probe import reach_postgres, reach_sqlite
 from fencerow.errors import ConfigError
 from fencerow.store.connect import DEFAULT_URL, open_engine
-from fencerow.store.migrate import check_schema
+from fencerow.store.migrate import check_schema, refuse_foreign
 
 
 def resolved(asked: Asked, *, default: bool = False) -> Config:
@@ -71,6 +71,7 @@ def working(asked: Asked) -> Iterator[Engine]:
     config = resolved(asked)
     reach(config)
     with opened(config) as engine:
+        refuse_foreign(engine)
         check_schema(engine)
         yield engine
 

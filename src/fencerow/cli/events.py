@@ -19,13 +19,13 @@ from fencerow.errors import InvalidInput
 from fencerow.primitives.bus import show as show_operation
 from fencerow.primitives.bus import told
 from fencerow.primitives.consumers import Parked, Stored, discard, parked, partitions, redrive
-from fencerow.primitives.groups import Start, groups, remove_group, replay
+from fencerow.primitives.groups import Start, group_named, groups, remove_group, replay
 from fencerow.primitives.lag import lags, retention_estimate
 
 PLACE = re.compile(r"[0-9]{1,18}")
 
 
-@click.group("events")
+@click.group("events", no_args_is_help=False)
 def events() -> None:
     """Look at the groups that read events, and steer them."""
 
@@ -107,6 +107,8 @@ def lag_(context: click.Context, group: str | None) -> None:
 def parked_(context: click.Context, group: str | None, limit: int) -> None:
     """List parked events, with the error of their last delivery."""
     with working(asked(context)) as engine:
+        if group is not None:
+            engine.run(group_named(group))
         found = engine.run(parked(group, limit=limit))
     if asked(context).json:
         output.say_json([_parked_json(each) for each in found])
@@ -157,6 +159,7 @@ def discard_(context: click.Context, group: str, places: Sequence[str], everythi
     """Forget parked events: those at these places, or --all. The group never handles them."""
     wanted = _wanted(places, everything)
     with working(asked(context)) as engine:
+        engine.run(group_named(group))
         count = engine.run(discard(group, wanted))
     output.say(f"{count} parked events of {group} are forgotten")
     return exits.OK if count else exits.FAILED
@@ -229,7 +232,11 @@ def _wanted(places: Sequence[str], everything: bool) -> list[int] | None:
 
 def _place(text: str) -> int:
     if not PLACE.fullmatch(text):
-        raise InvalidInput(f"{ascii(text)[:40]} is no place in the log", "a number is expected", "")
+        raise InvalidInput(
+            f"{ascii(text)[:40]} is no place in the log",
+            "a number is expected",
+            "`fencerow events lag` shows how far the log goes",
+        )
     return int(text)
 
 

@@ -81,7 +81,7 @@ def made(options: dict[str, Any]) -> JobFilter:
         name=options["name"],
         states=tuple(State(each) for each in options["states"]),
         tags=options["tags"],
-        metadata=pairs_of(options["meta"]) if options["meta"] else None,
+        metadata=pairs_of(options["meta"], "--meta") if options["meta"] else None,
         scope=options["scope"],
         key=options["key"],
         before_id=parse_id(options["before"]) if options["before"] is not None else None,

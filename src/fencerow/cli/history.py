@@ -16,7 +16,7 @@ from fencerow.testing.history.check import Options, check
 from fencerow.testing.history.report import Report
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def history() -> None:
     """Recorded histories of runs, see docs/testing.md."""
 

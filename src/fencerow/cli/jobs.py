@@ -19,7 +19,7 @@ from fencerow.model.job import JobRecord
 from fencerow.model.state import FINAL, LIVE, State
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 @database_options
 @app_option
 def jobs() -> None:

@@ -150,14 +150,23 @@ def _known(error: Exception) -> FencerowError | None:
 
 def _usage(error: click.UsageError) -> InvalidInput:
     command = error.ctx.command_path if error.ctx else "fencerow"
-    usage = error.ctx.get_usage().removeprefix("Usage: ") if error.ctx else ""
     message = " ".join(error.format_message().split())
     return InvalidInput(
         # A URL at the wrong place is shown here as well.
         masked(message) if "://" in message else message,
-        f"usage: {' '.join(usage.split())}" if usage else "",
+        _expected(error),
         f"see `{command} --help`",
     )
+
+
+def _expected(error: click.UsageError) -> str:
+    """The commands of a group, where one of them is missing or none of that name is known; else the usage."""
+    if error.ctx is None:
+        return ""
+    if isinstance(error.ctx.command, click.Group) and not isinstance(error, click.NoSuchOption):
+        names = error.ctx.command.list_commands(error.ctx)
+        return f"the commands are {', '.join(names)}"
+    return f"usage: {' '.join(error.ctx.get_usage().removeprefix('Usage: ').split())}"
 
 
 def _unexpected(error: Exception) -> FencerowError:

@@ -16,7 +16,7 @@ from fencerow.db.probe import reach_postgres, reach_sqlite
 from fencerow.db.queries import Migration, qualified
 from fencerow.errors import SchemaMissing, Unavailable
 from fencerow.store.grants import grants
-from fencerow.store.migrate import judged, ledger, ledger_name
+from fencerow.store.migrate import judged, ledger, ledger_name, refuse_foreign
 from fencerow.store.migrate import migrate as migrate_engine
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
 
@@ -58,6 +58,10 @@ def planned(config: Config) -> list[Migration]:
     except SchemaMissing:
         return known_migrations("sqlite")
     with opened(config) as engine:
+        try:
+            refuse_foreign(engine)
+        except SchemaMissing:
+            return known_migrations("sqlite")
         applied = engine.run(ledger(ledger_name(engine)))
         return judged(applied, known_migrations(engine.dialect))
 

@@ -16,7 +16,7 @@ from fencerow.primitives.migrator import Migrator, Report, ShardReport
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 @json_option
 @database_options
 @app_option

@@ -8,36 +8,29 @@ transaction takes the write lock of the one file it writes by a statement that c
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from fencerow.db.engine import drive
-from fencerow.db.filesystem import refuse_network
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.sockets import FileWakes
 from fencerow.db.sqlite_faults import committing, translated
-from fencerow.db.statement import Operation, Param, Rows, Statement
+from fencerow.db.sqlite_opening import default_journal, open_file
+from fencerow.db.sqlite_session import Clock, SqliteSession
+from fencerow.db.statement import Operation
 from fencerow.errors import Busy
 
 T = TypeVar("T")
 
 log = logging.getLogger("fencerow.db")
 
-# From 3.7.0 on, a commit that resets the WAL while another connection checkpoints could corrupt the file: the
-# "WAL-reset bug", fixed in 3.51.3 of 2026-03-13 and all later releases, and in these two older branches.
-# Source: https://www.sqlite.org/wal.html#walresetbug
-WAL_FIXED = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
-VERSION_MIN = (3, 35, 0)  # RETURNING
 KEEPER_WAIT_S = (
     0.5  # what a keeper asks of the jobs must not delay its next renewal, whoever locks their file
 )
@@ -51,68 +44,6 @@ def names(prefix: str) -> Callable[[str], str]:
         return f"{prefix}file.{prefix}workers" if name == "workers" else f"{prefix}{name}"
 
     return rename
-
-
-def wal_is_safe(version: tuple[int, int, int]) -> bool:
-    """Whether this SQLite may use a write-ahead log beside connections that are not ours."""
-    return version >= WAL_FIXED[0] or any(
-        version[:2] == fixed[:2] and version >= fixed for fixed in WAL_FIXED
-    )
-
-
-class Clock:
-    """The time that statements see, in microseconds; constant while one query runs. Tests move `offset_us`."""
-
-    def __init__(self) -> None:
-        self.offset_us = 0
-        self._pinned = threading.local()
-
-    def now_us(self) -> int:
-        pinned = getattr(self._pinned, "us", None)
-        return pinned if pinned is not None else time.time_ns() // 1000 + self.offset_us
-
-    @contextmanager
-    def pinned(self) -> Iterator[None]:
-        self._pinned.us = self.now_us()
-        try:
-            yield
-        finally:
-            self._pinned.us = None
-
-
-class SqliteSession:
-    """One open transaction on one connection."""
-
-    def __init__(self, connection: sqlite3.Connection, queries: Queries, clock: Clock, path: Path) -> None:
-        self.connection = connection
-        self._path = path
-        self._queries = queries
-        self._clock = clock
-
-    def run(self, operation: Operation[T]) -> T:
-        with translated(self._path):
-            return drive(operation.steps(), self.execute)
-
-    async def arun(self, operation: Operation[T]) -> T:
-        return await asyncio.to_thread(self.run, operation)
-
-    def execute(self, statement: Statement) -> Rows:
-        """Run one named query: all its statements at one instant, all their rows."""
-        query = self._queries.of(statement)
-        params = {name: bound(statement.params[name]) for name in query.parameters}
-        rows: Rows = []
-        with self._clock.pinned():
-            for text in query.statements:
-                # Fetched to the end: an unfinished RETURNING keeps the write lock.
-                cursor = self.connection.execute(text, params)
-                found = cursor.fetchall()
-                rows += query.with_names([column[0] for column in cursor.description or ()], found)
-        return rows
-
-
-def bound(value: Param) -> Any:
-    """A parameter as sqlite3 takes it: lists travel as JSON text."""
-    return json.dumps(value) if isinstance(value, list) else value
 
 
 class SqliteEngine:
@@ -137,9 +68,7 @@ class SqliteEngine:
         self.clock = clock or Clock()
         self._busy_timeout_s = busy_timeout_s
         self._jobs_timeout_s = busy_timeout_s if jobs_timeout_s is None else jobs_timeout_s
-        self._journal_mode = journal_mode or (
-            "wal" if wal_is_safe(sqlite3.sqlite_version_info) else "truncate"
-        )
+        self._journal_mode = journal_mode or default_journal()
         self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
         self._workers_lock = threading.Lock()
         self._session_thread: int | None = None  # the one that has a transaction open for user code
@@ -284,37 +213,14 @@ class SqliteEngine:
         return self._workers_connection
 
     def _open(self, timeout_s: float) -> sqlite3.Connection:
-        refuse_network(self.path)
-        connection = sqlite3.connect(
-            self.path, timeout=timeout_s, isolation_level=None, check_same_thread=False
+        return open_file(
+            self.path,
+            self.queries,
+            self.clock,
+            prefix=self.prefix,
+            journal_mode=self._journal_mode,
+            timeout_s=timeout_s,
         )
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute(f"PRAGMA main.journal_mode = {self._journal_mode}")
-            connection.execute(f"ATTACH DATABASE ? AS {self.prefix}file", (f"{self.path}-workers",))
-            connection.execute(f"PRAGMA {self.prefix}file.journal_mode = {self._journal_mode}")
-            connection.execute(f"PRAGMA {self.prefix}file.synchronous = NORMAL")
-            connection.create_function(f"{self.prefix}now", 0, self.clock.now_us)
-            for text in self.queries["ensure_workers"].statements:
-                connection.execute(text)
-            self._widen_workers(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _widen_workers(self, connection: sqlite3.Connection) -> None:
-        """Add the columns that a workers' file of an earlier release lacks."""
-        rows = connection.execute(f"PRAGMA {self.prefix}file.table_info({self.prefix}workers)").fetchall()
-        known = {str(row[1]) for row in rows}
-        for text in self.queries["widen_workers"].statements:
-            if text.partition(" ADD COLUMN ")[2].split()[0] in known:
-                continue
-            try:
-                connection.execute(text)
-            except sqlite3.OperationalError as error:
-                if "duplicate column name" not in str(error):  # another process was quicker
-                    raise
 
     @contextmanager
     def _writing(self, patience_s: float | None = None) -> Iterator[None]:

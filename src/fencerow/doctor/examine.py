@@ -52,6 +52,10 @@ def _checks(engine: PostgresEngine | SqliteEngine, config: Config) -> Iterable[F
         engine.queries = engine.queries.joined(load(PACKAGE, "postgres", "postgres", names))
         yield from _guarded("server", lambda: examine_postgres(engine, config))
     else:
+        foreign = list(_guarded("schema", lambda: schema.foreign(engine)))
+        if foreign:
+            yield from foreign
+            return
         engine.queries = engine.queries.joined(load(PACKAGE, "sqlite", "sqlite", sqlite.names(engine.prefix)))
         yield from _guarded("file", lambda: examine_sqlite(engine))
     state = list(_guarded("schema", lambda: schema.examine_schema(engine)))

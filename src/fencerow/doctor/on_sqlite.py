@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fencerow.db.filesystem import DOUBTFUL, mount_of
-from fencerow.db.sqlite import VERSION_MIN, SqliteEngine, wal_is_safe
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.db.sqlite_opening import VERSION_MIN, wal_is_safe
 from fencerow.db.statement import Steps, execute, first_column, operation
 from fencerow.doctor.finding import Finding, fail, info, ok, warn
 

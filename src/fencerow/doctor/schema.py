@@ -6,8 +6,18 @@ from collections.abc import Iterator
 
 from fencerow.db.engine import Engine
 from fencerow.doctor.finding import Finding, fail, info, ok
-from fencerow.store.migrate import judged, ledger, ledger_name
+from fencerow.store.migrate import judged, ledger, ledger_name, refuse_foreign
 from fencerow.store.tables import known_migrations
+
+
+def foreign(engine: Engine) -> list[Finding]:
+    """Nothing, where the database may be opened without leaving traces in what is not ours.
+
+    Raises:
+        SchemaMissing: a SQLite file without our tables.
+    """
+    refuse_foreign(engine)
+    return []
 
 
 def examine_schema(engine: Engine) -> Iterator[Finding]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+PUBLIC = "fencerow.errors"
+
 
 class FencerowError(Exception):
     """Base of all errors raised by Fencerow.
@@ -13,6 +15,11 @@ class FencerowError(Exception):
 
     code = "FR-000"
     repeat = "no"
+
+    def __init_subclass__(cls) -> None:
+        # The public name is what is stored with a failed job and stands in tracebacks, wherever the family lies.
+        if cls.__module__.startswith(f"{PUBLIC}."):
+            cls.__module__ = PUBLIC
 
     def __init__(self, what: str, why: str = "", fix: str = "") -> None:
         super().__init__(what)
@@ -27,3 +34,6 @@ class FencerowError(Exception):
     def lines(self) -> tuple[str, str, str]:
         """What happened, why, and what to do: three lines without control characters."""
         return (f"{self.code}: {self.what}", self.why or "-", self.fix or "-")
+
+
+FencerowError.__module__ = PUBLIC

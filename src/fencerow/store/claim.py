@@ -43,20 +43,22 @@ def claim(
 
 
 @operation()
-def claim_suspect(queue: str, *, holder: str, names: Sequence[str], margin_s: float) -> Steps[list[Claimed]]:
-    """Take at most one suspect job (one whose last worker died), unless this worker runs one already.
+def claim_suspect(
+    queue: str, *, holder: str, names: Sequence[str], margin_s: float, at_most: int = 1
+) -> Steps[list[Claimed]]:
+    """Take suspect jobs (those whose last worker died) until this worker runs `at_most` of them.
 
-    Two of one worker take turns, so that the second sees what the first took: the server may still run the
+    Two of one worker take turns, so that the second counts what the first took: the server may still run the
     first when its connection has broken. The second takes nothing while the first is under way.
     """
     got = yield from execute("lock_suspects", holder=holder)
     if not got[0][0]:
         return []
     rows = yield from execute(
-        "claim_suspect", queue=queue, holder=holder, names=list(names), margin_s=margin_s
+        "claim_suspect", queue=queue, holder=holder, names=list(names), margin_s=margin_s, at_most=at_most
     )
     claimed = decoded(rows)
-    assert len(claimed) <= 1, f"claimed {len(claimed)} suspects, asked for one"
+    assert len(claimed) <= at_most, f"claimed {len(claimed)} suspects, asked for {at_most}"
     return claimed
 
 

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fencerow.db.engine import Engine
+from fencerow.db.probe import is_foreign_sqlite
 from fencerow.db.queries import Migration
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.statement import Rows, Steps, execute, operation, whole
 from fencerow.errors import Busy, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
 from fencerow.primitives import locks
@@ -135,6 +137,16 @@ def migrate(engine: Engine, *, actor: str | None = None, wait_s: float = WAIT_S)
             )  # in no transaction: a waiter inside one would hang against CREATE INDEX CONCURRENTLY
 
 
+def refuse_foreign(engine: Engine) -> None:
+    """Refuse a SQLite file without our tables before anything of ours has opened it and left traces in it.
+
+    Raises:
+        SchemaMissing: it is somebody else's, or was never migrated.
+    """
+    if isinstance(engine, SqliteEngine) and is_foreign_sqlite(engine.path, ledger_name(engine)):
+        raise _missing()
+
+
 def check_schema(engine: Engine) -> list[Applied]:
     """Refuse to work on a schema that is missing, too old, too new or not ours; returns the ledger.
 
@@ -145,9 +157,7 @@ def check_schema(engine: Engine) -> list[Applied]:
     known = known_migrations(engine.dialect)
     applied = engine.run(ledger(ledger_name(engine)))
     if not applied:
-        raise SchemaMissing(
-            "this database has no Fencerow tables", "the schema was never migrated", "run `fencerow migrate`"
-        )
+        raise _missing()
     missing = judged(applied, known)
     if missing:
         raise SchemaTooOld(
@@ -188,6 +198,14 @@ def ledger_name(engine: Engine) -> str:
 def lock_number(name: str) -> int:
     """A 64-bit advisory lock number of our own for one schema: a collision costs time, never an answer."""
     return locks.lock_number("migrate", name)
+
+
+def _missing() -> SchemaMissing:
+    return SchemaMissing(
+        "this database has no Fencerow tables",
+        "the schema was never migrated, or another database is meant",
+        "run `fencerow migrate`, or correct the URL",
+    )
 
 
 def _ledger(rows: Rows) -> list[Applied]:

@@ -271,8 +271,8 @@ def _alone(job: JobRecord, serving: list[Busy]) -> Condition:
     return Condition(
         name,
         bool(idle) if serving else None,
-        "its last process died while it ran, so it runs as the only suspect of a worker; "
-        f"{len(idle)} of {len(serving)} run none now",
+        "its last process died while it ran, so it runs apart, and a worker runs few of those at once; "
+        f"{len(idle)} of {len(serving)} workers run none now",
         {"crashes": job.crashes, "crashes_max": job.crashes_max},
     )
 

@@ -169,7 +169,7 @@ async def _until_quiet(app: App, queues: Sequence[str] | None, slots: int, heard
 
 async def _work(app: App, queues: Sequence[str], slots: int, heard: Heard) -> None:
     """One worker, without the chores: these have their turn when the jobs are done."""
-    (middleware, *_) = [job.run_middleware for job in app.jobs.values()]
+    (middleware, *_) = [job.middleware for job in app.jobs.values()]
     worker = Worker(
         app.engine,
         app.handlers,

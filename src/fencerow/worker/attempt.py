@@ -72,6 +72,7 @@ class Attempt:
     started = 0.0
     interrupt: Interrupt | None = None
     abandoned = False
+    crashed = False  # its child process died of its own doing
     _asked = False
     _event: threading.Event | None = None
     _raise: Callable[[Interrupt], None] | None = None

@@ -19,7 +19,7 @@ from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
 from fencerow.worker.batch import Batch, Item
 from fencerow.worker.context import Job
 from fencerow.worker.executor import Executor
-from fencerow.worker.handler import VALUE
+from fencerow.worker.handler import VALUE, Handler
 from fencerow.worker.item import BatchItem, Said
 from fencerow.worker.judging import Verdict, timeout_error
 from fencerow.worker.newer import given_back
@@ -101,7 +101,7 @@ class BatchExecutor(Executor):
     # --- the call ----------------------------------------------------------------------------------
 
     async def _call(self, batch: Batch, slot_lost: Callable[[], None]) -> BaseException | None:
-        """Call the handler; returns what it raised."""
+        """Call the handler inside its middleware; returns what was raised."""
         call, handler, items = batch.call, batch.call.handler, tuple(batch.items)
         run: Callable[[], Awaitable[Any]]
         task = asyncio.current_task()
@@ -112,9 +112,9 @@ class BatchExecutor(Executor):
         else:
             striker = Striker()
             raise_in = thread_raiser(striker)
-            run = partial(
-                self._calls.threads.submit, partial(copy_context().run, handler.function, items), striker
-            )
+            run = partial(self._thread_call, handler, items, striker)
+        for middleware in reversed(self._middleware.batch):
+            run = partial(middleware, items, run)
         call.begin(raise_in, partial(self._give_up_call, batch, slot_lost), kill_s=self._kill_s)
         for item, attempt in batch.open.items():
             attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._kill_s)
@@ -133,6 +133,10 @@ class BatchExecutor(Executor):
         while task.cancelling():
             task.uncancel()  # the cancel was meant for the handler
         return error
+
+    async def _thread_call(self, handler: Handler, items: Sequence[Item], striker: Striker) -> None:
+        # The context is copied here, so that what middleware sets in it reaches the thread.
+        await self._calls.threads.submit(partial(copy_context().run, handler.function, items), striker)
 
     def _told(self, batch: Batch, item: Item) -> None:
         """Something was said of an item, on any thread."""

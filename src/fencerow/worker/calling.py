@@ -18,12 +18,11 @@ from fencerow.telemetry import Telemetry
 from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
 from fencerow.worker.context import Job
 from fencerow.worker.judging import Committed, Judge, Verdict
+from fencerow.worker.middleware import RunMiddleware
 from fencerow.worker.stepping import InContext
 from fencerow.worker.threads import Striker, Threads
 
 log = logging.getLogger("fencerow.worker")
-
-RunMiddleware = Callable[[Job, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 
 
 class Calls:

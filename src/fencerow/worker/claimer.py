@@ -20,6 +20,7 @@ from fencerow.worker.handler import Handler
 from fencerow.worker.lease import Lease
 from fencerow.worker.marks import QueueView
 from fencerow.worker.pool import Pool
+from fencerow.worker.suspects import Suspects
 
 LOST_PAUSE_S = 0.2
 
@@ -37,7 +38,7 @@ class Claimer:
         *,
         poll_max_s: float,
         margin_s: float,
-        suspect_running: Callable[[], bool],
+        suspects: Suspects,
         withheld: Callable[[], bool],
         take: Callable[[Attempt], None],
         give_back: Callable[[Attempt], None],
@@ -50,7 +51,7 @@ class Claimer:
         self._telemetry = telemetry
         self._poll_max_s = poll_max_s
         self._margin_s = margin_s
-        self._suspect_running = suspect_running
+        self._suspects = suspects
         self._withheld = withheld
         self._take = take
         self._give_back = give_back
@@ -95,7 +96,7 @@ class Claimer:
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
             view.swept(lanes, now_us, began)
         if view.suspect_due_at is not None and time.monotonic() >= view.suspect_due_at:
-            await self._claim_suspect(view)
+            await self._claim_suspects(view)
             if self._withheld():
                 return
         marks = view.marks()
@@ -117,18 +118,30 @@ class Claimer:
             view.claimed(jobs, wanted, took_s)
             self._accept(view.queue, jobs, holder, took_s)
 
-    async def _claim_suspect(self, view: QueueView) -> None:
-        """One suspect at a time: many at once would be a process each, and those that must run alone would wait."""
+    async def _claim_suspects(self, view: QueueView) -> None:
+        """Several at once where child processes run them; one that needs this worker for itself comes alone."""
+        apart, alone = self._suspects.sorted_out(self._handlers)
+        held = self._suspects.held
+        room = min(self._suspects.at_once, held + self.pool.wanted())
+        found = await self._suspects_of(view, apart, room) if apart and held < room else 0
+        if alone and not self._suspects.held:
+            found = await self._suspects_of(view, alone, 1)
+        # One suspect seldom comes alone: the next is asked for as soon as one has ended, without a sweep.
+        if not found and not self._suspects.held:
+            view.suspect_due_at = None
+
+    async def _suspects_of(self, view: QueueView, names: list[str], at_most: int) -> int:
         holder = self._lease.holder
-        if holder is None or self._suspect_running():
-            return
+        if holder is None:
+            return 0
         began = time.monotonic()
         jobs = await self._claim(
-            store.claim_suspect(view.queue, holder=holder, names=self._names(), margin_s=self._margin_s)
+            store.claim_suspect(
+                view.queue, holder=holder, names=names, margin_s=self._margin_s, at_most=at_most
+            )
         )
-        # One suspect seldom comes alone: the next is asked for as soon as this one has ended, without a sweep.
-        view.suspect_due_at = began if jobs else None
         self._accept(view.queue, jobs, holder, time.monotonic() - began)
+        return len(jobs)
 
     async def _claim(self, claim: Operation[list[Claimed]]) -> list[Claimed]:
         self.claiming_since = time.monotonic()

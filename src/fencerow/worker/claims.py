@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from fencerow.telemetry import Telemetry
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.loop import Loop
@@ -13,11 +11,9 @@ from fencerow.worker.pool import Pool
 class Claims:
     """The claimers and their loops. Used on the event loop only."""
 
-    def __init__(self, claimers: Iterable[Claimer], telemetry: Telemetry) -> None:
+    def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._loops: dict[Claimer, Loop] = {}
-        for claimer in claimers:
-            self.add(claimer)
 
     @property
     def loops(self) -> list[Loop]:

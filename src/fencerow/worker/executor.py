@@ -7,7 +7,7 @@ waits for the database on the happy path.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,8 +20,9 @@ from fencerow.model.stored_options import args_version_of
 from fencerow.store import store
 from fencerow.telemetry import Telemetry
 from fencerow.worker.attempt import Attempt, Interrupt, lease_lost
-from fencerow.worker.calling import Calls, RunMiddleware
+from fencerow.worker.calling import Calls
 from fencerow.worker.judging import Judge, Verdict
+from fencerow.worker.middleware import Middleware
 from fencerow.worker.newer import given_back
 
 log = logging.getLogger("fencerow.worker")
@@ -49,7 +50,7 @@ class Executor:
         lease: HeldLease,
         report: Report,
         telemetry: Telemetry,
-        middleware: Sequence[RunMiddleware],
+        middleware: Middleware,
         *,
         judge: Judge,
         kill_s: float,
@@ -61,9 +62,10 @@ class Executor:
         self._report = report
         self._telemetry = telemetry
         self._judge = judge
+        self._middleware = middleware
         self._kill_s = kill_s
         self._unknown_max_s = unknown_max_s
-        self._calls = Calls(engine, judge, telemetry, middleware, kill_s=kill_s, held_max_s=held_max_s)
+        self._calls = Calls(engine, judge, telemetry, middleware.run, kill_s=kill_s, held_max_s=held_max_s)
         self.hung_count = 0  # handlers that were given up and have not ended since
 
     def close(self) -> None:

@@ -50,6 +50,11 @@ class BatchItem(Generic[V, R]):
         return self._job.id
 
     @property
+    def name(self) -> str:
+        """The job's name: that of the batch handler."""
+        return self._job.name
+
+    @property
     def attempt(self) -> int:
         """The number of this attempt: with the id, a fencing token for other systems."""
         return self._job.attempt

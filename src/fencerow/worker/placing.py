@@ -48,11 +48,11 @@ class Placing:
         self._report = report
         self._origins: dict[str, Origin | None] = {}
 
-    def must_be_alone(self, attempt: Attempt) -> bool:
-        """Whether it is a suspect that no child can run: nothing else should be claimed until it is over."""
-        if not attempt.claimed.suspect or attempt.handler.process:
+    def must_be_alone(self, handler: Handler) -> bool:
+        """Whether no child can run its suspects: nothing else should be claimed until such a one is over."""
+        if handler.process:
             return False
-        return self._child_runs is None or self._origin(attempt.handler) is None
+        return self._child_runs is None or self._origin(handler) is None
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
         """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""

@@ -36,7 +36,6 @@ from fencerow.worker.building import (
     make_pools,
     registration,
 )
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.chore import Chore, EndingChore, FinishingChore, HearingChore, OwnChore
 from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
@@ -49,6 +48,7 @@ from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving, claims_answered, drain_s, tasks_ended
 from fencerow.worker.loop import Loop
+from fencerow.worker.middleware import NO_MIDDLEWARE, Middleware
 from fencerow.worker.pool import Pool
 from fencerow.worker.slots import Slots
 from fencerow.worker.upkeep import upkeep_loops
@@ -73,7 +73,7 @@ class Worker:
         queues: Mapping[str, int] | Sequence[str],
         config: Config,
         telemetry: Telemetry | None = None,
-        middleware: Sequence[RunMiddleware] = (),
+        middleware: Middleware = NO_MIDDLEWARE,
         *,
         slots: int | None = None,
         name: str | None = None,
@@ -88,12 +88,11 @@ class Worker:
         self._handlers = dict(handlers)
         self._queues = queues
         self._slots_shared = slots or config.slots
-        self._middleware = tuple(middleware)
+        self._middleware = middleware
         self._chores = [each.for_worker() if isinstance(each, OwnChore) else each for each in chores]
         self._ending: list[asyncio.Task[None]] = []
         check_children(self._handlers, config)
         self._attempts: dict[tuple[str, int], Attempt] = {}
-        self._suspects: set[Attempt] = set()  # of those attempts
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[Loop] = []
         # Made here, so that a signal during the start is not lost.
@@ -244,7 +243,7 @@ class Worker:
         self._death = Death(self.name, loop)
         self._lease = Lease(config.lease_s, config.renew_s)
         self._pools = make_pools(self._queues, self._slots_shared, config.prefetch_s, self._wake_claimers)
-        self._claims = Claims([self._make_claimer(pool) for pool in self._pools], self.telemetry)
+        self._claims = Claims(self.telemetry)
         self._control = Control(
             self.name,
             self._pools,
@@ -276,6 +275,8 @@ class Worker:
         self._workplace = Workplace(
             self._engine, self._lease, self._acker, self.telemetry, self._middleware, config
         )
+        for pool in self._pools:
+            self._claims.add(self._make_claimer(pool))
         self._slots = Slots(self._workplace, self._death, hung_max=config.hung_max)
         self._leaving = Leaving(self._pools, self._attempts, self._acker, kill_s=config.cancel_kill_s)
         upkeep = upkeep_loops(
@@ -324,8 +325,8 @@ class Worker:
             self.telemetry,
             poll_max_s=self.config.poll_max_s,
             margin_s=deadline_margin_s(self.config),
-            suspect_running=lambda: bool(self._suspects),
-            withheld=lambda: self._workplace.is_withheld(self._suspects),
+            suspects=self._workplace.suspects,
+            withheld=self._workplace.is_withheld,
             take=lambda attempt: self._take(pool, attempt),
             give_back=lambda attempt: self._acker.put(attempt, Released("waited too long for a slot"), 0.0),
         )
@@ -356,8 +357,7 @@ class Worker:
         if key in self._attempts:
             return  # what runs goes on: it is the holder again
         self._attempts[key] = attempt
-        if attempt.claimed.suspect:
-            self._suspects.add(attempt)
+        self._workplace.suspects.take(attempt)
         unwanted = self._control.refuses(attempt, pool)
         # The answer to a claim that was on its way, or a run that was given up and still writes.
         if self._stopping or twice:
@@ -369,8 +369,7 @@ class Worker:
 
     def _forget(self, attempt: Attempt, _duration_s: float) -> None:
         self._attempts.pop((attempt.claimed.id, attempt.claimed.attempt), None)
-        if attempt.claimed.suspect:
-            self._suspects.discard(attempt)
+        if self._workplace.suspects.over(attempt):
             self._claims.wake(attempt.claimed.queue)
 
     def _wake_claimers(self, queue: str) -> None:

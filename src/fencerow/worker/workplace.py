@@ -11,13 +11,14 @@ from fencerow.worker.acker import Acker
 from fencerow.worker.alone import Alone
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.batches import BatchExecutor
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.children.children import Children
 from fencerow.worker.children.running import ChildRuns
 from fencerow.worker.judging import Judge
 from fencerow.worker.lease import Lease
+from fencerow.worker.middleware import Middleware
 from fencerow.worker.placing import Placing
 from fencerow.worker.reporting import Reports
+from fencerow.worker.suspects import Suspects
 
 
 class Workplace:
@@ -29,7 +30,7 @@ class Workplace:
         lease: Lease,
         acker: Acker,
         telemetry: Telemetry,
-        middleware: Sequence[RunMiddleware],
+        middleware: Middleware,
         config: Config,
     ) -> None:
         # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
@@ -56,6 +57,7 @@ class Workplace:
         )
         self.alone = Alone()
         self._placing = Placing(engine, self._executor, child_runs, self.alone, judge, report)
+        self.suspects = Suspects(config.suspects_max, self._placing.must_be_alone)
 
     @property
     def hung_count(self) -> int:
@@ -66,9 +68,9 @@ class Workplace:
         """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
         return await self._placing.run(attempts, slot_lost)
 
-    def is_withheld(self, suspects: Sequence[Attempt] | set[Attempt]) -> bool:
-        """Whether nothing should be claimed: one of these suspects has the process for itself, or soon will."""
-        return self.alone.is_taken or any(map(self._placing.must_be_alone, suspects))
+    def is_withheld(self) -> bool:
+        """Whether nothing should be claimed: a suspect has the process for itself, or soon will."""
+        return self.alone.is_taken or self.suspects.need_the_worker()
 
     def abandon(self) -> None:
         """Nothing has run yet: let the idle threads go."""

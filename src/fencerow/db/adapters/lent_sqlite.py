@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencerow.db import sqlite
 from fencerow.db.adapters.frame import INSIDE, Frame, Lent, Plan, Sent, Standing, closed, named
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_faults import fault
+from fencerow.db.sqlite_session import bound
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.errors import Busy, FencerowError, RetryTransaction, UnusableConnection
 
@@ -58,7 +58,7 @@ class LentSqlite(Lent):
 
     def written(self, statement: Statement) -> Iterator[Sent]:
         query = self.queries.of(statement)
-        params = {name: sqlite.bound(statement.params[name]) for name in query.parameters}
+        params = {name: bound(statement.params[name]) for name in query.parameters}
         params[NOW] = self._engine.clock.now_us()
         for text in query.statements:
             if f"{self._engine.prefix}file." in text:

@@ -53,13 +53,12 @@ FROM (SELECT claimed.*, sum(args_bytes) OVER (ORDER BY priority DESC, run_at, id
 
 -- name: lock_suspects
 -- Make this worker's claims of suspects take turns, until the transaction ends; false while another is under way.
--- A statement of its own, before the one that looks: two that look at once would each see no suspect running.
+-- A statement of its own, before the one that looks: two that look at once would each count the same.
 -- It is tried, and is no lock on the worker's row: a transaction whose client has gone must not stop the renewals.
 SELECT pg_try_advisory_xact_lock(hashtextextended(CAST(CAST(:holder AS uuid) AS text), 7300));
 
 -- name: claim_suspect
--- Take the one suspect job of a queue that is due first: a worker runs at most one at a time, so that a death counts
--- against it alone. Guards as in claim.
+-- Take suspect jobs of a queue, those that are due first, until this worker runs :at_most of them. Guards as in claim.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 claimed AS (
     UPDATE fencerow.jobs AS job
@@ -79,7 +78,9 @@ claimed AS (
               AND queued.name = ANY(CAST(:names AS text[]))
               AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
             ORDER BY queued.run_at, queued.id
-            LIMIT 1
+            LIMIT greatest(0, CAST(:at_most AS integer)
+                              - (SELECT count(*) FROM fencerow.jobs AS other
+                                 WHERE other.holder = CAST(:holder AS uuid) AND other.state = 'running' AND other.suspect))
             FOR UPDATE SKIP LOCKED
         ))
       AND job.state = 'queued'
@@ -87,8 +88,6 @@ claimed AS (
                   WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
       AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                       WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
-      AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS other
-                      WHERE other.holder = CAST(:holder AS uuid) AND other.state = 'running' AND other.suspect)
     RETURNING job.*
 )
 SELECT CAST(json_agg(json_build_array(
@@ -96,7 +95,7 @@ SELECT CAST(json_agg(json_build_array(
            attempts_max, snoozes_max, timeout_s, fencerow.us(submitted_at),
            CASE WHEN args_bytes <= 65536 THEN args END,
            options, tags, metadata, headers
-       )) AS text)
+       ) ORDER BY run_at, id) AS text)
 FROM claimed;
 
 -- name: lanes

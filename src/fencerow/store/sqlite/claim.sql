@@ -51,8 +51,7 @@ RETURNING json_array(
 SELECT :holder IS NOT NULL;
 
 -- name: claim_suspect
--- Take the one suspect job of a queue that is due first: a worker runs at most one at a time, so that a death counts
--- against it alone. Guards as in claim.
+-- Take suspect jobs of a queue, those that are due first, until this worker runs :at_most of them. Guards as in claim.
 UPDATE fencerow.jobs
 SET state = 'running',
     attempt = attempt + 1,
@@ -69,14 +68,13 @@ WHERE id IN (
           AND queued.name IN (SELECT value FROM json_each(:names))
           AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
         ORDER BY queued.run_at, queued.id
-        LIMIT 1
+        LIMIT max(0, :at_most - (SELECT count(*) FROM fencerow.jobs AS other
+                                 WHERE other.holder = :holder AND other.state = 'running' AND other.suspect = 1))
     )
   AND state = 'queued'
   AND EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND worker.state = 'alive')
   AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                   WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS other
-                  WHERE other.holder = :holder AND other.state = 'running' AND other.suspect = 1)
 RETURNING json_array(
     id, name, queue, attempt, priority, run_at, json(CASE WHEN suspect THEN 'true' ELSE 'false' END),
     failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,

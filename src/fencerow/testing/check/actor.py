@@ -131,7 +131,7 @@ async def _run(app: App, subject: Subject, part: Play, told: Told) -> Ended:
     handler = replace(subject.job.handler, function=told.function)
     engine = app.engine
     judge = Judge(engine, None)
-    middleware = subject.job.run_middleware
+    middleware = subject.job.middleware.run
     calls = Calls(engine, judge, app.telemetry, middleware, kill_s=KILL_S, held_max_s=None)
     attempt = Attempt(part.claimed, part.holder, handler)
     version = args_version_of(bytes(part.claimed.options))

@@ -80,7 +80,11 @@ def _renewal(params: Params) -> list[Fact]:
 
 
 def _claim(params: Params) -> list[Fact]:
-    return [{"limit": 1, **_named(params, "holder", "queue", "limit")}]
+    return [_named(params, "holder", "queue", "limit")]
+
+
+def _claim_suspect(params: Params) -> list[Fact]:
+    return [{"limit": params["at_most"], **_named(params, "holder", "queue")}]
 
 
 def _one(*fields: str) -> Callable[[Params], list[Fact]]:
@@ -232,7 +236,7 @@ VERBS: dict[str, Verb] = {
     "drop_expired_keys": _rows(_as_key),
     "purge_keys": _rows(_as_key),
     "claim": Verb(_claim, _claimed),
-    "claim_suspect": Verb(_claim, _claimed),
+    "claim_suspect": Verb(_claim_suspect, _claimed),
     "succeed": _each(_outcomes, State.SUCCEEDED),
     "fail": _each(_outcomes, State.FAILED),
     "stop": _each(_outcomes, State.CANCELLED),

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import socket
-import subprocess
+import struct
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from fencerow.worker.attempt import Interrupt
-from fencerow.worker.children.starting import Warden, kill_group
+from fencerow.worker.children.starting import Started
 from fencerow.worker.children.wire import (
     LENGTH,
     Answer,
@@ -33,6 +33,8 @@ from fencerow.worker.children.wire import (
 )
 
 LAST_WORDS_S = 1.0
+WARDEN_S = 7.0  # longer than it tries itself
+CODE = struct.Struct("!i")
 Said = Answer | Missing | OutOfMemory
 
 _decoder = msgspec.json.Decoder(ToWorker)
@@ -41,13 +43,11 @@ _decoder = msgspec.json.Decoder(ToWorker)
 class Child:
     """A process that runs one attempt at a time. Used on the event loop only; a thread waits for its death.
 
-    It leads a process group, which is killed when it ends, whatever it has started and however it ends.
+    Its warden kills what it has started when it ends, however it ends, and is over when nothing is left.
     """
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], memory_bytes_max: int | None, warden: Warden
-    ) -> None:
-        self.pid = process.pid
+    def __init__(self, started: Started, memory_bytes_max: int | None) -> None:
+        self.pid = started.warden.pid
         self.memory_bytes_max = memory_bytes_max
         self.jobs = 0  # that it has been given
         self.resident_bytes = 0  # that it kept after the last one
@@ -55,15 +55,17 @@ class Child:
         self.started: asyncio.Future[bool] = loop.create_future()  # false: it died before
         self.gone: asyncio.Future[int] = loop.create_future()  # its exit code, when nothing is left of it
         self._dead: asyncio.Future[None] = loop.create_future()
-        self._process = process
-        self._warden = warden
+        self._group: int | None = None  # the child's own number, which it tells
+        self._warden = started.warden
+        self._control = started.control
         self._lock = threading.Lock()
-        self._over = False
+        self._over = self._doomed = False
         self._said: asyncio.Future[Said] | None = None
         self._on_asked: Callable[[Interrupt], None] = _nobody
         self._writer: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
         self._burial: asyncio.Task[None] | None = None
+        self._last_resort: asyncio.TimerHandle | None = None
         threading.Thread(
             target=self._wait, args=(loop,), name=f"fencerow-child-{self.pid}", daemon=True
         ).start()
@@ -99,8 +101,14 @@ class Child:
     def kill(self) -> None:
         """End it now, with all it has started."""
         with self._lock:
-            if not self._over:
-                kill_group(self.pid)
+            if self._over or self._doomed:
+                return
+            self._doomed = True
+            try:
+                self._control.send(b"!")
+            except OSError:
+                pass  # it is ending already
+        self._last_resort = asyncio.get_running_loop().call_later(WARDEN_S, self._kill_warden)
 
     async def leave(self, within_s: float) -> None:
         """Let it go in its own way, but not for long."""
@@ -139,7 +147,8 @@ class Child:
 
     def _heard(self, message: ToWorker) -> None:
         match message:
-            case Ready():
+            case Ready(pid):
+                self._group = pid
                 if not self.started.done():
                     self.started.set_result(True)
             case Line():
@@ -150,26 +159,43 @@ class Child:
                 if self._said is not None and not self._said.done():
                     self._said.set_result(message)
 
+    def _kill_warden(self) -> None:
+        """It was told, and does not end: somebody has stopped it."""
+        with self._lock:
+            if not self._over:
+                self._warden.kill()
+
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for its death, end what it left behind, and only then let the system forget its number."""
+        """Wait until nothing is left of it."""
         if hasattr(os, "waitid"):
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-            with self._lock:
-                kill_group(self.pid)
-                code = self._process.wait()
-                self._over = True
         else:
-            code = self._process.wait()
-            with self._lock:
-                self._over = True
-            kill_group(self.pid)
-        self._warden.forget(self.pid)
+            self._warden.wait()
+        with self._lock:  # its number may be another's from now on
+            code = self._warden.wait()
+            self._over = True
+        told = self._told_code()
+        if told is None and self._group is not None:
+            kill_group(self._group)  # the warden was killed and could not do it
+        code = code if told is None else told
         try:
             loop.call_soon_threadsafe(self._died, code)
         except RuntimeError:
             pass  # the loop is closed: the worker has gone
 
+    def _told_code(self) -> int | None:
+        """How the child ended, if its warden came to tell."""
+        try:
+            (code,) = CODE.unpack(self._control.recv(CODE.size, socket.MSG_DONTWAIT))
+        except (OSError, struct.error):
+            return None
+        finally:
+            self._control.close()
+        return int(code)
+
     def _died(self, code: int) -> None:
+        if self._last_resort is not None:
+            self._last_resort.cancel()
         self._dead.set_result(None)
         self._burial = asyncio.create_task(self._bury(code), name="fencerow-child")
 
@@ -184,6 +210,14 @@ class Child:
             self.started.set_result(False)
         if not self.gone.done():
             self.gone.set_result(code)
+
+
+def kill_group(group: int) -> None:
+    """End every process of a group that may be there still."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # all of it has ended; macOS says so by "not permitted"
 
 
 def _nobody(_why: Interrupt) -> None:

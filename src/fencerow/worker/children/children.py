@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -21,10 +20,11 @@ log = logging.getLogger("fencerow.worker")
 LEAVE_S = 2.0
 CLOSE_S = 10.0
 LOOK_S = 0.05
+LINGER_S = 1.0  # for one that is over `child_idle_max`: where several end at once, the next job is seldom far
 
 
 class Children:
-    """Lends processes to attempts. There are never more than slots, and `child_idle_max` that do nothing."""
+    """Lends processes to attempts. There are never more than slots, and `child_idle_max` that do nothing for long."""
 
     def __init__(self, config: Config, held_max_s: float | None) -> None:
         self._config = config
@@ -37,7 +37,7 @@ class Children:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that are there now."""
+        """The wardens of the processes that are there now."""
         return [child.pid for child in self._all]
 
     async def lend(self, memory_bytes_max: int | None, unwanted: Callable[[], bool]) -> Child | None:
@@ -57,12 +57,14 @@ class Children:
         """The attempt is over. The process stays for the next one, unless it has grown old or fat."""
         config = self._config
         worn = child.jobs >= config.child_jobs_max or child.resident_bytes > config.child_resident_bytes_max
-        if worn or len(self._idle) >= config.child_idle_max:
+        if worn or config.child_idle_max == 0:
             self._send_off(child)
             return
+        enough = len(self._idle) >= config.child_idle_max
+        stays_s = min(LINGER_S, config.child_idle_s) if enough else config.child_idle_s
         self._idle.append(child)
         loop = asyncio.get_running_loop()
-        self._timers[child] = loop.call_later(config.child_idle_s, self._send_off, child)
+        self._timers[child] = loop.call_later(stays_s, self._send_off, child)
 
     async def close(self) -> None:
         """End all of them, and wait until nothing is left."""
@@ -80,13 +82,13 @@ class Children:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.child_start_s
         try:
-            process, connection = await self._starter.start()
+            started = await self._starter.start()
         except OSError as error:
             raise _not_started(f"{type(error).__name__}: {error}") from error
-        child = Child(process, memory_bytes_max, self._starter.warden)
+        child = Child(started, memory_bytes_max)
         self._all.add(child)
         child.gone.add_done_callback(lambda _: self._forget(child))
-        await child.connect(connection, self._start(memory_bytes_max))
+        await child.connect(started.connection, self._start(memory_bytes_max))
         while not child.started.done() and not unwanted() and loop.time() < deadline:
             await asyncio.wait({child.started}, timeout=LOOK_S)
         if child.started.done() and child.started.result():
@@ -103,7 +105,6 @@ class Children:
         loggers = logging.root.manager.loggerDict
         levels = {name: each.level for name, each in loggers.items() if isinstance(each, logging.Logger)}
         return Start(
-            parent=os.getpid(),
             path=[str(each) for each in sys.path],
             argv=[str(each) for each in sys.argv],
             memory_bytes_max=memory_bytes_max,

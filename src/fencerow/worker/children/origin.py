@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import msgspec
 
 from fencerow.errors import NotImportable
-from fencerow.worker.calling import RunMiddleware
 from fencerow.worker.handler import Handler
+from fencerow.worker.middleware import Middleware
 
 MAIN = "__mp_main__"  # what the standard library calls a main module that was imported by a child
 
@@ -26,7 +26,7 @@ class Declared(Protocol):
     def handler(self) -> Handler: ...
 
     @property
-    def run_middleware(self) -> Sequence[RunMiddleware]: ...
+    def middleware(self) -> Middleware: ...
 
 
 class Origin(msgspec.Struct, frozen=True):

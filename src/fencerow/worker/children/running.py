@@ -100,6 +100,7 @@ class ChildRuns:
                 f"the handler ignored its end ({attempt.interrupt}) and its process was killed"
             )
             return self._judge.judged(attempt, error, still_ours=True)
+        attempt.crashed = True
         reason = child.last_words()
         if isinstance(said, OutOfMemory):
             reason = f"its child process reached its memory limit of {child.memory_bytes_max} bytes"

@@ -51,7 +51,13 @@ _decoder = msgspec.json.Decoder(ToChild)
 
 
 def serve(connection: socket.socket, start: dict[str, Any]) -> None:
-    """Serve the worker at the other end until it says that it is enough."""
+    """Serve the worker at the other end until it says that it is enough.
+
+    A service manager may tell all processes to end: here the worker decides when. Handlers of signals, unlike signals
+    that are ignored, do not pass on to the programs that a job starts.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _nothing)
     asyncio.run(Service(connection, msgspec.convert(start, Start)).run())
 
 
@@ -75,7 +81,7 @@ class Service:
         logging.root.addHandler(Forwarding(self.send))
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._listen, args=(loop,), name="fencerow-worker", daemon=True).start()
-        self.send(Ready())
+        self.send(Ready(os.getpid()))
         await self._left.wait()
         await self._engine.aclose()
 
@@ -145,7 +151,7 @@ class Service:
             WorkersLease(attempt.holder),
             lambda _, verdict: said.append(verdict),
             self._telemetry,
-            declared.run_middleware,
+            declared.middleware,
             judge=ChildJudge(self._engine, self._start.held_max_s, self),
             kill_s=NEVER_S,
             unknown_max_s=self._config.unknown_max_s,
@@ -238,6 +244,10 @@ def _end_if_broken(running: asyncio.Task[None]) -> None:
             "a child process is broken", exc_info=running.exception()
         )
         os._exit(1)
+
+
+def _nothing(_number: int, _frame: object) -> None:
+    """The worker hears it too."""
 
 
 def _no_slot() -> None:

@@ -19,7 +19,6 @@ LENGTH = struct.Struct("!I")
 class Start(msgspec.Struct, frozen=True):
     """The first message: what the child becomes before it imports anything of the user's. Read by `_boot.py`."""
 
-    parent: int
     path: list[str]
     argv: list[str]
     memory_bytes_max: int | None
@@ -47,7 +46,9 @@ class Leave(msgspec.Struct, frozen=True, tag="leave"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The child has started and waits for an attempt."""
+    """The child of this number has started and waits for an attempt. It leads a group of its own."""
+
+    pid: int
 
 
 class Line(msgspec.Struct, frozen=True, tag="line"):

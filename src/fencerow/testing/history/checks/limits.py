@@ -1,4 +1,4 @@
-"""I14 limits are kept: no claim takes more than it asked for, no worker runs two suspects or more than its slots.
+"""I14 limits are kept: no claim takes more than it asked for, no worker runs more suspects or jobs than it said.
 
 `exceeded` is for any limit: it takes spans in which something was held for certain, and the most there may be at once.
 """
@@ -55,7 +55,7 @@ def check_claims(report: Report, history: History) -> None:
 
 
 class Suspects:
-    """Collects the leases of suspects by their holder; a worker holds one at a time."""
+    """Collects the leases of suspects by their holder; a worker names with each claim how many it may hold."""
 
     def __init__(self) -> None:
         self._by_holder: dict[str, list[Held]] = {}
@@ -71,7 +71,7 @@ class Suspects:
     def check(self, report: Report) -> None:
         for holder, spans in self._by_holder.items():
             report.looked["I14"] += len(spans)
-            acts = exceeded(spans, 1)
+            acts = exceeded(spans, max(span.act.limit or 1 for span in spans))
             if acts:
                 report.add("I14", f"{holder} held {len(acts)} suspects at once", acts[0].job, acts)
 

@@ -1,0 +1,91 @@
+"""How many suspects a worker runs at once."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from msgspec import structs
+
+from fencerow.worker import suspects as module
+from fencerow.worker.attempt import Attempt, Interrupt
+from fencerow.worker.suspects import Suspects
+from tests.worker.stage import handler
+from tests.worker.test_parts import claimed
+
+
+async def apart() -> None: ...
+
+
+async def alone() -> None: ...
+
+
+APART, ALONE = handler(apart), handler(alone)
+
+
+def suspects(at_most: int = 3) -> Suspects:
+    return Suspects(at_most, lambda each: each is ALONE)
+
+
+def suspect(where: Suspects) -> Attempt:
+    one = Attempt(structs.replace(claimed(suspect=True), name="apart"), "holder", APART)
+    where.take(one)
+    return one
+
+
+def ended(where: Suspects, *, crashed: bool = False, why: Interrupt | None = None) -> int:
+    """One more has ended; returns how many may run at once from then on."""
+    one = suspect(where)
+    one.started, one.crashed, one.interrupt = time.monotonic(), crashed, why
+    assert where.over(one)
+    return where.at_once
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GROW_S", 0.0)
+
+
+def test_one_at_a_time_and_one_more_for_each_that_ended_well(patient: None) -> None:
+    mine = suspects(at_most=3)
+
+    assert [mine.at_once, *(ended(mine) for _ in range(4))] == [1, 2, 3, 3, 3]
+
+
+def test_a_crash_makes_it_one_at_a_time_again(patient: None) -> None:
+    mine = suspects()
+    ended(mine)
+
+    assert [ended(mine, crashed=True), ended(mine)] == [1, 2]
+
+
+def test_what_was_ended_by_us_or_never_began_tells_nothing(patient: None) -> None:
+    mine = suspects()
+    never = suspect(mine)
+
+    assert mine.over(never)
+    assert ended(mine, why=Interrupt.TIMEOUT) == 1
+
+
+def test_short_jobs_do_not_start_one_process_after_the_other() -> None:
+    mine = suspects()
+
+    assert [ended(mine) for _ in range(5)] == [2] * 5
+
+
+def test_others_are_not_counted() -> None:
+    mine = suspects()
+    other = Attempt(claimed(), "holder", ALONE)
+    mine.take(other)
+
+    assert (mine.held, mine.over(other), mine.need_the_worker()) == (0, False, False)
+
+
+def test_those_that_no_child_finds_keep_everything_else_away() -> None:
+    mine = suspects()
+    one = Attempt(claimed(suspect=True), "holder", ALONE)
+    mine.take(one)
+
+    assert mine.need_the_worker()
+    assert mine.sorted_out({"apart": APART, "alone": ALONE}) == (["apart"], ["alone"])
+    assert mine.over(one) and not mine.need_the_worker()
