@@ -115,11 +115,11 @@ async def test_a_suspect_that_no_child_finds_has_the_worker_for_itself(engine: A
     async with working(engine, slow, quick, config=settings(engine)) as stage:
         await stage.heard.wait("claimed")
         stage.worker._handlers["local"] = handler(local)
-        for claimer in stage.worker._claims._loops:
+        for claimer in stage.worker._parts.claims._loops:
             claimer._handlers = stage.worker._handlers  # it learns of the suspect only now
-        stage.worker._claims.look_again()
+        stage.worker._parts.claims.look_again()
         await stage.heard.until(
-            lambda: stage.worker._workplace.alone.is_taken or bool(stage.heard.all("renewed"))
+            lambda: stage.worker._parts.workplace.alone.is_taken or bool(stage.heard.all("renewed"))
         )
         other = await stage.submit("quick")
         go.set()
@@ -146,7 +146,7 @@ async def test_it_goes_back_when_the_others_take_too_long(
         await stage.submit("slow")
         await started.wait()
         job_id = await suspect(lite, "local")
-        stage.worker._claims.look_again()
+        stage.worker._parts.claims.look_again()
         (facts,) = await stage.heard.wait("released", job_id=job_id)
         other = await stage.submit("local")
         assert (await stage.ended(other)).state == "succeeded", "the others are served again"

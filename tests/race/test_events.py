@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.db.statement import Operation, Steps
 from fencerow.errors import PartitionLost
-from fencerow.primitives import consumers
+from fencerow.primitives import asides, consumers
 from fencerow.primitives.consumers import Aside, Lease, Page, Stored
 from fencerow.primitives.groups import Start, make_group, replay
 from fencerow.primitives.outbox import NewEvent, append
@@ -17,6 +17,7 @@ from fencerow.primitives.sequencer import Memory, sequence
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import FIRST, LEASE_S, SECOND, THIRD, uid
 
 GROUP = "g"
@@ -179,10 +180,12 @@ BY_ID = (
 )
 
 
+@named(32)
 def test_nothing_is_missed_and_nothing_aborted_is_seen(race: Race) -> None:
     race(bus, share=0.1)
 
 
+@named(32)
 def test_events_of_a_key_keep_their_order_when_one_commits_late(race: Race) -> None:
     race(sequencers, share=0.1)
 
@@ -199,11 +202,13 @@ def test_without_its_gaps_a_sequencer_leaves_late_events_behind(race: Race) -> N
 
 
 @in_modes("plain", "held")
+@named(32)
 def test_two_sequencers_take_turns(race: Race) -> None:
     race(two, share=0.15)
 
 
 @in_modes("plain", "held")
+@named(32)
 def test_two_sequencers_without_their_lock_meet_in_the_index(race: Race) -> None:
     race.turns_red(
         two, Cut("take_lock", ("pg_advisory_xact_lock(CAST(:lock AS bigint))", "CAST(:lock AS bigint)"))
@@ -330,9 +335,9 @@ def gone_on(lease: Lease) -> Script:
     except PartitionLost:
         return "it was quick enough"
     yield later(1)
-    (again,) = yield consumers.due_asides(lease)
-    yield consumers.try_aside(lease, again.seq)
-    yield effect(again, lease, consumers.end_aside(lease, again.seq))
+    (again,) = yield asides.due_asides(lease)
+    yield asides.try_aside(lease, again.seq)
+    yield effect(again, lease, asides.end_aside(lease, again.seq))
     return "again"
 
 
@@ -426,11 +431,11 @@ def with_aside(parked: bool) -> Any:
 def trying(lease: Lease) -> Script:
     """A reader that tries what is due, once."""
     done = 0
-    for stored in (yield consumers.due_asides(lease)):
-        if (yield consumers.try_aside(lease, stored.seq)) is None:
+    for stored in (yield asides.due_asides(lease)):
+        if (yield asides.try_aside(lease, stored.seq)) is None:
             continue
         try:
-            yield effect(stored, lease, consumers.end_aside(lease, stored.seq))
+            yield effect(stored, lease, asides.end_aside(lease, stored.seq))
         except PartitionLost:
             return "lost"
         done += 1
@@ -439,13 +444,13 @@ def trying(lease: Lease) -> Script:
 
 def parking(lease: Lease) -> Script:
     """The same, and it fails for the last time."""
-    for stored in (yield consumers.due_asides(lease)):
-        yield consumers.try_aside(lease, stored.seq)
-        yield consumers.postpone_aside(lease, stored.seq, delay_s=0.0, parked=True, error='{"message":"no"}')
+    for stored in (yield asides.due_asides(lease)):
+        yield asides.try_aside(lease, stored.seq)
+        yield asides.postpone_aside(lease, stored.seq, delay_s=0.0, parked=True, error='{"message":"no"}')
 
 
 def redriving(name: str) -> Actor:
-    return doing(name, consumers.redrive(GROUP))
+    return doing(name, asides.redrive(GROUP))
 
 
 def done_or_kept(story: Story) -> None:
@@ -457,7 +462,7 @@ def done_or_kept(story: Story) -> None:
 
 
 def aside_count(story: Story) -> int:
-    return story.run(consumers.waiting(READER)).count + len(story.run(consumers.parked(GROUP)))
+    return story.run(asides.waiting(READER)).count + len(story.run(asides.parked(GROUP)))
 
 
 redrive_redrive = Scenario(
@@ -469,8 +474,8 @@ redrive_redrive = Scenario(
 
 
 def kept_or_waiting(story: Story) -> None:
-    waiting = story.run(consumers.waiting(READER)).count
-    parked = story.run(consumers.parked(GROUP))
+    waiting = story.run(asides.waiting(READER)).count
+    parked = story.run(asides.parked(GROUP))
 
     assert waiting + len(parked) == 1
     assert (waiting == 1) == (len(story.results["operator"]) == 1), (

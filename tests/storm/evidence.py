@@ -20,6 +20,7 @@ from tests.storm.plan import LEASE_S, RECOVERY_AFTER_TROUBLE_S, RECOVERY_S, SWEE
 from tests.storm.storm import Report
 
 ROOT = Path(__file__).parents[2]
+SLOWEST = 5
 
 
 def complaints(report: Report) -> list[str]:
@@ -57,6 +58,14 @@ def facts(report: Report) -> dict[str, Any]:
             "bound_after_trouble_s": round(RECOVERY_AFTER_TROUBLE_S, 2),
             "took_after_trouble_s": _spread([each.took_s for each in troubled]),
             "late": sum(each.is_late for each in report.recoveries),
+            "slowest": [
+                {
+                    "how": each.how,
+                    "declared_dead_s": round(each.declared_s, 3),
+                    "taken_s": round(each.took_s, 3),
+                }
+                for each in sorted(clear, key=lambda each: each.took_s)[: -SLOWEST - 1 : -1]
+            ],
         },
         "workers": report.plan.workers,
         "clients": report.plan.clients,

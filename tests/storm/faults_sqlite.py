@@ -147,18 +147,28 @@ def _inject(scene: On, what: str, call: str) -> bool:
         report = victim.post.folder / f"{victim.post.name}.strace"
         options = ["-qq", "-f", "-p", str(victim.pid), "-o", str(report), "-e", f"trace={call}"]
         at = time.time()
+
+        def struck() -> bool:
+            """It lives on until the call comes: it is silent since it was last seen alive, not since the strike."""
+            nonlocal at
+            now = time.time()
+            if not victim.process.is_alive():
+                return True
+            at = now
+            return _says_injected(report)
+
         with subprocess.Popen(
             [STRACE, *options, "-e", f"inject={what}"], stderr=subprocess.DEVNULL
         ) as tracer:
             try:
-                seen = until(lambda: _says_injected(report) or not victim.process.is_alive(), INJECT_S)
+                seen = until(struck, INJECT_S)
             finally:
                 _end(tracer)
         if victim.process.is_alive():
             return seen and "KILL" not in what
         if not scene.team.kill(victim):
             return False
-        scene.silences.append(Silence(victim.post.name, at, "killed"))
+        scene.silences.append(Silence(victim.post.name, at, "killed in a write"))
         return seen
 
 

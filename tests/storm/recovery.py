@@ -13,13 +13,14 @@ from tests.storm.scene import Silence, Trouble
 
 POSTGRES = """
 SELECT worker.name, CAST(extract(epoch FROM worker.registered_at) * 1000000 AS bigint),
+       CAST(extract(epoch FROM worker.ended_at) * 1000000 AS bigint),
        CAST(extract(epoch FROM event.at) * 1000000 AS bigint)
 FROM fencerow.job_events AS event
 JOIN fencerow.workers AS worker ON CAST(worker.id AS text) = event.detail ->> 'holder'
 WHERE event.kind = 'reclaimed'
 """
 SQLITE = """
-SELECT worker.name, worker.registered_at, event.at
+SELECT worker.name, worker.registered_at, worker.ended_at, event.at
 FROM fencerow.job_events AS event
 JOIN fencerow.workers AS worker ON worker.id = json_extract(event.detail, '$.holder')
 WHERE event.kind = 'reclaimed'
@@ -35,6 +36,9 @@ class Recovery:
     how: str
     took_s: float
     trouble: str = ""
+    declared_s: float = (
+        0.0  # of that, until the worker was declared dead; the rest is until its last job was taken
+    )
 
     @property
     def is_late(self) -> bool:
@@ -48,8 +52,10 @@ def recoveries(
     text = POSTGRES if isinstance(engine, PostgresEngine) else SQLITE
     # (worker, when it registered): when its jobs were taken back. A name registers anew after it was declared dead.
     taken: dict[tuple[str, float], list[float]] = {}
-    for name, registered_us, at_us in ledger.ask(engine, text):
+    ended: dict[tuple[str, float], float] = {}
+    for name, registered_us, ended_us, at_us in ledger.ask(engine, text):
         taken.setdefault((str(name), _s(registered_us)), []).append(_s(at_us))
+        ended[str(name), _s(registered_us)] = _s(ended_us)
     found = []
     for silence in silences:
         held = [since for name, since in taken if name == silence.worker and since < silence.at]
@@ -61,7 +67,8 @@ def recoveries(
             last = _last_trouble(troubles, silence.at, max(back))
             owed_from = silence.at if last is None else max(silence.at, last.until)
             what = "" if last is None else last.what
-            found.append(Recovery(silence.worker, silence.how, max(back) - owed_from, what))
+            declared_s = ended[silence.worker, max(held)] - owed_from
+            found.append(Recovery(silence.worker, silence.how, max(back) - owed_from, what, declared_s))
     return found
 
 

@@ -29,7 +29,7 @@ class Overtaken(Faulty):
         answer = await super().arun(operation)
         if operation.name == "lanes" and self.struck == []:
             self.struck.append(operation.name)
-            self.worker._lease.end()
+            self.worker._parts.lease.end()
         return answer
 
 

@@ -78,7 +78,7 @@ async def test_two_looks_in_a_row_do_not_let_a_job_go_whose_claim_is_under_way(e
         await held.wait()
         renewals = len(stage.heard.all("renewed"))
         for more in range(1, 6):
-            stage.worker._keeper.look_now()
+            stage.worker._parts.keeper.look_now()
             await stage.heard.wait("renewed", renewals + more)
         go.set()
         job = await stage.ended(job_id)
@@ -219,7 +219,7 @@ async def test_a_worker_past_its_deadline_starts_nothing(engine: AnyEngine) -> N
     faulty = Faulty(engine)
     async with working(faulty, one, config=quick(lease_s=1.0)) as stage:  # type: ignore[arg-type]
         faulty.refuse("renew")
-        await until(lambda: not stage.worker._lease.holds())
+        await until(lambda: not stage.worker._parts.lease.holds())
         job_id = await stage.submit("one")
         seen = len(faulty.seen)
         await until(lambda: faulty.seen[seen:].count("renew") >= 3)
@@ -315,7 +315,7 @@ async def test_an_interrupt_while_the_arguments_are_fetched_stops_the_start(engi
         async def arun(self, operation):  # type: ignore[no-untyped-def]
             result = await self._engine.arun(operation)
             if operation.name == "fetch_args":
-                (attempt,) = stage.worker._attempts.values()
+                (attempt,) = stage.worker._parts.attempts.values()
                 await engine.arun(store.cancel(attempt.claimed.id, actor="ada"))
                 attempt.end(Interrupt.CANCEL)
             return result

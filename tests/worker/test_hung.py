@@ -64,10 +64,10 @@ async def test_a_handler_that_ends_after_all_is_hung_no_more(engine: AnyEngine) 
     async with worker:
         stage = Stage(engine, worker)
         await stage.run("hangs", timeout_s=0.1, attempts_max=1)
-        assert worker._workplace.hung_count == 1
+        assert worker._parts.workplace.hung_count == 1
         free.set()
-        await until(lambda: worker._workplace.hung_count == 0, what="its end")
+        await until(lambda: worker._parts.workplace.hung_count == 0, what="its end")
         free.clear()
         await stage.run("hangs", timeout_s=0.1, attempts_max=1)
-        assert not worker._death.happened()
+        assert not worker._parts.death.happened()
         free.set()

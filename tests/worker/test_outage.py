@@ -54,22 +54,22 @@ async def test_four_workers_sit_out_an_outage_of_three_leases(own_server: Postgr
             stages.append(Stage(engine, worker))
             await stack.enter_async_context(worker)
         await until(lambda: len(started) == 16)
-        await until(lambda: all(stage.worker._lease.may_judge() for stage in stages))
+        await until(lambda: all(stage.worker._parts.lease.may_judge() for stage in stages))
         holders = [stage.worker.holder for stage in stages]
 
         await asyncio.to_thread(own_server.stop, "immediate")
         await asyncio.sleep(LEASE_S * 3)  # the outage itself; nothing is waited for by luck
-        assert not any(stage.worker._lease.holds() for stage in stages)
+        assert not any(stage.worker._parts.lease.holds() for stage in stages)
         await asyncio.to_thread(own_server.start)
         accepting = time.monotonic()
-        await until(lambda: all(stage.worker._lease.holds() for stage in stages), what="all renewed")
+        await until(lambda: all(stage.worker._parts.lease.holds() for stage in stages), what="all renewed")
         renewed_s = time.monotonic() - accepting
         probe = job_of("brief", queue="other")
         await first.arun(store.submit([probe]))
         await until(lambda: probe.id in first.run(store.outcomes([probe.id])), what="a new job ran")
         back_s = time.monotonic() - accepting
         # Long enough for everybody to judge everybody again.
-        await until(lambda: all(stage.worker._lease.may_judge() for stage in stages))
+        await until(lambda: all(stage.worker._parts.lease.may_judge() for stage in stages))
         sweeps = [len(stage.heard.all("renewed")) for stage in stages]
         await until(
             lambda: all(len(s.heard.all("renewed")) >= n + 3 for s, n in zip(stages, sweeps, strict=True))

@@ -1,0 +1,221 @@
+"""What a worker is made of: every part made, and told whom it speaks to.
+
+keeper (thread) ── lease ──┐
+claimer ─→ pool ─→ slots ─→ acker          each loop: one noun, one file
+reaper                     │
+notifier (thread) ── hints ┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from fencerow.config import Config
+from fencerow.db.engine import Engine
+from fencerow.model.outcome import Released
+from fencerow.model.wanted import Leave, Share
+from fencerow.telemetry import Telemetry
+from fencerow.worker.acker import Acker
+from fencerow.worker.attempt import Attempt
+from fencerow.worker.building import deadline_margin_s, make_pools, registration
+from fencerow.worker.chore import Chore
+from fencerow.worker.chores import Chores
+from fencerow.worker.claimer import Claimer
+from fencerow.worker.claims import Claims
+from fencerow.worker.control import Control
+from fencerow.worker.death import Death
+from fencerow.worker.handler import Handler
+from fencerow.worker.hearing import Hearing
+from fencerow.worker.holdings import Holdings
+from fencerow.worker.keeper import Keeper
+from fencerow.worker.lease import Lease
+from fencerow.worker.leaving import Leaving
+from fencerow.worker.loop import Loop
+from fencerow.worker.middleware import Middleware
+from fencerow.worker.pool import Pool
+from fencerow.worker.slots import Slots
+from fencerow.worker.upkeep import upkeep_loops
+from fencerow.worker.workplace import Workplace
+
+
+class Parts:
+    """Made on the event loop on which the worker then runs; nothing is started yet.
+
+    `leave` is called with an operator's order to end.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        handlers: Mapping[str, Handler],
+        queues: Mapping[str, int] | Sequence[str],
+        config: Config,
+        telemetry: Telemetry,
+        middleware: Middleware,
+        *,
+        name: str,
+        slots: int,
+        chores: Sequence[Chore],
+        leave: Callable[[Leave], None],
+    ) -> None:
+        self._engine = engine
+        self._config = config
+        self._telemetry = telemetry
+        self._loop = asyncio.get_running_loop()
+        self.handlers = handlers
+        self.attempts: dict[tuple[str, int], Attempt] = {}
+        self.tasks: list[asyncio.Task[None]] = []
+        self.death = Death(name, self._loop)
+        self.lease = Lease(config.lease_s, config.renew_s)
+        self.pools = make_pools(queues, slots, config.prefetch_s, self._wake_claimers)
+        self.claims = Claims(telemetry)
+        self.chores = Chores(chores, telemetry)
+        self.hearing = Hearing(
+            engine,
+            self.lease,
+            self.claims,
+            look_now=lambda: self.keeper.look_now(),
+            soon=self.soon,
+            tell=self.chores.tell,
+        )
+        self.acker = Acker(
+            engine,
+            telemetry,
+            on_done=self._forget,
+            on_confirmed=lambda attempt: self.keeper.confirmed(*attempt.key),
+            on_ended=self.hearing.announce_ended,
+            on_queued=self.hearing.announce_queued,
+        )
+        self.workplace = Workplace(engine, self.lease, self.acker, telemetry, middleware, config)
+        self.slots = Slots(self.workplace, self.death, hung_max=config.hung_max)
+        self.leaving = Leaving(self.pools, self.attempts, self.acker, kill_s=config.cancel_kill_s)
+        self.control = Control(
+            name,
+            self.pools,
+            self.attempts,
+            self.claims,
+            telemetry,
+            serve=self._serve,
+            resized=self.slots.fill,
+            hand_back=self.leaving.hand_back,
+            leave=leave,
+            look_now=lambda: self.keeper.look_now(),
+            soon=self.soon,
+        )
+        self.keeper = self._make_keeper(name)
+        for pool in self.pools:
+            self.claims.add(self._make_claimer(pool))
+        self.loops = self._all_loops(name)
+
+    def start(self) -> None:
+        """Run the loops and open the slots."""
+        for loop in self.loops:
+            self._run(loop)
+        for pool in self.pools:
+            self.slots.fill(pool)
+
+    def take(self, pool: Pool, attempt: Attempt) -> None:
+        """A claim brought this attempt: it waits for a slot of the pool, or goes back."""
+        key = attempt.key
+        if twice := key in self.attempts or self.slots.works_on(key):
+            # The database went back behind our first claim. Two runs must not share one fence.
+            self.keeper.claimed_twice(*key)
+        if key in self.attempts:
+            return  # what runs goes on: it is the holder again
+        self.attempts[key] = attempt
+        self.workplace.suspects.take(attempt)
+        unwanted = self.control.refuses(attempt, pool)
+        # The answer to a claim that was on its way, or a run that was given up and still writes.
+        if self.control.leaving or twice:
+            self.leaving.hand_back(attempt)
+        elif unwanted is not None:
+            self.leaving.hand_back(attempt, unwanted)
+        else:
+            pool.put(attempt)
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Run something on the event loop, from any thread; nothing when the loop has gone."""
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:
+            pass  # closed: the worker is over
+
+    # --- what they tell each other -----------------------------------------------------------------------
+
+    def _forget(self, attempt: Attempt) -> None:
+        self.attempts.pop(attempt.key, None)
+        if self.workplace.suspects.over(attempt):
+            self.claims.wake(attempt.claimed.queue)
+
+    def _wake_claimers(self, queue: str) -> None:
+        self.claims.wake(queue)
+
+    def _serve(self, share: Share) -> None:
+        """Serve queues that nobody served here before."""
+        pool = Pool(share.queues, share.slots, self._config.prefetch_s, self._wake_claimers)
+        self.pools.append(pool)
+        loop = self.claims.add(self._make_claimer(pool), paused=self.control.paused)
+        self.loops.append(loop)
+        self._run(loop)
+        self.slots.fill(pool)
+
+    # --- building ----------------------------------------------------------------------------------------
+
+    def _run(self, loop: Loop) -> None:
+        self.tasks.append(asyncio.create_task(self.death.guard(loop), name=f"fencerow-{loop.name}"))
+
+    def _all_loops(self, name: str) -> list[Loop]:
+        upkeep = upkeep_loops(
+            self._engine,
+            self.lease,
+            self._config,
+            self._telemetry,
+            self.hearing,
+            actor=f"worker {name}",
+            queues=lambda: [queue for pool in self.pools for queue in pool.queues],
+        )
+        acker = Loop("acker", self.acker.tick, self._telemetry)
+        return [*self.claims.loops, acker, *upkeep, *self.chores.loops]
+
+    def _make_claimer(self, pool: Pool) -> Claimer:
+        return Claimer(
+            self._engine,
+            pool,
+            self.lease,
+            self.handlers,
+            self._telemetry,
+            poll_max_s=self._config.poll_max_s,
+            margin_s=deadline_margin_s(self._config),
+            suspects=self.workplace.suspects,
+            withheld=self.workplace.is_withheld,
+            take=lambda attempt: self.take(pool, attempt),
+            give_back=lambda attempt: self.acker.put(attempt, Released("waited too long for a slot"), 0.0),
+        )
+
+    def _make_keeper(self, name: str) -> Keeper:
+        config = self._config
+        holdings = Holdings(
+            self._engine,
+            self.attempts,
+            self.claims,
+            self._telemetry,
+            renew_s=config.renew_s,
+            cancel_raise_s=config.cancel_raise_s,
+            soon=self.soon,
+            spawn=self.slots.spawn,
+            on_queued=self.hearing.announce_queued,
+            on_ended=self.hearing.announce_ended,
+            on_failed=self.death.tell,
+        )
+        return Keeper(
+            self._engine,
+            self.lease,
+            holdings,
+            self.control,
+            name=name,
+            info=registration(self.pools, self.handlers),
+            renew_s=config.renew_s,
+            telemetry=self._telemetry,
+            ping=self.soon,
+        )
