@@ -13,7 +13,7 @@ from typing import Any
 from fencerow.config import Config
 from fencerow.model.codec import ArgumentsCodec, ValueCodec, return_annotation
 from fencerow.model.ids import new_id
-from fencerow.model.job import JobRecord, NewJob
+from fencerow.model.job import JobRecord, NewJob, Template
 from fencerow.model.retry import Backoff, RetryRule
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
@@ -133,8 +133,8 @@ async def submit(engine: AnyEngine, name: str, args: Mapping[str, Any] | None = 
 
 def job_of(name: str, args: Mapping[str, Any] | None = None, **fields: Any) -> NewJob:
     text = fields.pop("raw_args", None) or json.dumps(dict(args or {}))
-    base = {"id": new_id(), "queue": QUEUE, "name": name, "args": text, "args_bytes": len(text.encode())}
-    return NewJob(**{**base, **fields})
+    job_id = fields.pop("id", None) or new_id()
+    return NewJob(job_id, text, len(text.encode()), Template(**{"queue": QUEUE, "name": name, **fields}))
 
 
 async def read(engine: AnyEngine, job_id: str) -> JobRecord:
