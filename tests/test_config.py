@@ -95,6 +95,8 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
         Config(renew_s=11, lease_s=30)
     with pytest.raises(ConfigError, match="poll_min_s"):
         Config(poll_min_s=2, poll_max_s=1)
+    with pytest.raises(ConfigError, match="listen_url names a SQLite file"):
+        Config(url="postgresql://app@pooler/shop", listen_url="sqlite:///shop.db")
 
 
 def test_a_password_shows_neither_in_repr_nor_in_errors() -> None:

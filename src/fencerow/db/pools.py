@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -84,47 +84,48 @@ class Pools:
         Raises:
             Unavailable: none could be had in time.
         """
+        pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
         try:
-            with ExitStack() as stack:
-                pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
-                while (connection := _slice_of_wait(stack, pool, until)) is None:
-                    pass
-                self.preparing.lend(connection)
-                try:
-                    yield connection
-                except REFUSES_WRITES:
-                    connection.close()
-                    pool.drain()
-                    raise
-                finally:
-                    self._used_at[connection] = time.monotonic()
-                    if connection in self._cancelled:
-                        connection.close()
+            while (connection := _slice_of_wait(pool, until)) is None:
+                pass
         except PoolTimeout as error:
             raise self._unreachable() from error
+        # Neither begun nor ended here, unlike in the pool's own block: whoever opens a transaction ends it.
+        try:
+            self.preparing.lend(connection)
+            yield connection
+        except REFUSES_WRITES:
+            connection.close()
+            pool.drain()
+            raise
+        finally:
+            self._used_at[connection] = time.monotonic()
+            if connection in self._cancelled:
+                connection.close()
+            pool.putconn(connection)
 
     @asynccontextmanager
     async def aconnection(self, *, for_user: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
         """`connection` in this event loop."""
+        pool = await self._open_apool(for_user)
+        until = time.monotonic() + self._wait_s(for_user)
         try:
-            pool = await self._open_apool(for_user)
-            async with AsyncExitStack() as stack:
-                until = time.monotonic() + self._wait_s(for_user)
-                while (connection := await _aslice_of_wait(stack, pool, until)) is None:
-                    pass
-                self.preparing.lend(connection)
-                try:
-                    yield connection
-                except REFUSES_WRITES:
-                    await connection.close()
-                    await pool.drain()
-                    raise
-                finally:
-                    self._used_at[connection] = time.monotonic()
-                    if connection in self._cancelled:
-                        await connection.close()
+            while (connection := await _aslice_of_wait(pool, until)) is None:
+                pass
         except PoolTimeout as error:
             raise self._unreachable() from error
+        try:
+            self.preparing.lend(connection)
+            yield connection
+        except REFUSES_WRITES:
+            await connection.close()
+            await pool.drain()
+            raise
+        finally:
+            self._used_at[connection] = time.monotonic()
+            if connection in self._cancelled:
+                await connection.close()
+            await pool.putconn(connection)
 
     def _wait_s(self, for_user: bool) -> float:
         """Others' transactions take what they take; our own statements are short, so a long wait means trouble."""
@@ -274,10 +275,8 @@ def hosts(conninfo: str) -> int:
     return len(str(found.get("host") or found.get("hostaddr") or "").split(","))
 
 
-def _slice_of_wait(
-    stack: ExitStack, pool: ConnectionPool[Connection[Any]], until: float
-) -> Connection[Any] | None:
-    """A connection, or None when this slice of the wait has passed without one.
+def _slice_of_wait(pool: ConnectionPool[Connection[Any]], until: float) -> Connection[Any] | None:
+    """A connection to be put back, or None when this slice of the wait has passed without one.
 
     The pool gives up reconnecting after a while and tries again only when somebody new asks. One who waited
     in a single long call would sleep on beside a server that is back.
@@ -287,7 +286,7 @@ def _slice_of_wait(
     """
     left_s = until - time.monotonic()
     try:
-        return stack.enter_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
+        return pool.getconn(max(0.01, min(WAIT_SLICE_S, left_s)))
     except PoolTimeout:
         if left_s <= WAIT_SLICE_S:
             raise
@@ -295,12 +294,12 @@ def _slice_of_wait(
 
 
 async def _aslice_of_wait(
-    stack: AsyncExitStack, pool: AsyncConnectionPool[AsyncConnection[Any]], until: float
+    pool: AsyncConnectionPool[AsyncConnection[Any]], until: float
 ) -> AsyncConnection[Any] | None:
     """`_slice_of_wait` for async code."""
     left_s = until - time.monotonic()
     try:
-        return await stack.enter_async_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
+        return await pool.getconn(max(0.01, min(WAIT_SLICE_S, left_s)))
     except PoolTimeout:
         if left_s <= WAIT_SLICE_S:
             raise
