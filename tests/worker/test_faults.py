@@ -230,14 +230,14 @@ async def test_a_worker_past_its_deadline_starts_nothing(engine: AnyEngine) -> N
 
 async def test_a_blocked_loop_and_a_busy_handler_keep_the_lease(engine: AnyEngine) -> None:
     async def blocks() -> None:
-        time.sleep(1.6)
+        time.sleep(3.2)
 
     def computes() -> None:
-        until_s = time.monotonic() + 1.6
+        until_s = time.monotonic() + 3.2
         while time.monotonic() < until_s:
             sum(range(1000))
 
-    config = quick(lease_s=1.0, renew_s=0.2)
+    config = quick(lease_s=2.5, renew_s=0.2)  # shorter than each handler, and room for a busy machine
     async with working(engine, blocks, computes, config=config) as stage:
         holder = stage.worker.holder
         async with watching(engine) as watcher:
