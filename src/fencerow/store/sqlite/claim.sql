@@ -10,7 +10,7 @@ UPDATE fencerow.jobs
 SET state = 'running',
     attempt = attempt + 1,
     holder = :holder,
-    claimed_at = fencerow.now(),
+    claimed_at = (SELECT fencerow.now()),
     deadline_at = fencerow.now() + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
 WHERE id IN (
         SELECT candidate.value
