@@ -236,6 +236,21 @@ def test_a_report_that_stays_open_delays_the_end_of_a_period_and_nobody_else(
         # The report goes on seeing what it saw, and everybody else goes on.
         assert report.execute("SELECT count(*) FROM fencerow.finished_jobs").fetchone() == (1,)
         assert pg.run(store.make_period(State.FAILED, length_s=HOUR, lock=1)) is None
+        # However long it takes: new periods are made, and jobs end into them.
+        pg_clock.advance(HOUR)
+        round_of(pg, keeping)
+        assert sum(each.is_ahead for each in pg.run(store.periods()) if each.state is State.SUCCEEDED) == 2
+        pg_clock.advance(11)
+        known = {each.partition: each for each in pg.run(store.periods())}
+        assert known[table].stage == "detaching"
+        (current,) = [
+            each.partition
+            for each in known.values()
+            if each.state is State.SUCCEEDED and each.starts_us <= each.now_us < each.ends_us
+        ]
+        while current not in places(pg).values():
+            assert ending.is_alive(), "nobody ends jobs any more"
+        assert report.execute("SELECT count(*) FROM fencerow.finished_jobs").fetchone() == (1,)
     assert ending.count > 50 and ending.longest_s < 1.0, (ending.count, ending.longest_s)
     round_of(pg, keeping)
     assert table not in tables(pg)

@@ -66,8 +66,13 @@ def nodes(engine: PostgresEngine, name: str, params: Mapping[str, Param]) -> lis
         row = connection.execute(explain.encode(), params).fetchone()
         connection.rollback()
     assert row is not None
+    return flat(row[0][0]["Plan"])
+
+
+def flat(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every node of a plan, the root first."""
     found: list[dict[str, Any]] = []
-    waiting = [row[0][0]["Plan"]]
+    waiting = [plan]
     while waiting:
         node = waiting.pop()
         found.append(node)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fencerow.db.statement import Operation
-from fencerow.primitives import consumers, lag
+from fencerow.primitives import asides, consumers, lag
 from fencerow.primitives.consumers import Aside
 from fencerow.primitives.groups import Start, groups, make_group, remove_group, replay
 from fencerow.primitives.sequencer import sequence
@@ -99,27 +99,27 @@ def acknowledged_with_its_effect() -> Script:
 
 
 def passed_and_put_aside() -> Script:
-    waiting = yield consumers.waiting(READER)
+    waiting = yield asides.waiting(READER)
     moved = yield from cursor()
     assert (waiting.count == 2) == (moved > 0) and waiting.count in (0, 2)
 
 
 def ended_with_its_effect() -> Script:
     done = yield from look("effect")
-    waiting = yield consumers.waiting(READER)
+    waiting = yield asides.waiting(READER)
     assert len(done) + waiting.count == 2, f"effects {done}, waiting {waiting.count}"
 
 
 def kept() -> Script:
-    waiting = yield consumers.waiting(READER)
-    parked = yield consumers.parked(GROUP)
+    waiting = yield asides.waiting(READER)
+    parked = yield asides.parked(GROUP)
     assert waiting.count + len(parked) == 2
 
 
 def replayed_as_one() -> Script:
     (group,) = yield groups()
     moved = yield from cursor()
-    waiting = yield consumers.waiting(READER)
+    waiting = yield asides.waiting(READER)
     assert (group.generation == 2) == (moved == 0) == (waiting.count == 0)
 
 
@@ -182,13 +182,13 @@ CASES = [
     case(
         "try_aside",
         with_aside(parked=False),
-        on_events("t", lambda found: consumers.try_aside(READER, found[0].seq)),
+        on_events("t", lambda found: asides.try_aside(READER, found[0].seq)),
         kept,
     ),
     case(
         "end_aside with an effect",
         with_aside(parked=False),
-        on_events("e", lambda found: effect(found[0], READER, consumers.end_aside(READER, found[0].seq))),
+        on_events("e", lambda found: effect(found[0], READER, asides.end_aside(READER, found[0].seq))),
         ended_with_its_effect,
     ),
     case(
@@ -196,17 +196,17 @@ CASES = [
         with_aside(parked=False),
         on_events(
             "p",
-            lambda found: consumers.postpone_aside(READER, found[0].seq, delay_s=1, parked=True, error="{}"),
+            lambda found: asides.postpone_aside(READER, found[0].seq, delay_s=1, parked=True, error="{}"),
         ),
         kept,
     ),
-    case("redrive", with_aside(parked=True), consumers.redrive(GROUP), kept),
+    case("redrive", with_aside(parked=True), asides.redrive(GROUP), kept),
     case("replay", with_aside(parked=False), replay(GROUP, Start("beginning")), replayed_as_one),
     case("remove_group", with_aside(parked=False), remove_group(GROUP), removed_whole),
     case("trim", read_by_all, TRIM, trimmed_and_noted),
     case("alarm", log_with_group, lag.alarm(GROUP), another_takes_over),
     case("calm", log_with_group, lag.calm(GROUP), another_takes_over),
-    case("discard", with_aside(parked=False), consumers.discard(GROUP), kept),
+    case("discard", with_aside(parked=False), asides.discard(GROUP), kept),
     case(
         "forget_dead_drainers",
         log_with_group,

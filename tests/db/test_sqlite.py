@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,48 @@ def other_writer(lite: SqliteEngine) -> sqlite3.Connection:
     connection = sqlite3.connect(lite.path, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
     return connection
+
+
+@pytest.mark.parametrize("suffix", ["", "-workers"])
+def test_other_programs_work_on_the_files_without_our_functions(lite: SqliteEngine, suffix: str) -> None:
+    """A trigger, default, check or index that called one would break every tool that does not have it."""
+    register(lite, lease_s=1.0)
+    submit(lite, new_job())
+    with closing(sqlite3.connect(f"{lite.path}{suffix}", isolation_level=None)) as plain:
+        tables = [row[0] for row in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        assert any(name.endswith("workers" if suffix else "jobs") for name in tables)
+        for name in tables:
+            if name != "sqlite_sequence":
+                touch(plain, name)
+
+        # The control: one that does call it is found.
+        (table,) = [name for name in tables if name.endswith("workers" if suffix else "_queues")]
+        plain.create_function("fencerow_now", 0, lambda: 1)
+        plain.execute(
+            f"CREATE TRIGGER stamp AFTER INSERT ON {table} BEGIN"
+            f" UPDATE {table} SET {columns(plain, table)[1][0]} = fencerow_now(); END"
+        )
+    with closing(sqlite3.connect(f"{lite.path}{suffix}", isolation_level=None)) as plain:
+        with pytest.raises(sqlite3.OperationalError, match="no such function: fencerow_now"):
+            touch(plain, table)
+        plain.execute("DROP TRIGGER stamp")
+
+
+def columns(plain: sqlite3.Connection, table: str) -> list[tuple[str, bool]]:
+    """Name of each column, and whether SQLite computes it."""
+    return [(row[1], row[6] > 1) for row in plain.execute(f"PRAGMA table_xinfo({table})")]
+
+
+def touch(plain: sqlite3.Connection, table: str) -> None:
+    """Prepare a statement of each kind on a table, with all that its schema hangs on them; change nothing."""
+    names = [name for name, computed in columns(plain, table) if not computed]
+    plain.execute("BEGIN")
+    plain.execute(f"SELECT * FROM {table}").fetchall()
+    plain.execute(f"UPDATE {table} SET {', '.join(f'{name} = {name}' for name in names)}")
+    plain.execute(f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(names)} FROM {table} WHERE 0")
+    plain.execute(f"EXPLAIN INSERT INTO {table} DEFAULT VALUES")
+    plain.execute(f"DELETE FROM {table}")
+    plain.execute("ROLLBACK")
 
 
 def test_a_long_transaction_on_the_jobs_delays_no_renewal(lite: SqliteEngine) -> None:

@@ -88,6 +88,7 @@ def exists(engine: PostgresEngine, job_id: str) -> bool:
 async def test_a_statement_without_an_answer_is_an_unknown_outcome(
     far: PostgresEngine, near: PostgresEngine, silence: Silence, run: Runner, deaf: bool
 ) -> None:
+    await run(far, store.submit([new_job()]))  # prepared there: the next one is a single message
     silence.fall(deaf=deaf)
     began = time.monotonic()
     with pytest.raises(OutcomeUnknown):

@@ -10,7 +10,7 @@ import pytest
 
 from fencerow import App, Event, EventBus, NewEvent, apublish, consumer, publish, publish_many
 from fencerow.model.backoff import Backoff
-from fencerow.primitives import consumers
+from fencerow.primitives import asides, consumers
 from tests.contract.stage import table
 from tests.events.conftest import app_on
 from tests.jobs import AnyEngine
@@ -129,7 +129,7 @@ async def test_a_failing_event_lets_other_keys_pass_and_holds_its_own(app: App) 
 
     assert [each for each in order if each[0] == "bad"] == [("bad", 1), ("bad", 2), ("bad", 3)]
     assert order.index(("bad", 3)) < order.index(("after", 1)), "its key waits until it is parked"
-    (parked,) = app.engine.run(consumers.parked())
+    (parked,) = app.engine.run(asides.parked())
     assert parked.event is not None and parked.event.data == '"bad"'
     assert parked.error["message"] == "not this one"
 
@@ -146,12 +146,12 @@ async def test_a_redriven_event_is_delivered_again(app: App) -> None:
     publish(app, "t", 1)
     async with app.worker():
         async with asyncio.timeout(WAIT_S):
-            while not (found := await app.engine.arun(consumers.parked("g"))):
+            while not (found := await app.engine.arun(asides.parked("g"))):
                 await asyncio.sleep(0.02)
         mended.set()
         assert await EventBus(app).aredrive("g") == [found[0].seq]
         assert await seen.count(1) == [1]
-    assert await app.engine.arun(consumers.parked()) == []
+    assert await app.engine.arun(asides.parked()) == []
 
 
 async def test_effects_in_the_transaction_go_with_the_acknowledgement(app: App, engine: AnyEngine) -> None:

@@ -22,7 +22,7 @@ from fencerow.errors import (
 )
 from fencerow.model.ids import new_id
 from fencerow.model.topics import bucket_of, check_patterns, matches, wants_outcomes
-from fencerow.primitives import consumers, lag
+from fencerow.primitives import asides, consumers, lag
 from fencerow.primitives.consumers import Aside, Lease
 from fencerow.primitives.groups import END, Start, make_group
 from fencerow.primitives.sequencer import GAPS_MAX, Gap, Memory, remembered, sequence
@@ -280,9 +280,9 @@ def test_who_was_replaced_acknowledges_nothing(app: App, engine: AnyEngine, cloc
     refusals: list[Operation[Any]] = [
         consumers.advance(old, old=0, cursor=first.seq),
         consumers.try_event(old, first.seq),
-        consumers.try_aside(old, first.seq),
-        consumers.end_aside(old, first.seq),
-        consumers.postpone_aside(old, first.seq, delay_s=1, parked=False, error="{}"),
+        asides.try_aside(old, first.seq),
+        asides.end_aside(old, first.seq),
+        asides.postpone_aside(old, first.seq, delay_s=1, parked=False, error="{}"),
     ]
     for refused in refusals:
         with pytest.raises(PartitionLost):
@@ -311,21 +311,21 @@ def test_events_of_a_key_wait_for_the_one_that_failed(
     publish_many(app, [NewEvent("t", 1, "a"), NewEvent("t", 2, "a"), NewEvent("t", 3, "b"), NewEvent("t", 4)])
     lease = group_of(engine)
     page = read(engine, lease)
-    asides = [
+    failed = [
         Aside(each.seq, each.id, each.key, 1, 60.0 if each.data == "1" else 0.0) for each in page.events
     ]
-    engine.run(consumers.advance(lease, old=0, cursor=page.seen, asides=asides))
-    assert [each.data for each in engine.run(consumers.due_asides(lease))] == ["3", "4"]
-    waiting = engine.run(consumers.waiting(lease))
+    engine.run(consumers.advance(lease, old=0, cursor=page.seen, asides=failed))
+    assert [each.data for each in engine.run(asides.due_asides(lease))] == ["3", "4"]
+    waiting = engine.run(asides.waiting(lease))
     assert waiting.keys == {"a", "b"} and waiting.count == waiting.failed == 4 and waiting.due_in_s == 0
     for each in page.events[2:]:
-        engine.run(consumers.end_aside(lease, each.seq))
-    due_in_s = engine.run(consumers.waiting(lease)).due_in_s
+        engine.run(asides.end_aside(lease, each.seq))
+    due_in_s = engine.run(asides.waiting(lease)).due_in_s
     assert due_in_s is not None and 55 < due_in_s <= 60, "who waits for another of its key is not due"
     clock.advance(61)
-    assert [each.data for each in engine.run(consumers.due_asides(lease))] == ["1"]
-    engine.run(consumers.postpone_aside(lease, page.events[0].seq, delay_s=0, parked=True, error="{}"))
-    assert [each.data for each in engine.run(consumers.due_asides(lease))] == ["2"], "parked: its key goes on"
+    assert [each.data for each in engine.run(asides.due_asides(lease))] == ["1"]
+    engine.run(asides.postpone_aside(lease, page.events[0].seq, delay_s=0, parked=True, error="{}"))
+    assert [each.data for each in engine.run(asides.due_asides(lease))] == ["2"], "parked: its key goes on"
     app.close()
 
 
@@ -393,8 +393,8 @@ def test_parked_events_stay_until_they_are_given_up(
     engine.run(consumers.advance(lease, old=0, cursor=page.seen, asides=[parked]))
     clock.advance(8 * DAY_S)
     assert engine.run(trimming()) == 0
-    assert engine.run(consumers.discard(None, age_s=9 * DAY_S)) == 0
-    assert engine.run(consumers.discard("g", [stored.seq])) == 1
+    assert engine.run(asides.discard(None, age_s=9 * DAY_S)) == 0
+    assert engine.run(asides.discard("g", [stored.seq])) == 1
     assert engine.run(trimming()) == 1
     with pytest.raises(EventNotFound):
         EventBus(app).show(position=stored.seq)

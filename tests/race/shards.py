@@ -75,7 +75,6 @@ class ShardArena(PostgresArena):
         self._control.run(self._text(PREPARE))
 
     def clear(self) -> None:
-        self._control.run("SELECT pg_advisory_unlock_all()")  # the gates of an order that was given up
         for table in TABLES:
             self._owner.execute(f"DROP TABLE IF EXISTS {table}".encode())
         if self._held:

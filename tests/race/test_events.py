@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.db.statement import Operation, Steps
 from fencerow.errors import PartitionLost
-from fencerow.primitives import consumers
+from fencerow.primitives import asides, consumers
 from fencerow.primitives.consumers import Aside, Lease, Page, Stored
 from fencerow.primitives.groups import Start, make_group, replay
 from fencerow.primitives.outbox import NewEvent, append
@@ -330,9 +330,9 @@ def gone_on(lease: Lease) -> Script:
     except PartitionLost:
         return "it was quick enough"
     yield later(1)
-    (again,) = yield consumers.due_asides(lease)
-    yield consumers.try_aside(lease, again.seq)
-    yield effect(again, lease, consumers.end_aside(lease, again.seq))
+    (again,) = yield asides.due_asides(lease)
+    yield asides.try_aside(lease, again.seq)
+    yield effect(again, lease, asides.end_aside(lease, again.seq))
     return "again"
 
 
@@ -426,11 +426,11 @@ def with_aside(parked: bool) -> Any:
 def trying(lease: Lease) -> Script:
     """A reader that tries what is due, once."""
     done = 0
-    for stored in (yield consumers.due_asides(lease)):
-        if (yield consumers.try_aside(lease, stored.seq)) is None:
+    for stored in (yield asides.due_asides(lease)):
+        if (yield asides.try_aside(lease, stored.seq)) is None:
             continue
         try:
-            yield effect(stored, lease, consumers.end_aside(lease, stored.seq))
+            yield effect(stored, lease, asides.end_aside(lease, stored.seq))
         except PartitionLost:
             return "lost"
         done += 1
@@ -439,13 +439,13 @@ def trying(lease: Lease) -> Script:
 
 def parking(lease: Lease) -> Script:
     """The same, and it fails for the last time."""
-    for stored in (yield consumers.due_asides(lease)):
-        yield consumers.try_aside(lease, stored.seq)
-        yield consumers.postpone_aside(lease, stored.seq, delay_s=0.0, parked=True, error='{"message":"no"}')
+    for stored in (yield asides.due_asides(lease)):
+        yield asides.try_aside(lease, stored.seq)
+        yield asides.postpone_aside(lease, stored.seq, delay_s=0.0, parked=True, error='{"message":"no"}')
 
 
 def redriving(name: str) -> Actor:
-    return doing(name, consumers.redrive(GROUP))
+    return doing(name, asides.redrive(GROUP))
 
 
 def done_or_kept(story: Story) -> None:
@@ -457,7 +457,7 @@ def done_or_kept(story: Story) -> None:
 
 
 def aside_count(story: Story) -> int:
-    return story.run(consumers.waiting(READER)).count + len(story.run(consumers.parked(GROUP)))
+    return story.run(asides.waiting(READER)).count + len(story.run(asides.parked(GROUP)))
 
 
 redrive_redrive = Scenario(
@@ -469,8 +469,8 @@ redrive_redrive = Scenario(
 
 
 def kept_or_waiting(story: Story) -> None:
-    waiting = story.run(consumers.waiting(READER)).count
-    parked = story.run(consumers.parked(GROUP))
+    waiting = story.run(asides.waiting(READER)).count
+    parked = story.run(asides.parked(GROUP))
 
     assert waiting + len(parked) == 1
     assert (waiting == 1) == (len(story.results["operator"]) == 1), (

@@ -102,7 +102,8 @@ def after(*steps: tuple[str, Query, bool]) -> Any:
     reduction = Reduction()
     for actor, query, wrote in steps:
         reduction.steps(actor, query.name, query)
-        reduction.answered(actor, query, "1", wrote=wrote, commits=True)
+        reduction.answered(actor, query, "1", wrote=wrote, alone=True)
+        reduction.ended(actor, committed=True)
     return reduction.state()
 
 
@@ -118,7 +119,7 @@ def test_who_waits_first_is_part_of_the_state() -> None:
         for actor in queue:
             reduction.steps(actor, "jobs", JOBS)
         for actor in queue:
-            reduction.waits(actor)
+            reduction.waits(actor, JOBS)
 
     assert one.state() != other.state()
 

@@ -262,7 +262,7 @@ def described_or_dead(story: Story) -> None:
 describe_die = Scenario(
     "die × describe_worker",
     expired,
-    [acting("first", describing), acting("reaper", sweep)],
+    [acting("first", describing), acting("reaper", burying)],
     described_or_dead,
 )
 

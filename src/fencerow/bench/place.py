@@ -92,13 +92,13 @@ def _asked(name: str) -> Steps[Rows]:
 
 
 @contextmanager
-def private_postgres() -> Iterator[Place]:
-    """A server of our own, on disk and with fsync.
+def private_postgres(folder: Path | None = None) -> Iterator[Place]:
+    """A server of our own with fsync, on disk or in this folder.
 
     Raises:
         BinariesMissing: PostgreSQL's programs are not on this machine.
     """
-    with PostgresServer(fast=False, settings=SETTINGS) as server:
+    with PostgresServer(fast=False, settings=SETTINGS, parent=folder) as server:
         config = Config(url=server.create_role_and_schema(), pool_max=10)
         with _prepared(config):
             yield Place("postgres", config, _about_server(config), server.pid)

@@ -16,9 +16,10 @@ from fencerow.cli.database import working
 from fencerow.cli.options import app_option, asked, database_options, json_option
 from fencerow.db.engine import Engine
 from fencerow.errors import InvalidInput
+from fencerow.primitives.asides import Parked, discard, parked, redrive
 from fencerow.primitives.bus import show as show_operation
 from fencerow.primitives.bus import told
-from fencerow.primitives.consumers import Parked, Stored, discard, parked, partitions, redrive
+from fencerow.primitives.consumers import Stored, partitions
 from fencerow.primitives.groups import Start, group_named, groups, remove_group, replay
 from fencerow.primitives.lag import lags, retention_estimate
 

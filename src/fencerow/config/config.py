@@ -47,6 +47,13 @@ class Config:
         3600.0,
         "How long PostgreSQL may take for one statement of ours. Then it is cancelled, or the connection given up.",
     )
+    prepared_statements: str = text(
+        "auto",
+        "`auto`: PostgreSQL plans the statements of every job once for each connection of ours that leads to the "
+        "server itself, not through a pooler. `off`: it plans them each time.",
+        "auto",
+        "off",
+    )
     busy_timeout_s: float = number(10.0, 0.0, 300.0, "How long to wait for another writer on SQLite.")
     journal_mode: str = text(
         "auto",

@@ -22,6 +22,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.db.connections import shares
+from fencerow.db.preparing import Preparing
 from fencerow.db.watchdog import CANCEL_S, Watchdog, Watched, is_readable
 from fencerow.errors import ReadOnly, Unavailable
 
@@ -36,8 +37,15 @@ class Pools:
     """Opens connections when they are first needed: at most `pool_max` for threads, and for each event loop."""
 
     def __init__(
-        self, conninfo: str, *, pool_max: int, connect_timeout_s: float, statement_timeout_s: float
+        self,
+        conninfo: str,
+        *,
+        pool_max: int,
+        connect_timeout_s: float,
+        statement_timeout_s: float,
+        prepares: bool = False,
     ) -> None:
+        self.preparing = Preparing(prepares)
         self._conninfo = conninfo
         self._hosts = hosts(conninfo)
         self._pool_max, self._user_max = shares(pool_max)
@@ -83,6 +91,7 @@ class Pools:
                 pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
                 while (connection := _slice_of_wait(stack, pool, until)) is None:
                     pass
+                self.preparing.lend(connection)
                 try:
                     yield connection
                 except REFUSES_WRITES:
@@ -105,6 +114,7 @@ class Pools:
                 until = time.monotonic() + self._wait_s(for_user)
                 while (connection := await _aslice_of_wait(stack, pool, until)) is None:
                     pass
+                self.preparing.lend(connection)
                 try:
                     yield connection
                 except REFUSES_WRITES:
@@ -135,7 +145,7 @@ class Pools:
                     open=True,
                     name="fencerow",
                     reconnect_timeout=RECONNECT_S,
-                    check=self._check,
+                    check=self._check if for_user else self._check_ours,
                     configure=_read_committed,
                 )
             return self._pools[for_user]
@@ -154,7 +164,7 @@ class Pools:
                 open=False,
                 name="fencerow",
                 reconnect_timeout=RECONNECT_S,
-                check=self._acheck,
+                check=self._acheck if for_user else self._acheck_ours,
                 configure=_aread_committed,
             )
             pools[for_user] = pool
@@ -192,6 +202,23 @@ class Pools:
             with self._watched_check(connection) as watched:
                 watched.busy()
                 await AsyncConnectionPool.check_connection(connection)
+
+    def _check_ours(self, connection: Connection[Any]) -> None:
+        """`_check` where our own statements run; those of users meet a session as the server makes it."""
+        if connection in self._used_at:
+            self._check(connection)
+            return
+        with self._watched_check(connection) as watched:
+            watched.busy()
+            self.preparing.meet(connection)
+
+    async def _acheck_ours(self, connection: AsyncConnection[Any]) -> None:
+        if connection in self._used_at:
+            await self._acheck(connection)
+            return
+        with self._watched_check(connection) as watched:
+            watched.busy()
+            await self.preparing.ameet(connection)
 
     def _is_doubtful(self, connection: BaseConnection[Any]) -> bool:
         """Whether a connection must answer before it is used. A closed one is readable, and so is a last word.

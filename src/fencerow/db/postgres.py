@@ -1,7 +1,8 @@
 """PostgreSQL through psycopg 3: units of work, their transactions, and what a broken connection means for them.
 
-Nothing here leaves state in a session, so a pooler in transaction mode may stand in between: no
-prepared statements, no SET, no session locks. LISTEN has a direct connection of its own.
+A pooler in transaction mode may stand in between, so nothing here leaves state in a session: no SET, no session
+locks, and prepared statements only where a connection is known to lead to the server itself (`preparing.py`). LISTEN
+has a direct connection of its own.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unava
 
 T = TypeVar("T")
 
+# A hint needs not reach the disk, nor a standby, before it is heard: listeners would wait for both. What it tells of
+# is there already. The setting ends with the statement.
+NOTIFY = """
+SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, message)
+FROM unnest(CAST(%s AS text[])) AS message
+"""
 TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it was rolled back for certain
 
 
@@ -55,6 +62,7 @@ class PostgresEngine:
         pool_max: int = 4,
         connect_timeout_s: float = 5.0,
         statement_timeout_s: float = 30.0,
+        prepares: bool = True,
     ) -> None:
         self.conninfo = conninfo
         self.queries = queries
@@ -67,6 +75,7 @@ class PostgresEngine:
             pool_max=pool_max,
             connect_timeout_s=connect_timeout_s,
             statement_timeout_s=statement_timeout_s,
+            prepares=prepares,
         )
         self._connect_timeout_s = connect_timeout_s
         self._statement_timeout_s = statement_timeout_s
@@ -89,6 +98,8 @@ class PostgresEngine:
                     raise (_doubtful if doubt else _contended)(error, operation.name) from error
                 time.sleep(_pause_s(number))
             except psycopg.Error as error:
+                if operation.prepared and number < TRIES_MAX and self._pools.preparing.failed(error):
+                    continue
                 doubt = doubt or (committing[0] and operation.writes != "")
                 if not self._retriable(error, operation, doubt, number):
                     raise
@@ -102,7 +113,7 @@ class PostgresEngine:
 
     def _run_on(self, connection: Connection[Any], operation: Operation[T], committing: list[bool]) -> T:
         with self._pools.watched(connection, limit_s=operation.patience_s) as watched:
-            session = PostgresSession(connection, self.queries, watched)
+            session = PostgresSession(connection, self.queries, watched, prepare=operation.prepared)
             if operation.alone:
                 committing[0] = True  # one statement: sending it is committing it
                 return session.run(operation)
@@ -136,6 +147,8 @@ class PostgresEngine:
                     raise (_doubtful if doubt else _contended)(error, operation.name) from error
                 await asyncio.sleep(_pause_s(number))
             except psycopg.Error as error:
+                if operation.prepared and number < TRIES_MAX and self._pools.preparing.failed(error):
+                    continue
                 doubt = doubt or (committing[0] and operation.writes != "")
                 if not self._retriable(error, operation, doubt, number):
                     raise
@@ -151,7 +164,7 @@ class PostgresEngine:
         self, connection: AsyncConnection[Any], operation: Operation[T], committing: list[bool]
     ) -> T:
         with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
-            session = AsyncPostgresSession(connection, self.queries, watched)
+            session = AsyncPostgresSession(connection, self.queries, watched, prepare=operation.prepared)
             if operation.alone:
                 committing[0] = True
                 return await session.arun(operation)
@@ -216,12 +229,17 @@ class PostgresEngine:
         self._sender.post(messages)
 
     def _notify(self, messages: list[str]) -> None:
+        try:
+            self._send(messages)
+        except psycopg.Error as error:
+            if not self._pools.preparing.failed(error):
+                raise
+            self._send(messages)
+
+    def _send(self, messages: list[str]) -> None:
         with self._pools.connection() as connection, self._pools.watched(connection) as watched:
             watched.busy()
-            connection.execute(
-                "SELECT pg_notify(%s, message) FROM unnest(CAST(%s AS text[])) AS message",
-                (self.channel, messages),
-            )
+            connection.execute(NOTIFY, (self.channel, messages), prepare=True)
 
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
         listener = Listener(self._listen_conninfo, self.channel, callback, self._pools.client_settings())
@@ -240,6 +258,7 @@ class PostgresEngine:
             pool_max=1,
             connect_timeout_s=self._connect_timeout_s,
             statement_timeout_s=min(self._statement_timeout_s, patience_s),
+            prepares=False,  # every few seconds one statement: what a session keeps for it is not worth it
         )
 
     # --- connections -----------------------------------------------------------------------------

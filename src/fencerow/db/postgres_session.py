@@ -20,8 +20,11 @@ T = TypeVar("T")
 class PostgresSession:
     """One open transaction of ours on a sync connection."""
 
-    def __init__(self, connection: Connection[Any], queries: Queries, watched: Watched) -> None:
+    def __init__(
+        self, connection: Connection[Any], queries: Queries, watched: Watched, *, prepare: bool = False
+    ) -> None:
         self.connection = connection
+        self._prepare = prepare
         self._queries = queries
         self._watched = watched
 
@@ -35,7 +38,9 @@ class PostgresSession:
         try:
             for text in query.statements:
                 self._watched.busy()
-                cursor = self.connection.execute(_ready(text, statement), statement.params)
+                cursor = self.connection.execute(
+                    _ready(text, statement), statement.params, prepare=self._prepare
+                )
                 if cursor.description:
                     rows += query.with_names(
                         [column.name for column in cursor.description], cursor.fetchall()
@@ -48,8 +53,11 @@ class PostgresSession:
 class AsyncPostgresSession:
     """One open transaction of ours on an async connection."""
 
-    def __init__(self, connection: AsyncConnection[Any], queries: Queries, watched: Watched) -> None:
+    def __init__(
+        self, connection: AsyncConnection[Any], queries: Queries, watched: Watched, *, prepare: bool = False
+    ) -> None:
         self.connection = connection
+        self._prepare = prepare
         self._queries = queries
         self._watched = watched
 
@@ -63,7 +71,9 @@ class AsyncPostgresSession:
         try:
             for text in query.statements:
                 self._watched.busy()
-                cursor = await self.connection.execute(_ready(text, statement), statement.params)
+                cursor = await self.connection.execute(
+                    _ready(text, statement), statement.params, prepare=self._prepare
+                )
                 if cursor.description:
                     found = await cursor.fetchall()
                     rows += query.with_names([column.name for column in cursor.description], found)

@@ -47,7 +47,8 @@ class Operation(Generic[T]):
     more, so a runner may do so by itself. `writes` names what it writes, see `operation`.
     `patience_s`: how long PostgreSQL may take for a statement of it, where that is not the engine's limit.
     `both_files`: it reads jobs and worker rows, see `operation`. `inside`: what it does lasts as long as the
-    transaction, so it is refused on a connection that has none open.
+    transaction, so it is refused on a connection that has none open. `prepared`: PostgreSQL plans its one statement
+    once for each connection, see `operation`.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Operation(Generic[T]):
     patience_s: float | None = None
     both_files: bool = False
     inside: bool = False
+    prepared: bool = False
 
     def steps(self) -> Steps[T]:
         """A fresh run, for `yield from` inside another operation."""
@@ -72,6 +74,7 @@ def operation(
     patience_s: float | None = None,
     both_files: bool = False,
     inside: bool = False,
+    prepared: bool = False,
 ) -> Callable[[Callable[P, Steps[T]]], Callable[P, Operation[T]]]:
     """Turn a generator function into one that returns an `Operation`.
 
@@ -81,7 +84,12 @@ def operation(
     one would hold the first file and wait for the second while another does it the other way round, which
     SQLite does not notice. A statement that PostgreSQL
     refuses inside a transaction (DETACH ... CONCURRENTLY) is an operation `alone`.
+
+    `prepared` is for statements of every job, and only for those `alone`: where what was prepared turns out not to be
+    there, they are simply sent again. Their one plan must serve an empty table and a full one, whatever the parameters
+    are; tests/contract/test_kept_plans.py looks at it.
     """
+    assert alone or not prepared
 
     def decorate(function: Callable[P, Steps[T]]) -> Callable[P, Operation[T]]:
         @wraps(function)
@@ -95,6 +103,7 @@ def operation(
                 patience_s,
                 both_files,
                 inside,
+                prepared,
             )
 
         return build

@@ -9,8 +9,9 @@ from fencerow.db.engine import Engine
 from fencerow.db.statement import Steps, execute, operation, text_or_none, whole
 from fencerow.errors import EventNotFound
 from fencerow.model.wakeup import Placed, encode
-from fencerow.primitives import consumers, groups, lag
-from fencerow.primitives.consumers import Parked, Partition, Stored
+from fencerow.primitives import asides, consumers, groups, lag
+from fencerow.primitives.asides import Parked
+from fencerow.primitives.consumers import Partition, Stored
 from fencerow.primitives.groups import Group, Replayed, Start
 from fencerow.primitives.lag import Lag, Retention
 from fencerow.primitives.place import Place, arun, run
@@ -57,10 +58,10 @@ class EventBus:
 
     def parked(self, group: str | None = None, *, limit: int = 100) -> list[Parked]:
         """Events that a group, or any, was not able to handle: those that were parked first."""
-        return run(self._place, consumers.parked(group, limit=limit))
+        return run(self._place, asides.parked(group, limit=limit))
 
     async def aparked(self, group: str | None = None, *, limit: int = 100) -> list[Parked]:
-        return await arun(self._place, consumers.parked(group, limit=limit))
+        return await arun(self._place, asides.parked(group, limit=limit))
 
     def redrive(self, group: str, places: Sequence[int] | None = None) -> list[int]:
         """Let parked events be delivered again, all of a group or those at these places; returns which.
@@ -68,10 +69,10 @@ class EventBus:
         Raises:
             UnknownGroup: there is no such group.
         """
-        return self._told(run(self._place, consumers.redrive(group, places)))
+        return self._told(run(self._place, asides.redrive(group, places)))
 
     async def aredrive(self, group: str, places: Sequence[int] | None = None) -> list[int]:
-        return self._told(await arun(self._place, consumers.redrive(group, places)))
+        return self._told(await arun(self._place, asides.redrive(group, places)))
 
     def replay(self, group: str, start: str | int | datetime) -> Replayed:
         """Let a group read again from a place, a time or the "beginning" on, as far as retention left it.

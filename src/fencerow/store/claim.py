@@ -23,7 +23,7 @@ class Mark:
     id: str = NIL
 
 
-@operation(alone=True)
+@operation(alone=True, prepared=True)
 def claim(
     queue: str, marks: Sequence[Mark], *, holder: str, names: Sequence[str], limit: int, margin_s: float
 ) -> Steps[list[Claimed]]:
@@ -62,7 +62,7 @@ def claim_suspect(
     return claimed
 
 
-@operation(alone=True, repeatable=True, writes="")
+@operation(alone=True, repeatable=True, writes="", prepared=True)
 def lanes(queue: str) -> Steps[tuple[list[Lane], int]]:
     """The lanes of a queue that hold queued jobs, and the database's now in microseconds (0 when there is no lane)."""
     rows = yield from execute("lanes", queue=queue)

@@ -36,6 +36,7 @@ def open_engine(config: Config) -> PostgresEngine | SqliteEngine:
             pool_max=config.pool_max,
             connect_timeout_s=config.connect_timeout_s,
             statement_timeout_s=config.statement_timeout_s,
+            prepares=config.prepared_statements == "auto",
         )
     return SqliteEngine(
         Path(url.path),

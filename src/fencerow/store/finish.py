@@ -74,7 +74,7 @@ class Moved(msgspec.Struct, frozen=True):
     awaited: bool
 
 
-@operation(alone=True)
+@operation(alone=True, prepared=True)
 def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[Moved]]:
     """Store results and move the jobs to the finished ones. Repeating it moves nothing more.
 

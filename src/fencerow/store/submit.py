@@ -22,7 +22,7 @@ class Submitted:
     replay: bool = False
 
 
-@operation(alone=True)
+@operation(alone=True, prepared=True)
 def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     """Insert new jobs; returns the ids that were inserted (an id that is live already is left as it is).
 

@@ -15,7 +15,7 @@ from fencerow.db.queries import Queries, Query, qualified, split
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.testing.actor import Course
 from fencerow.testing.crash import Point
-from fencerow.testing.held import EMPTY, HELD_SELECTS, LATER, PREPARE, START_CLOCK, TABLES, TRIGGER
+from fencerow.testing.held import CLEAR, EMPTY, HELD_SELECTS, LATER, PREPARE, TABLES, TRIGGER
 from fencerow.testing.invariants import SNAPSHOT, History, together
 from fencerow.testing.orders import Choose, Known
 from fencerow.testing.player import Player
@@ -66,9 +66,9 @@ class PostgresArena:
         """Empty tables, and the clock as it is."""
         self._plays += 1
         if self._plays % VACUUM_EVERY == 0:
-            for table in TABLES:
-                self._control.run(self._text(f"VACUUM fencerow.{table}"))
-        self._control.run(self._clear)
+            tables = ("race_clock", *TABLES)
+            self._control.run(self._text("VACUUM " + ", ".join(f"fencerow.{table}" for table in tables)))
+        self._control.run(self._text("SELECT fencerow.race_clear()"))
 
     def run(self, operation: Operation[T]) -> T:
         if operation.alone:
@@ -90,18 +90,20 @@ class PostgresArena:
         ]
         history = History()
         try:
+            self._shut_gates(players)
             self.look(history)
             for player in players:
                 player.course.open()
             while any(not player.course.done for player in players):
                 options = {player.course.actor.name: player for player in players if player.may_go}
                 assert options, "nobody can go on: the actors wait for each other"
-                player = options[choose(list(options), reduction.state())]
-                story.order.append(player.course.actor.name)
+                player = options[choose(list(options), reduction.state(), reduction.touched)]
+                story.order.append(player.name)
+                reduction.begin()
                 player.go(story)
                 self._settle(players, player, story)
-                for waiting in (each for each in players if each.wire.busy and not each.held):
-                    reduction.waits(waiting.name)
+                for each in players:
+                    each.note_rest()
                 ends = sum(player.ends for player in players)
                 if ends:
                     self.look(history, moves=ends)
@@ -140,12 +142,10 @@ class PostgresArena:
     # --- for players -------------------------------------------------------------------------------
 
     def shut(self, gate: int) -> None:
-        if self._held:
-            self._control.run(f"SELECT pg_advisory_lock({gate})")
+        self._control.run(f"SELECT pg_advisory_lock({gate})")
 
     def open(self, gate: int) -> None:
-        if self._held:
-            self._control.run(f"SELECT pg_advisory_unlock({gate})")
+        self._control.run(f"SELECT pg_advisory_unlock({gate})")
 
     def query(self, statement: Statement) -> Query:
         if statement.name == "later":
@@ -192,15 +192,13 @@ class PostgresArena:
         deadline = time.monotonic() + STUCK_S
         asked = False
         while True:
-            under_way = [player for player in players if player.wire.busy]
-            for player in under_way:
-                if player.wire.replied():
-                    player.take_reply(story)
-            under_way = [player for player in players if player.wire.busy]
-            if not under_way:
+            _take_replies(players, story)
+            under_way = [player for player in players if player.wire.busy and not player.held]
+            # Who waited cannot have gone on while nobody let go of a lock.
+            if all(player.waits for player in under_way):
                 return
             # Most statements are answered within this time: only then is the server asked who waits.
-            if stepped.wire.busy and not asked and _heard(under_way, ANSWER_S):
+            if not stepped.waits and not asked and _heard(under_way, ANSWER_S):
                 continue
             asked = True
             if self._all_wait(under_way, story):
@@ -215,19 +213,24 @@ class PostgresArena:
         )
         known = {wire.pid for wire in self._seats.values()} | {self._control.pid}
         blockers = {pid: by & known for pid, by in _as_sets(rows)}
-        if not all(blockers.values()):
+        at_gates = any(self._control.pid in by for by in blockers.values())  # they are about to say so
+        if at_gates or not all(blockers.values()):
             return False
-        for player in under_way:
-            player.held = self._control.pid in blockers[player.wire.pid]
-            if not player.held:
-                story.waited.add(player.course.actor.name)
+        story.waited.update(player.name for player in under_way)
         ring = _ring(blockers)
         if ring:
             # The server would break it, but at whom depends on timing: always at the last actor of the ring.
             victim = max((player for player in under_way if player.wire.pid in ring), key=lambda p: p.gate)
             victim.break_ring()
             return False
+        for player in under_way:
+            player.waits = True
         return True
+
+    def _shut_gates(self, players: list[Player]) -> None:
+        if self._held:
+            gates = ", ".join(f"pg_advisory_lock({player.gate})" for player in players)
+            self._control.run(f"SELECT pg_advisory_unlock_all(); SELECT {gates}")
 
     def _execute(self, statement: Statement) -> Rows:
         self._control.start(self.query(statement), statement.params)
@@ -256,12 +259,25 @@ class PostgresArena:
         self._control.run(self._text(PREPARE))
         for table in TABLES if self._held else ():
             self._control.run(self._text(TRIGGER.format(table=table)))
-        self._clear = self._text("".join(f"{EMPTY} fencerow.{table};" for table in TABLES) + START_CLOCK)
+        emptying = "\n    ".join(EMPTY.format(table=table) for table in TABLES)
+        self._control.run(self._text(CLEAR.format(emptying=emptying)))
         # Asked after every transaction: planned once.
         self._control.run("DEALLOCATE ALL")
         self._control.run(f"PREPARE race_snapshot AS {self._text(SNAPSHOT)}")
         self._control.run(f"PREPARE race_invariants AS {together(self._rename)}")
         self._later = Query("later", split(self._text(LATER)), ("s",))
+
+
+def _take_replies(players: list[Player], story: Story) -> None:
+    """Take in what has come, until nothing has; a lock that somebody let go of may set any other free."""
+    for player in players:
+        if player.wire.busy and player.wire.replied():
+            player.take_reply(story)
+        elif player.wire.busy:
+            player.held = player.held or player.wire.at_gate
+    if any(player.freed for player in players):
+        for player in players:
+            player.freed = player.waits = False
 
 
 def _heard(under_way: list[Player], timeout_s: float) -> bool:

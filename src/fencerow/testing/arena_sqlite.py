@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from fencerow.db.queries import Queries, Query, qualified
 from fencerow.db.sqlite import SqliteEngine, names
-from fencerow.db.statement import Operation, execute
+from fencerow.db.statement import Operation, Steps, execute
 from fencerow.testing.actor import Actor, Script
 from fencerow.testing.crash import Point, ending
-from fencerow.testing.held import EMPTY, TABLES
-from fencerow.testing.invariants import SNAPSHOT, History, together
+from fencerow.testing.footprint import CLOCK, NOTHING, Footprint, footprint_of
+from fencerow.testing.held import TABLES
+from fencerow.testing.invariants import SNAPSHOT, History, together, would_show
 from fencerow.testing.orders import Choose
 from fencerow.testing.race import Scenario, Story
 
@@ -68,11 +72,14 @@ class SqliteArena:
         players = {actor.name: Player(actor, context) for actor in scenario.actors}
         history = History()
         self.look(history)
+        touched = None
         while any(not player.done for player in players.values()):
-            player = players[choose([name for name, player in players.items() if not player.done])]
+            names = [name for name, player in players.items() if not player.done]
+            player = players[choose(names, None, touched)]
             story.order.append(player.name)
-            player.go(self, story)
-            self.look(history)
+            touched = player.go(self, story)
+            if would_show(touched.writes):
+                self.look(history)
         assert not history.wrong, "; ".join(history.wrong)
         story.results = {name: player.result for name, player in players.items()}
 
@@ -93,7 +100,7 @@ class SqliteArena:
 
     def _open(self) -> SqliteEngine:
         """An engine whose queries know the explorer's own: they run on its connections."""
-        clear = tuple(f"{EMPTY} fencerow.{table}" for table in TABLES)
+        clear = tuple(f"DELETE FROM fencerow.{table}" for table in TABLES)  # noqa: S608 (our names)
         more = {
             "race_clear": clear,
             "race_snapshot": (SNAPSHOT,),
@@ -104,6 +111,24 @@ class SqliteArena:
             for name, statements in more.items()
         }
         return SqliteEngine(self._path, Queries("sqlite", {**self.queries, **texts}), prefix=self._prefix)
+
+
+def _noting(operation: Operation[T], queries: Queries, touched: list[Footprint]) -> Operation[T]:
+    """The same operation, with what each of its statements touches noted as it goes out."""
+
+    def steps() -> Steps[T]:
+        inner = operation.steps()
+        try:
+            statement = next(inner)
+            while True:
+                touched.append(footprint_of(queries.of(statement).statements))
+                statement = inner.send((yield statement))
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        finally:
+            inner.close()
+
+    return replace(operation, start=steps) if operation.name != "later" else operation
 
 
 class Ended(Exception):
@@ -125,18 +150,20 @@ class Player:
         self._next: Operation[Any] | None = None
         self._advance(None, None)
 
-    def go(self, arena: SqliteArena, story: Story) -> None:
-        """Run the next operation as one transaction."""
+    def go(self, arena: SqliteArena, story: Story) -> Footprint:
+        """Run the next operation as one transaction; returns what that touched."""
         assert self._next is not None
         name = self._next.name
+        touched = [NOTHING if name != "later" else Footprint(writes=frozenset({CLOCK}))]
         try:
-            result, error = arena.run(self._next), None
+            result, error = arena.run(_noting(self._next, arena.queries, touched)), None
         except AssertionError:
             raise
         except Exception as raised:
             result, error = None, raised
         story.tell(self.name, f"{name} → {result if error is None else error!r}")
         self._advance(result, error)
+        return reduce(or_, touched)
 
     def _advance(self, result: Any, error: Exception | None) -> None:
         try:

@@ -16,15 +16,23 @@ TABLES = (
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.
+# The notice is sent before the wait, so that nobody has to ask who is held.
 PREPARE = """
 CREATE TABLE IF NOT EXISTS fencerow.race_clock (offset_s double precision NOT NULL);
+INSERT INTO fencerow.race_clock SELECT 0 WHERE NOT EXISTS (SELECT FROM fencerow.race_clock);
 CREATE OR REPLACE FUNCTION fencerow.now() RETURNS timestamptz LANGUAGE sql VOLATILE AS
     'SELECT clock_timestamp() + offset_s * INTERVAL ''1 second'' FROM fencerow.race_clock';
 CREATE OR REPLACE FUNCTION fencerow.hold() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    gate text := coalesce(current_setting('fencerow.gate', true), '');
 BEGIN
-    IF coalesce(current_setting('fencerow.gate', true), '') <> '' THEN
-        PERFORM pg_advisory_lock(current_setting('fencerow.gate')::bigint);
-        PERFORM pg_advisory_unlock(current_setting('fencerow.gate')::bigint);
+    IF gate <> '' THEN
+        IF NOT pg_try_advisory_lock(CAST(gate AS bigint)) THEN
+            -- Whoever locks a row has a number; who has none holds no lock that another could meet.
+            RAISE NOTICE '%', CASE WHEN pg_current_xact_id_if_assigned() IS NULL THEN 'held' ELSE 'held, locks' END;
+            PERFORM pg_advisory_lock(CAST(gate AS bigint));
+        END IF;
+        PERFORM pg_advisory_unlock(CAST(gate AS bigint));
     END IF;
     RETURN true;
 END $$;
@@ -44,7 +52,12 @@ HELD_SELECTS = {
     "guard_mutex": ("WHERE ", "WHERE fencerow.hold() AND "),
 }
 LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"
-EMPTY = "DELETE FROM"
-START_CLOCK = """
-DELETE FROM fencerow.race_clock; INSERT INTO fencerow.race_clock VALUES (0); SELECT pg_advisory_unlock_all();
+# A function, because its plans are kept.
+CLEAR = """
+CREATE OR REPLACE FUNCTION fencerow.race_clear() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    {emptying}
+    UPDATE fencerow.race_clock SET offset_s = 0 WHERE offset_s <> 0;
+END $$;
 """
+EMPTY = "IF EXISTS (SELECT FROM fencerow.{table}) THEN DELETE FROM fencerow.{table}; END IF;"

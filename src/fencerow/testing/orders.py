@@ -9,16 +9,37 @@ from math import prod
 from statistics import mean
 from typing import Protocol
 
+from fencerow.testing.footprint import Footprint
+from fencerow.testing.walk import Known, OrderImpossible, Walk
+
+__all__ = [
+    "Choose",
+    "Counted",
+    "Known",
+    "OrderImpossible",
+    "play_all",
+    "play_reduced",
+    "play_sample",
+    "replay",
+]
+
 
 class Choose(Protocol):
-    """Given who may go next, says who does. `state` is equal for prefixes of orders that nobody can tell apart."""
+    """Given who may go next, says who does.
 
-    def __call__(self, options: Sequence[str], state: Hashable = None) -> str: ...
+    `state` is equal for prefixes of orders that nobody can tell apart; `touched` is what the step before touched.
+    Both are None where nobody knows.
+    """
+
+    def __call__(
+        self, options: Sequence[str], state: Hashable = None, touched: Footprint | None = None
+    ) -> str: ...
 
 
 REDUCIBLE = (
     2000  # a tree of so many times the limit may come down to it by leaving out what comes to the same
 )
+FEW = 40  # orders that are played before anybody asks how many there are
 PROBES = 8  # random orders from which the size of the tree is estimated
 SEED = 1
 
@@ -35,77 +56,55 @@ class Counted:
     reduced: bool = False
 
 
-class Known(Exception):
-    """A prefix of another order has come to the same: what follows was played."""
-
-
-class OrderImpossible(RuntimeError):
-    """A replayed order names an actor that cannot go there: the scenario or the code is not the recorded one."""
-
-
-def play_all(
-    play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEED, reducible: bool = True
-) -> Counted:
+def play_all(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEED) -> Counted:
     """Play every order once; `play` is given the chooser and returns the order that came about.
 
-    The number of orders is not known before: who may go next depends on the locks. It is estimated from a
-    few random orders. When it is far beyond `limit`, of the orders that come to the same one is played, and when
-    these are too many as well, a seeded sample. `reducible=False`: nobody can tell which come to the same.
+    Of orders that come to the same, as far as `play` tells states and footprints, one is played. How many there
+    are is not known before: who may go next depends on the locks. When they are not done after a few, their number
+    is estimated from random orders; far beyond `limit` it is a seeded sample that is played.
     """
+    walk = Walk(play)
+    if walk.on(max(1, min(FEW, limit // 4))):
+        return Counted(walk.whole, walk.whole, walk.reduced)
     sampling = _Sampling(play, seed)
     sampling.play(min(PROBES, limit))
-    if sampling.size <= 1.5 * limit:
-        path: list[tuple[int, int]] = []  # at each depth: which of how many was taken
-        for number in range(2 * limit):
-            sampling.seen.add(tuple(play(_follow(path))))
-            if not _advance(path):
-                return Counted(number + 1, number + 1)
-    elif reducible and sampling.size <= REDUCIBLE * limit:
-        played = play_reduced(play, limit=limit)
-        if played is not None:
-            return Counted(played, played, reduced=True)
-        limit //= 2  # some of them were played just now
-    sampling.play(limit)
-    return sampling.counted
+    within = 1.5 if walk.blind else REDUCIBLE
+    if sampling.size <= within * limit and walk.on(2 * limit if sampling.size <= 1.5 * limit else limit):
+        return Counted(walk.whole, walk.whole, walk.reduced)
+    sampling.play(max(limit // 2, limit - walk.plays))
+    return sampling.counted(walk.orders)
 
 
 def play_sample(play: Callable[[Choose], list[str]], *, limit: int, seed: int = SEED) -> Counted:
     """Play a seeded sample of the orders."""
     sampling = _Sampling(play, seed)
     sampling.play(limit)
-    return sampling.counted
+    return sampling.counted(set())
 
 
 def play_reduced(play: Callable[[Choose], list[str]], *, limit: int) -> int | None:
     """Play one of all orders that come to the same; returns how many there are, or None after `limit` plays.
 
-    Most plays end early, where an order turns out to be known; they count for the limit all the same.
+    Some plays end early, where an order turns out to be known; they count for the limit all the same.
     """
-    path: list[tuple[int, int]] = []
-    known: set[Hashable] = set()
-    whole = 0
-    for _ in range(limit):
-        try:
-            play(_follow(path, known))
-            whole += 1
-        except Known:
-            pass
-        if not _advance(path):
-            return whole
-    return None
+    walk = Walk(play)
+    return walk.whole if walk.on(limit) else None
 
 
 def replay(play: Callable[[Choose], list[str]], order: Sequence[str]) -> None:
     """Play one recorded order again."""
     rest = iter(order)
 
-    def choose(options: Sequence[str], state: Hashable = None) -> str:  # noqa: ARG001 (a named order)
+    def choose(options: Sequence[str], *_: Hashable, **__: Hashable) -> str:
         wanted = next(rest, None)
         if wanted is None or wanted not in options:
             raise OrderImpossible(f"{wanted!r} cannot go next; only {', '.join(options)} can")
         return wanted
 
     play(choose)
+    left = list(rest)
+    if left:
+        raise OrderImpossible(f"nobody is left who could go, but {len(left)} steps were recorded")
 
 
 class _Sampling:
@@ -122,16 +121,17 @@ class _Sampling:
         """How many orders there are: each weighs as much as the choices it had, an unbiased count of the leaves."""
         return mean(self._sizes)
 
-    @property
-    def counted(self) -> Counted:
-        return Counted(len(self.seen), max(len(self.seen) + 1, round(self.size)))
+    def counted(self, others: set[tuple[str, ...]]) -> Counted:
+        """The orders drawn, and `others` that were played besides."""
+        seen = len(self.seen | others)
+        return Counted(seen, max(seen + 1, round(self.size)))
 
     def play(self, limit: int) -> None:
         """Play on until there were so many."""
         while len(self._sizes) < limit:
             branches: list[int] = []
 
-            def draw(options: Sequence[str], state: Hashable = None) -> str:  # noqa: ARG001 (by chance)
+            def draw(options: Sequence[str], *_: Hashable, **__: Hashable) -> str:
                 return _draw(self._drawn, options, branches)  # noqa: B023 (called before the next round)
 
             order = self._play(draw)
@@ -142,36 +142,3 @@ class _Sampling:
 def _draw(drawn: random.Random, options: Sequence[str], branches: list[int]) -> str:
     branches.append(len(options))
     return drawn.choice(list(options))
-
-
-def _follow(path: list[tuple[int, int]], known: set[Hashable] | None = None) -> Choose:
-    """Go the way of the path, and on from its end. A state that is `known` was met on another way, and all played."""
-    depth = 0
-
-    def choose(options: Sequence[str], state: Hashable = None) -> str:
-        nonlocal depth
-        if depth == len(path):
-            if known is not None and state is not None:
-                if state in known:
-                    raise Known
-                known.add(state)
-            path.append((0, len(options)))
-        taken, before = path[depth]
-        if before != len(options):
-            raise OrderImpossible(
-                f"after the same {depth} steps {before} actors could go, now {len(options)} can"
-            )
-        depth += 1
-        return options[taken]
-
-    return choose
-
-
-def _advance(path: list[tuple[int, int]]) -> bool:
-    """Turn the path into the next one; false when the tree is done."""
-    while path:
-        taken, many = path.pop()
-        if taken + 1 < many:
-            path.append((taken + 1, many))
-            return True
-    return False

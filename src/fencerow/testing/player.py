@@ -10,6 +10,7 @@ from fencerow.db.faults import CONTENTION
 from fencerow.db.queries import Query
 from fencerow.db.statement import Rows, Statement
 from fencerow.testing.actor import Course
+from fencerow.testing.invariants import would_show
 from fencerow.testing.race import Story
 from fencerow.testing.reduction import Reduction, may_write
 from fencerow.testing.wire import Wire
@@ -21,7 +22,7 @@ class Ground(Protocol):
     """What a player needs of its arena."""
 
     def shut(self, gate: int) -> None:
-        """Hold the next statement of this gate's actor that changes data."""
+        """Hold the next statement of this gate's actor that changes data; it is shut already when a play begins."""
 
     def open(self, gate: int) -> None:
         """Let it go on."""
@@ -39,11 +40,13 @@ class Player:
         self.wire = wire
         self.gate = gate
         self.held = False
-        self.ends = 0  # transactions that ended since somebody looked
+        self.waits = False  # for another's lock, as the server said; until somebody lets go of one
+        self.freed = False  # it let go of its locks in this step
+        self.ends = 0  # transactions that changed jobs and ended since somebody looked
         self._arena = arena
         self._reduction = reduction
         self._doing = ""
-        self._shut = False
+        self._opened = False
         self._broken = False
 
     @property
@@ -58,8 +61,9 @@ class Player:
         """Take one step: send the next statement or the transaction's end, or go on with a held one."""
         if self.wire.busy:
             story.tell(self.name, f"{self._doing}, held until now, goes on")
-            self._reduction.steps(self.name, "goes on", self._pending())
-            self.held = self._shut = False
+            self._reduction.goes_on(self.name, self._pending())
+            self.held = self.wire.at_gate = False
+            self._opened = True
             self._arena.open(self.gate)
         elif self.course.pending is None:
             self._doing = "ROLLBACK" if self.course.aborts else "COMMIT"
@@ -70,27 +74,39 @@ class Player:
 
     def take_reply(self, story: Story) -> None:
         """Go on with the reply that is there, up to the next step."""
-        self.held = False
+        self.held = self.waits = False
         statement = self.course.pending
         try:
             rows = self.wire.wait()
         except psycopg.Error as error:
             story.tell(self.name, f"{self._doing} → {type(error).__name__}")
-            self._reduction.steps(self.name, type(error).__name__, None)
-            self._reduction.ended(self.name, committed=False)
+            query = None if statement is None else self._arena.query(statement)
+            self._reduction.refused(self.name, type(error).__name__, query)
             self._refused(error)
             return
         story.tell(self.name, f"{self._doing} → {_shown(rows)}" if statement else self._doing)
-        if statement is None or not self.course.begun:
-            self.ends += 1
+        ends = statement is None or not self.course.begun
+        if statement is not None:
+            query = self._arena.query(statement)
+            self._reduction.answered(
+                self.name, query, str(rows), wrote=may_write(query, rows), alone=not self.course.begun
+            )
+        if ends:
+            self.freed = True
+            wrote = self._reduction.ended(self.name, committed=self._doing != "ROLLBACK")
+            self.ends += would_show(wrote)
         if statement is None:
-            self._reduction.ended(self.name, committed=self._doing == "COMMIT")
             self.course.ended()
         else:
-            query = self._arena.query(statement)
-            wrote, commits = may_write(query, rows), not self.course.begun
-            self._reduction.answered(self.name, query, str(rows), wrote=wrote, commits=commits)
             self.course.answered(rows)
+
+    def note_rest(self) -> None:
+        """After a step: a statement under way stands at its gate, or waits for another's lock."""
+        query = None if self.course.pending is None else self._pending()
+        if self.held and query is not None:
+            self._reduction.held(self.name, query, locks=self.wire.locks_there)
+        elif self.wire.busy:
+            self._reduction.waits(self.name, query)
 
     def abandon(self) -> None:
         """Leave everything as it was before the play."""
@@ -105,20 +121,22 @@ class Player:
     def _send(self, statement: Statement) -> None:
         operation = self.course.operation
         assert operation is not None
-        if not operation.alone and not self.course.begun:
-            self.wire.run("BEGIN")
-            self.course.begun = True
-        if not self._shut:
+        if self._opened:
             self._arena.shut(self.gate)
-            self._shut = True
+            self._opened = False
+        begin = not operation.alone and not self.course.begun
         self._doing = statement.name
-        self._reduction.steps(self.name, statement.name, self._pending())
-        self.wire.start(self._arena.query(statement), statement.params)
+        query = self._arena.query(statement)
+        self._reduction.steps(self.name, statement.name, query)
+        self.wire.start(query, statement.params, begin=begin)
+        self.course.begun = self.course.begun or begin
 
-    def _pending(self) -> Query | None:
-        return None if self.course.pending is None else self._arena.query(self.course.pending)
+    def _pending(self) -> Query:
+        assert self.course.pending is not None
+        return self._arena.query(self.course.pending)
 
     def _refused(self, error: psycopg.Error) -> None:
+        self.freed = True
         if self.course.begun:
             self.wire.run("ROLLBACK")
         lost = isinstance(error, CONTENTION) or self._broken

@@ -14,32 +14,45 @@ from psycopg.errors import error_from_result
 from fencerow.db.queries import Query, numbered, written
 from fencerow.db.statement import Rows
 
+# Each statement is planned once and for all: planning took most of a play's time.
+PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan"}
+# The notices by which a gate says that it was reached, without and with locks on rows.
+HELD, HELD_LOCKS = b"held", b"held, locks"
+
 
 class Wire:
-    """One connection in autocommit. At most one statement is under way."""
+    """One connection in autocommit. At most one statement is under way, and is prepared when it is first met."""
 
     def __init__(self, conninfo: str, settings: Mapping[str, str]) -> None:
         self._connection = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
         self._pg = self._connection.pgconn
+        self._pg.notice_handler = self._noticed
         self.pid = self._pg.backend_pid
         self.busy = False
+        self.at_gate = False  # the statement under way said that it stands at its gate
+        self.locks_there = False  # and that its transaction holds locks
         self._query: Query | None = None
-        for name, value in settings.items():
+        self._prepared: dict[str, bytes] = {}
+        self._ahead = 0  # requests of the same flight whose replies come before its own
+        self._failed: psycopg.Error | None = None
+        for name, value in {**PLANNED_ONCE, **settings}.items():
             self.run(f"SELECT set_config('{name}', '{value}', false)")
 
     @property
     def socket(self) -> int:
         return self._pg.socket
 
-    def start(self, query: Query, params: Mapping[str, Any]) -> None:
-        """Send a named query and return at once."""
+    def start(self, query: Query, params: Mapping[str, Any], *, begin: bool = False) -> None:
+        """Send a named query and return at once; `begin`: as the first of a transaction."""
         self._query = query
         if query.parameters:
             (text,) = query.statements
             values = [encoded(params[name]) for name in query.parameters]
-            self._pg.send_query_params(numbered(text, query.parameters).encode(), values)
-            self.busy = True
+            self._send_prepared(numbered(text, query.parameters), values, begin)
         else:
+            if begin:
+                self.run("BEGIN")
+                self._query = query
             self._send(";\n".join(written(text, params) for text in query.statements))
 
     def begin(self, text: str) -> None:
@@ -57,6 +70,8 @@ class Wire:
         if timeout_s:
             select.select([self.socket], [], [], timeout_s)
         self._pg.consume_input()
+        while self._ahead and not self._pg.is_busy():
+            self._take_ahead()
         return not self._pg.is_busy()
 
     def wait(self) -> Rows:
@@ -66,20 +81,26 @@ class Wire:
             psycopg.Error: the server refused it.
         """
         rows: Rows = []
-        failed: psycopg.Error | None = None
         while True:
             while not self.replied():
                 select.select([self.socket], [], [], 1.0)
             result = self._pg.get_result()
             if result is None:
-                self.busy = False
-                if failed is not None:
-                    raise failed
-                return rows
+                if self._pg.pipeline_status != pq.PipelineStatus.OFF:
+                    continue  # its end is still to come
+                break
+            if result.status == pq.ExecStatus.PIPELINE_SYNC:
+                self._pg.exit_pipeline_mode()
+                break
             if result.status == pq.ExecStatus.FATAL_ERROR:
-                failed = error_from_result(result)
+                self._failed = error_from_result(result)
             elif result.status == pq.ExecStatus.TUPLES_OK:
                 rows = [*rows, *self._loaded(result)]
+        self.busy = False
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        return rows
 
     def cancel(self) -> None:
         """Ask the server to give up what is under way; the reply then is an error."""
@@ -100,7 +121,39 @@ class Wire:
 
     def _send(self, text: str) -> None:
         self._pg.send_query(text.encode())
-        self.busy = True
+        self.busy, self.at_gate = True, False
+
+    def _send_prepared(self, text: str, values: list[bytes | None], begin: bool) -> None:
+        """What is met for the first time is prepared in the same flight, since already that may wait for a lock."""
+        name, new = self._prepared.get(text), False
+        if name is None:
+            name, new = str(len(self._prepared)).encode(), True
+            self._prepared[text] = name
+        flight = begin or new
+        if flight:
+            self._pg.enter_pipeline_mode()
+        if begin:
+            self._pg.send_query_params(b"BEGIN", [])
+        if new:
+            self._pg.send_prepare(name, text.encode())
+        self._pg.send_query_prepared(name, values)
+        if flight:
+            self._pg.pipeline_sync()
+        self._ahead = int(begin) + int(new)
+        self.busy, self.at_gate = True, False
+
+    def _take_ahead(self) -> None:
+        result = self._pg.get_result()
+        if result is None:
+            self._ahead -= 1
+        elif result.status == pq.ExecStatus.FATAL_ERROR:
+            self._failed = error_from_result(result)
+            self._prepared.popitem()  # begun is always; what was refused is the preparation
+
+    def _noticed(self, notice: pq.abc.PGresult) -> None:
+        said = notice.error_field(pq.DiagnosticField.MESSAGE_PRIMARY)
+        if said in (HELD, HELD_LOCKS):
+            self.at_gate, self.locks_there = True, said == HELD_LOCKS
 
     def _loaded(self, result: pq.abc.PGresult) -> Rows:
         transformer = Transformer(self._connection)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from fencerow.testing.check.ground import Calls
 from fencerow.testing.check.kinds import Kind, Step
 from fencerow.testing.check.report import Fault, Finding
-from fencerow.testing.check.sql import ANYTHING
 from fencerow.testing.check.state import SUBMITTED, Difference
+from fencerow.testing.sql import ANYTHING
 
 ALONE = (Fault.INSERTED_TWICE, Fault.CHANGED_TWICE, Fault.LEFT_UNDONE)
 

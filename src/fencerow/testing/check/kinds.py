@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
+from fencerow.testing.sql import Kind
 
-class Kind(StrEnum):
-    """What a step is to the database and to the world."""
-
-    READ = "read"
-    WRITE = "write"
-    LOCK = "lock"
-    SCHEMA = "schema"
-    BEGIN = "begin"
-    COMMIT = "commit"
-    ROLLBACK = "rollback"
-    SETTING = "setting"  # of the connection: nothing that others see
-    UNKNOWN = "unknown"  # a statement that may do anything
-    CALL = "call"
-    FILE = "file"
-    SOCKET = "socket"
-    PROCESS = "process"
-
+__all__ = ["OUTSIDE", "UNDECLARED", "Kind", "Step"]
 
 UNDECLARED = frozenset((Kind.FILE, Kind.SOCKET, Kind.PROCESS))
 OUTSIDE = UNDECLARED | {Kind.CALL}

@@ -9,7 +9,7 @@ from fencerow.testing.check.findings import shown
 from fencerow.testing.check.ground import Ground, succeeded
 from fencerow.testing.check.kinds import Kind, Step
 from fencerow.testing.check.process import Process
-from fencerow.testing.check.sql import touch_alike
+from fencerow.testing.sql import touch_alike
 
 
 class Footprint(NamedTuple):

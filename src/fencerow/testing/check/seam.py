@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from fencerow.testing.check.kinds import Kind, Step
 from fencerow.testing.check.places import Places
-from fencerow.testing.check.sql import Meaning, meaning_of
 from fencerow.testing.check.wire import After, Before, Busy, Channel, Fail, Go, Seen
+from fencerow.testing.sql import Meaning, meaning_of
 
 PLANTED = "planted by fencerow check: what this step depends on is down"
 

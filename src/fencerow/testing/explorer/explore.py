@@ -159,8 +159,16 @@ class Race:
             raise
 
     def play_all(self, orders_max: int) -> Counted:
+        played: list[list[str]] = []
+
+        def play(choose: Choose) -> list[str]:
+            played.append(self._play(choose))
+            return played[-1]
+
         try:
-            return play_all(self._play, limit=orders_max, seed=self.seed, reducible=False)
+            counted = play_all(play, limit=orders_max, seed=self.seed)
+            replay(self._play, played[0])  # it comes out the same, or nothing that was played tells anything
+            return counted
         except OrderImpossible as error:
             raise self._not_repeatable(error) from None
 

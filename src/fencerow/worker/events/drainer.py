@@ -19,8 +19,9 @@ from fencerow.errors import OutcomeUnknown, PartitionLost
 from fencerow.model.describe import ErrorRecord, describe
 from fencerow.model.outcome import Retried, Snoozed
 from fencerow.model.retry import after_failure
-from fencerow.primitives import consumers
-from fencerow.primitives.consumers import Aside, Lease, Stored, Waiting
+from fencerow.primitives import asides, consumers
+from fencerow.primitives.asides import Waiting
+from fencerow.primitives.consumers import Aside, Lease, Stored
 from fencerow.telemetry import Event as Told
 from fencerow.telemetry import Telemetry, clean
 from fencerow.worker.events.consumer import Consumer
@@ -233,21 +234,21 @@ class Drainer:
         if not (self._look_asides or self._pause_s() <= 0):
             return False
         await self._flush(now=bool(self._pending))
-        due = await self._engine.arun(consumers.due_asides(self.lease))
+        due = await self._engine.arun(asides.due_asides(self.lease))
         for stored in due:
             if self._stopping:
                 return True
             await self._deliver_again(stored)
-        self._asides = await self._engine.arun(consumers.waiting(self.lease))
+        self._asides = await self._engine.arun(asides.waiting(self.lease))
         self._looked_at = time.monotonic()
         self._look_asides = False
         return bool(due)
 
     async def _deliver_again(self, stored: Stored) -> None:
-        number = await self._engine.arun(consumers.try_aside(self.lease, stored.seq))
+        number = await self._engine.arun(asides.try_aside(self.lease, stored.seq))
         if number is None:
             return
-        event = self._event(stored, consumers.end_aside(self.lease, stored.seq))
+        event = self._event(stored, asides.end_aside(self.lease, stored.seq))
         if number > self._consumer.rule.attempts_max:
             told = ErrorRecord("", "its last reader died while it handled it", "", "crashes_exhausted")
             await self._postpone(event, 0.0, True, told)
@@ -256,11 +257,11 @@ class Drainer:
         if error is not None and not event.acknowledged:
             await self._postpone(event, *self._judge(error, number - 1))
         elif not event.acknowledged:
-            await self._engine.arun(consumers.end_aside(self.lease, stored.seq))
+            await self._engine.arun(asides.end_aside(self.lease, stored.seq))
 
     async def _postpone(self, event: Event, delay_s: float, parked: bool, told: ErrorRecord) -> None:
         await self._engine.arun(
-            consumers.postpone_aside(
+            asides.postpone_aside(
                 self.lease, event.position, delay_s=delay_s, parked=parked, error=told.to_json()
             )
         )

@@ -8,7 +8,7 @@ import time
 
 from fencerow.config import Config
 from fencerow.db.engine import Engine
-from fencerow.primitives import consumers, lag
+from fencerow.primitives import asides, consumers, lag
 from fencerow.primitives.lag import Lag
 from fencerow.primitives.sequencer import sequence
 from fencerow.telemetry import Event as Told
@@ -41,7 +41,7 @@ class EventRetention:
             )
             await self._watch(group)
         await self._trim()
-        await self._engine.arun(consumers.discard(None, age_s=self._config.retention_failed_s))
+        await self._engine.arun(asides.discard(None, age_s=self._config.retention_failed_s))
         await self._engine.arun(consumers.forget_dead_drainers(age_s=DEAD_S))
 
     async def _watch(self, group: Lag) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.testing.check.kinds import Kind
-from fencerow.testing.check.sql import ANYTHING, LOCKS, meaning_of, touch_alike
+from fencerow.testing.sql import ANYTHING, LOCKS, Kind, meaning_of, touch_alike
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from fencerow.testing.check.kinds import Kind
+
+class Kind(StrEnum):
+    """What a step is to the database and to the world."""
+
+    READ = "read"
+    WRITE = "write"
+    LOCK = "lock"
+    SCHEMA = "schema"
+    BEGIN = "begin"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    SETTING = "setting"  # of the connection: nothing that others see
+    UNKNOWN = "unknown"  # a statement that may do anything
+    CALL = "call"
+    FILE = "file"
+    SOCKET = "socket"
+    PROCESS = "process"
+
 
 ANYTHING = "*"  # a table name that stands for every table
 LOCKS = "~locks"  # advisory locks, which are no table
