@@ -32,7 +32,8 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
 
   demo   run `fencerow demo ARGUMENTS`
   test   run the tests; ARGUMENTS go to pytest
-  race   play every order of the races, as many as there are; ARGUMENTS go to pytest
+  race   play every order of the races, as many as there are; --long: of those in docs/races.md alone, and to the
+         last; ARGUMENTS go to pytest (--evidence FILE)
   crash  break every operation off at every point; ARGUMENTS go to pytest
   storm  strike a working system with faults of every kind; ARGUMENTS: --jobs 50000 --faults 2000 --evidence FILE
   bus    publish and read events while drainers are killed; ARGUMENTS: --events 20000 --publishers 40 --evidence FILE
@@ -82,7 +83,7 @@ def processes() -> int:
 
 
 def race(arguments: list[str], fresh: bool) -> int:
-    # What `test` samples is played whole here, up to a number of orders that ends within an hour or two.
+    # What `test` samples is played whole here, up to a number of orders that ends within an hour.
     return test(["tests/race", "--orders", "5000", "--timeout", "3600", *arguments], fresh)
 
 

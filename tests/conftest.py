@@ -17,7 +17,11 @@ from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 from tests.leftovers import no_connections_left, no_threads_left
-from tests.race.evidence import pytest_addoption, pytest_terminal_summary  # noqa: F401 (hooks must be found here)
+from tests.race.evidence import (  # noqa: F401 (hooks must be found here)
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_terminal_summary,
+)
 
 # Loaded here, since only this file is read by each of several test processes; `tally` prints how many scenarios passed.
 pytest_plugins = ["tests.marks", "tests.systems.tally", "tests.through"]

@@ -9,7 +9,7 @@ from uuid import UUID
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.model.ids import new_id
-from fencerow.model.job import Claimed, JobRecord, NewJob
+from fencerow.model.job import Claimed, JobRecord, NewJob, Template
 from fencerow.store import store
 from fencerow.store.claim import Mark
 
@@ -20,9 +20,10 @@ NAME = "send"
 
 
 def new_job(args: str = '{"to":"ada"}', **changes: Any) -> NewJob:
-    """A job that is due at once; `changes` are fields of NewJob."""
-    fields: dict[str, Any] = {"id": new_id(), "queue": QUEUE, "name": NAME, "args": args}
-    return NewJob(**{**fields, "args_bytes": len(args.encode()), **changes})
+    """A job that is due at once; `changes` are fields of NewJob and of its template."""
+    job_id, size = changes.pop("id", None), changes.pop("args_bytes", None)
+    template = Template(**{"queue": QUEUE, "name": NAME, **changes})
+    return NewJob(job_id or new_id(), args, len(args.encode()) if size is None else size, template)
 
 
 def register(engine: AnyEngine, *, lease_s: float = 30.0) -> str:
@@ -68,8 +69,8 @@ def running(engine: AnyEngine, holder: str | None = None, **changes: Any) -> Cla
     """One job in the hands of a worker (a new one if none is given), whatever else is queued."""
     (job_id,) = submit(engine, job := new_job(**changes))
     before = str(UUID(int=UUID(job_id).int - 1))
-    mark = Mark(job.priority, read(engine, job_id).run_at_us, before)
-    (claimed,) = claim(engine, holder or register(engine), limit=1, queue=job.queue, marks=[mark])
+    mark = Mark(job.template.priority, read(engine, job_id).run_at_us, before)
+    (claimed,) = claim(engine, holder or register(engine), limit=1, queue=job.template.queue, marks=[mark])
     assert claimed.id == job_id
     return claimed
 

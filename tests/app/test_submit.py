@@ -68,6 +68,16 @@ async def test_options_of_a_submit_win_over_the_jobs(app: App) -> None:
     assert job.expires_at_us - job.submitted_at_us == 3600 * 1_000_000
 
 
+def test_an_option_that_no_submit_has_is_refused_with_the_nearest(app: App) -> None:
+    extract = declared(app)
+
+    with pytest.raises(InvalidInput, match="did you mean priority"):
+        extract.using(prio=7)
+    with pytest.raises(InvalidInput, match="did you mean delay_s"):
+        app.submit_by_name("extract", {"path": "a"}, delay=3)
+    assert app.client.list_jobs() == []
+
+
 async def test_defaults_of_the_queue_a_submit_chooses_hold(url: str) -> None:
     async with App(url, queues={"urgent": Defaults(priority=50, backoff=Backoff(base_s=1))}) as app:
         extract = declared(app)

@@ -37,7 +37,7 @@ def backfill(app: App, fill: Any = mark, name: str = "marks", **options: Any) ->
 async def reached(
     fill: Backfill, *states: str, when: Callable[[BackfillStatus], bool] | None = None
 ) -> BackfillStatus:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while True:
         status = await fill.astatus()
         if status.state in states and (when is None or when(status)):

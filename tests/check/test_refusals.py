@@ -20,7 +20,7 @@ from fencerow.errors import (
     NothingToCheck,
     ScratchNotEmpty,
 )
-from fencerow.testing.check import Fault, check_handler
+from fencerow.testing.check import Fault, check, check_handler, scratch
 from tests.check.faults import place_of
 
 ODD = "tests.check.handlers.odd"
@@ -115,10 +115,18 @@ def test_the_command_prints_a_document_and_its_code_says_whether_all_is_well(
     assert run(["check", f"{name}:nowhere", *more]) == 2
 
 
-def test_nothing_is_left_behind() -> None:
-    memory = Path("/dev/shm")
-    before = set(memory.glob("fencerow-check-*"))
+def test_nothing_is_left_behind(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Path] = []
+
+    def remove(folder: Path) -> None:
+        made.append(folder)
+        scratch.remove_folder(folder)
+
+    place = sqlite_path.parent  # short enough for a socket, and of this test alone
+    monkeypatch.setattr(scratch, "MEMORY", place)
+    monkeypatch.setattr(check, "remove_folder", remove)
 
     check_odd("calls_in_a_fake")
 
-    assert set(memory.glob("fencerow-check-*")) <= before
+    assert [folder.parent for folder in made] == [place]
+    assert list(place.iterdir()) == []

@@ -28,7 +28,7 @@ def target_of(kind: str, request: pytest.FixtureRequest) -> str:
 
 
 def nothing_left(folder: Path, team: Crew) -> None:
-    wait_until(lambda: all(gone(pid) for pid in known(folder)), 10, team.tail)
+    wait_until(lambda: all(gone(pid) for pid in known(folder)), 60, team.tail)
 
 
 def records(engine: Engine, ids: list[str]) -> dict[str, JobRecord]:

@@ -39,7 +39,7 @@ def client(engine: AnyEngine) -> Iterator[Client]:
 
 
 def handle_of(client: Client, job_id: str, *, existed: bool = True) -> Handle[Any]:
-    return Handle(client, job_id, msgspec.json.decode, existed=existed)
+    return Handle(client, job_id, msgspec.json.decode, _existed=existed)
 
 
 def succeed(engine: AnyEngine, job_id: str, result: str = '{"pages":3}') -> None:

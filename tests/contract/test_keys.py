@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 
+import psycopg
 import pytest
 
 from fencerow.errors import IllegalMove, JobNotFound, KeyConflict
@@ -37,10 +39,18 @@ def ended(engine: AnyEngine, job_id: str) -> Placed:
     return Placed(job.id, holder, job.attempt)
 
 
-def test_a_submit_leaves_a_live_id_as_it_is(engine: AnyEngine) -> None:
+def test_a_submit_of_a_live_id_stores_nothing(engine: AnyEngine) -> None:
     job = new_job()
     assert engine.run(store.submit([job])) == [job.id]
-    assert engine.run(store.submit([job])) == []
+    with pytest.raises((psycopg.IntegrityError, sqlite3.IntegrityError)):
+        engine.run(store.submit([new_job(), job]))
+    assert len(engine.run(store.list_jobs())) == 1
+
+
+def test_a_repeated_submit_leaves_a_live_id_as_it_is(engine: AnyEngine) -> None:
+    job = new_job()
+    assert engine.run(store.submit([job])) == [job.id]
+    assert engine.run(store.resubmit([job])) == []
     assert len(engine.run(store.list_jobs())) == 1
 
 

@@ -248,6 +248,11 @@ def swept(
 TWO = (new_job(), new_job(OTHER_JOB))
 ORDER = store.order_worker(FIRST, FIVE_SLOTS, version=0, actor="someone")
 
+# SQLite has no COPY.
+ON_POSTGRES: list[Case] = [
+    Case("submit_by_copy", workers, store.submit_by_copy(TWO), submit_again, (JOB, OTHER_JOB)),
+]
+
 CASES: list[Case] = [
     # submit
     Case("submit", workers, store.submit(TWO), submit_again, (JOB, OTHER_JOB)),

@@ -12,10 +12,10 @@ import pytest
 
 from fencerow.store import store
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
-from tests.crash.cases import CASES, swept
+from tests.crash.cases import CASES, ON_POSTGRES, swept
 from tests.race.people import FIRST, JOB, fail, reclaim, with_running, with_zombie
 
-BY_NAME = {case.name: case for case in CASES}
+BY_NAME = {case.name: case for case in (*CASES, *ON_POSTGRES)}
 # Played elsewhere: its tables are not there before it (tests/race/test_migrate.py and tests/crash/test_kill.py).
 # Periods are of PostgreSQL alone: tests/contract/test_periods.py breaks them off.
 PERIODS = {
@@ -26,8 +26,10 @@ PERIODS = {
 ELSEWHERE = {"ledger", *PERIODS}
 
 
-@pytest.mark.parametrize("mode", ["plain", "sqlite"])
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [("plain", name) for name in BY_NAME] + [("sqlite", case.name) for case in CASES],
+)
 def test_every_point_of_it_is_survived(
     name: str, mode: str, arenas: Mapping[str, Any], record_property: Any
 ) -> None:
@@ -47,7 +49,7 @@ def test_every_operation_of_the_store_is_among_them() -> None:
         name for name, verb in inspect.getmembers(store, inspect.isfunction) if hasattr(verb, "__wrapped__")
     }
 
-    assert verbs - {case.operation.name for case in CASES} == ELSEWHERE
+    assert verbs - {case.operation.name for case in BY_NAME.values()} == ELSEWHERE
 
 
 # Controls: a fault in the recovery must be seen.

@@ -1,7 +1,8 @@
-"""A lent connection of every kind, each with an engine on the same fresh database."""
+"""A lent connection of every kind, each with an engine on the same fresh database; and servers that fall silent."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.store import store
+from fencerow.testing.postgres import PostgresServer
 from tests.conftest import postgres_engine
 from tests.db.lenders import LENDERS, MINE, Lender, Loan, place
+from tests.db.silence import Silence, engine_to
 
 
 @pytest.fixture(params=LENDERS, ids=lambda lender: lender.name)
@@ -44,3 +47,40 @@ async def loan(lender: Lender, lent_engine: SqliteEngine | PostgresEngine) -> As
     async with lender.open(lent_engine, place(lent_engine)) as made:
         made.autocommit = lender.autocommit
         yield made
+
+
+# --- a server that falls silent --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tcp_server() -> Iterator[PostgresServer]:
+    with PostgresServer(fast=True, tcp=True) as running:
+        made = PostgresEngine(
+            running.create_role_and_schema(role="app", database="app"), store.postgres_queries()
+        )
+        store.migrate(made)
+        made.close()
+        yield running
+
+
+@pytest.fixture
+def silence(tcp_server: PostgresServer) -> Iterator[Silence]:
+    with Silence(tcp_server.port) as made:
+        yield made
+
+
+@pytest.fixture
+async def far(tcp_server: PostgresServer, silence: Silence) -> AsyncIterator[PostgresEngine]:
+    """An engine beyond the silence, connected in both ways."""
+    engine = engine_to(tcp_server, silence)
+    await asyncio.to_thread(engine.run, store.clock())
+    await engine.arun(store.clock())
+    yield engine
+    await engine.aclose()
+
+
+@pytest.fixture
+def near(tcp_server: PostgresServer) -> Iterator[PostgresEngine]:
+    engine = PostgresEngine(tcp_server.conninfo("app", "app"), store.postgres_queries())
+    yield engine
+    engine.close()

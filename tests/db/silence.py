@@ -7,6 +7,12 @@ import socket
 import threading
 from typing import Self
 
+from fencerow.db.postgres import PostgresEngine
+from fencerow.store import store
+from fencerow.testing.postgres import PostgresServer
+
+LIMIT_S = 0.8  # an honest answer on a busy machine comes sooner
+
 
 class Silence:
     """Passes bytes on between clients and a server's port. `fall` mutes the links of that moment, not later ones."""
@@ -38,6 +44,11 @@ class Silence:
         with self._lock:
             self._mute |= {end for link in self._links for end in (link if deaf else link[1:])}
             self._new_are_mute = also_new
+
+    def rise(self) -> None:
+        """New links pass again. Those that fell silent stay so: nobody at either end has noticed anything."""
+        with self._lock:
+            self._new_are_mute = False
 
     def _run(self) -> None:
         peers: dict[socket.socket, socket.socket] = {}
@@ -76,3 +87,8 @@ class Silence:
             peers.pop(other, None)
             for each in (end, other):
                 each.close()
+
+
+def engine_to(server: PostgresServer, silence: Silence, limit_s: float = LIMIT_S) -> PostgresEngine:
+    url = f"postgresql://app:{server.password}@127.0.0.1:{silence.port}/app"
+    return PostgresEngine(url, store.postgres_queries(), statement_timeout_s=limit_s, connect_timeout_s=4.0)

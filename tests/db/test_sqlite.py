@@ -280,7 +280,7 @@ def test_an_io_error_at_commit_is_an_unknown_outcome(lite: SqliteEngine, stateme
 
 @operation()
 def _break_a_rule() -> Steps[None]:
-    yield from execute("submit", jobs=f'[{{"id":"{new_id()}","queue":null}}]')
+    yield from execute("submit", jobs=f'[{{"queue":null,"jobs":[["{new_id()}",2,"{{}}"]]}}]')
 
 
 def test_integrity_errors_reach_the_caller_unchanged(lite: SqliteEngine) -> None:

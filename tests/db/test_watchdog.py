@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -17,13 +17,14 @@ from fencerow.db.statement import Operation
 from fencerow.db.watchdog import Watched
 from fencerow.errors import OutcomeUnknown, Unavailable
 from fencerow.store import store
+from fencerow.testing.faults import Fault, Phase
 from fencerow.testing.postgres import PostgresServer
-from tests.db.silence import Silence
+from fencerow.testing.proxy import FaultProxy
+from tests.db.silence import LIMIT_S, Silence, engine_to
 from tests.db.test_postgres import plain
 from tests.jobs import new_job
 from tests.worker.stage import quick, until, working
 
-LIMIT_S = 0.4
 SOON_S = 15.0  # limit, cancel, and a busy machine; without the watchdog it is for ever
 
 Runner = Callable[[PostgresEngine, Operation[Any]], Coroutine[Any, Any, Any]]
@@ -38,45 +39,6 @@ async def in_the_loop(engine: PostgresEngine, operation: Operation[Any]) -> Any:
 
 
 both = pytest.mark.parametrize("run", [in_a_thread, in_the_loop])
-
-
-@pytest.fixture(scope="module")
-def tcp_server() -> Iterator[PostgresServer]:
-    with PostgresServer(fast=True, tcp=True) as running:
-        made = PostgresEngine(
-            running.create_role_and_schema(role="app", database="app"), store.postgres_queries()
-        )
-        store.migrate(made)
-        made.close()
-        yield running
-
-
-@pytest.fixture
-def silence(tcp_server: PostgresServer) -> Iterator[Silence]:
-    with Silence(tcp_server.port) as made:
-        yield made
-
-
-@pytest.fixture
-async def far(tcp_server: PostgresServer, silence: Silence) -> Any:
-    """An engine beyond the silence, connected in both ways."""
-    engine = engine_to(tcp_server, silence)
-    await asyncio.to_thread(engine.run, store.clock())
-    await engine.arun(store.clock())
-    yield engine
-    await engine.aclose()
-
-
-@pytest.fixture
-def near(tcp_server: PostgresServer) -> Iterator[PostgresEngine]:
-    engine = PostgresEngine(tcp_server.conninfo("app", "app"), store.postgres_queries())
-    yield engine
-    engine.close()
-
-
-def engine_to(server: PostgresServer, silence: Silence, limit_s: float = LIMIT_S) -> PostgresEngine:
-    url = f"postgresql://app:{server.password}@127.0.0.1:{silence.port}/app"
-    return PostgresEngine(url, store.postgres_queries(), statement_timeout_s=limit_s, connect_timeout_s=1.0)
 
 
 def exists(engine: PostgresEngine, job_id: str) -> bool:
@@ -139,7 +101,7 @@ async def test_a_statement_that_is_only_slow_is_cancelled_and_leaves_no_backend(
     slow = engine_to(tcp_server, silence)
     clock = slow.queries["clock"].statements[0]
     slow.queries = slow.queries.altered("clock", clock, "SELECT pg_sleep(60), 'slow one'")
-    with pytest.raises(Unavailable, match="timeout"):
+    with pytest.raises(Unavailable, match="cancelled by a timeout"):
         await run(slow, plain("clock"))
     with tcp_server.connect("app") as connection:
         query = (
@@ -267,6 +229,20 @@ async def test_a_keeper_in_the_silence_comes_back_and_renews(
         assert stage.worker.holder == holder, "it lost its registration"
         assert (await stage.run("one")).result == 1
     await engine.aclose()
+
+
+async def test_a_listener_that_is_not_answered_comes_back(tcp_server: PostgresServer) -> None:
+    """Nothing else would end it: it waits in LISTEN, and the other end's kernel acknowledges."""
+    heard: list[str | None] = []
+    with FaultProxy(tcp_server.port) as proxy:
+        proxy.inject(Fault(Phase.MUTE, "LISTEN"))
+        url = f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app"
+        engine = PostgresEngine(url, store.postgres_queries(), statement_timeout_s=LIMIT_S)
+        stop = engine.listen(heard.append)
+        await until(lambda: heard == [None], within_s=SOON_S)
+        await asyncio.to_thread(stop)
+        await engine.aclose()
+        assert proxy.count() == {Phase.MUTE: 1}
 
 
 def renewed(engine: PostgresEngine, holder: str | None) -> int:

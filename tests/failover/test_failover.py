@@ -109,7 +109,7 @@ def tell_read_only(pair: Pair) -> None:
     with psycopg.connect(pair.primary.conninfo("app"), autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET default_transaction_read_only = on")
         connection.execute("SELECT pg_reload_conf()")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 90
         while connection.execute("SHOW default_transaction_read_only").fetchone() != ("on",):
             assert time.monotonic() < deadline
             time.sleep(0.01)

@@ -100,7 +100,7 @@ def test_a_killed_worker_leaves_a_history_that_can_be_read(url: str, tmp_path: P
             process.send_signal(signal.SIGKILL)
             assert process.wait(60) == -signal.SIGKILL
     with worker(url, tmp_path):
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 90
         while sum(count.jobs for count in app.engine.run(store.counts())):
             assert time.monotonic() < deadline, "jobs were left"
             time.sleep(0.1)
@@ -135,7 +135,7 @@ class worker:  # noqa: N801 (read as a verb: with worker(...))
 
 def wait_for_lines(folder: Path, pid: int, wanted: int) -> None:
     """Until that process has written so much of its history."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while sum(len(path.read_bytes().splitlines()) for path in folder.glob(f"{pid}-*{SUFFIX}")) < wanted:
         assert time.monotonic() < deadline, "the worker did nothing"
         time.sleep(0.01)

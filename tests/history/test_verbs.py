@@ -10,7 +10,7 @@ from fencerow.db.queries import Queries
 from fencerow.store.tables import postgres_queries, sqlite_queries
 from fencerow.testing.history.verbs import VERBS
 
-WRITES = re.compile(r"\b(INSERT INTO|(?<!FOR )UPDATE|DELETE FROM)\b", re.IGNORECASE)
+WRITES = re.compile(r"\b(INSERT INTO|(?<!FOR )UPDATE|DELETE FROM|COPY)\b", re.IGNORECASE)
 
 COMING = {"crash", "note_alone"}  # statements of the child processes
 UNRECORDED = {

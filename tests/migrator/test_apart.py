@@ -49,7 +49,7 @@ def an_old_snapshot(ground: Ground) -> Iterator[None]:
 
 def until(ground: Ground, text: str) -> Any:
     """Wait until a statement finds something."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while not (rows := ground.rows(text)):
         assert time.monotonic() < deadline, text
         time.sleep(0.01)

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fencerow.errors import InvalidInput
-from fencerow.model.ids import new_id, parse_id
+from fencerow.model import ids
+from fencerow.model.ids import new_id, new_ids, parse_id
 
 
 def test_an_id_is_a_canonical_uuid_of_version_7() -> None:
@@ -80,3 +81,17 @@ def test_what_is_no_id_is_refused(text: object) -> None:
         parse_id(text)
 
     assert len(str(caught.value)) < 500
+
+
+def test_ids_of_a_batch_come_in_order_between_those_before_and_after() -> None:
+    before, batch, after = new_id(), new_ids(5_000), new_id()
+
+    assert [before, *batch, after] == sorted({before, *batch, after})
+    assert {parse_id(each) for each in batch} == set(batch)
+    assert {each[14] for each in batch} == {"7"}
+
+
+def test_a_batch_never_carries_into_the_counter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ids, "new_id", lambda: "0190b2c4-7f3a-7c21-9d5e-3f6affffffff")
+
+    assert new_ids(2) == ["0190b2c4-7f3a-7c21-9d5e-3f6a7fffffff", "0190b2c4-7f3a-7c21-9d5e-3f6a80000000"]

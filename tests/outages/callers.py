@@ -131,7 +131,7 @@ async def calling(shop: Shop, pause_s: float = 0.01, tasks: int = ASYNC) -> Asyn
         await callers.stop()
 
 
-async def until(done: Any, what: str, within_s: float = 20.0) -> None:
+async def until(done: Any, what: str, within_s: float = 60.0) -> None:
     """Wait for something that no event tells."""
     deadline = time.monotonic() + within_s
     while not done():

@@ -90,7 +90,7 @@ class Shop:
         rename = postgres_names("fencerow") if self._is_postgres else sqlite_names("fencerow_")
         return self.ask(together(rename))
 
-    async def all_ended(self, within_s: float = 30.0) -> None:
+    async def all_ended(self, within_s: float = 120.0) -> None:
         """Wait until no job is left to do."""
         deadline = time.monotonic() + within_s
         text = self._named("SELECT count(*) FROM fencerow.jobs")
@@ -98,7 +98,7 @@ class Shop:
             assert time.monotonic() < deadline, f"{left} jobs had not ended after {within_s} s"
             await asyncio.sleep(0.1)
 
-    async def first_success_after(self, moment: float, within_s: float = 20.0) -> float:
+    async def first_success_after(self, moment: float, within_s: float = 60.0) -> float:
         """Seconds from then until a worker of this shop told of a success."""
         while not (later := [at for at in self.succeeded_at if at > moment]):
             assert time.monotonic() - moment < within_s, f"no job succeeded within {within_s} s"

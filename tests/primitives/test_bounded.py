@@ -20,7 +20,7 @@ from fencerow.testing.proxy import FaultProxy
 from tests.primitives.places import At
 
 TIMEOUT_S = 0.5
-SOON_S = 2.0  # on a busy machine; less than the engine's own patience
+SOON_S = 5.0  # on a busy machine; less than the engine's own patience
 
 Ask = Callable[[At, list[str]], Awaitable[Any]]
 
@@ -45,7 +45,7 @@ def proxy(tcp_server: PostgresServer) -> Iterator[FaultProxy]:
 @pytest.fixture
 async def far(tcp_server: PostgresServer, proxy: FaultProxy) -> AsyncIterator[At]:
     url = f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app"
-    engine = PostgresEngine(url, store.postgres_queries(), statement_timeout_s=5.0, connect_timeout_s=3.0)
+    engine = PostgresEngine(url, store.postgres_queries(), statement_timeout_s=8.0, connect_timeout_s=6.5)
     yield At(engine)
     proxy.refuse_new()
     proxy.cut_all()

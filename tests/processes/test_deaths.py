@@ -26,7 +26,6 @@ def records(engine: Engine, ids: list[str]) -> dict[str, JobRecord]:
     return found
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_job_that_kills_its_process_fails_alone(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -39,7 +38,7 @@ def test_a_job_that_kills_its_process_fails_alone(
     healthy = [job_of("quick") for _ in range(40)]
     engine.run(store.submit([*healthy[:20], poison, *healthy[20:]]))
     with crew(target, tmp_path, 1, lease_s=1.0) as team:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while live(engine):
             assert time.monotonic() < deadline, team.tail()
             if not team.alive():
@@ -54,7 +53,6 @@ def test_a_job_that_kills_its_process_fails_alone(
     assert {(job.state, job.crashes) for job in found.values()} == {("succeeded", 0)}
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_worker_that_slept_through_its_lease_changes_nothing(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -66,17 +64,17 @@ def test_a_worker_that_slept_through_its_lease_changes_nothing(
     job = job_of("sleeper", {"seconds": 1.5})
     engine.run(store.submit([job]))
     with crew(target, tmp_path, 1, lease_s=1.0) as team:
-        wait_until(lambda: records(engine, [job.id])[job.id].state == "running", 15, team.tail)
+        wait_until(lambda: records(engine, [job.id])[job.id].state == "running", 90, team.tail)
         (asleep,) = team.alive()
         asleep.send_signal(signal.SIGSTOP)
         team.start()
-        wait_until(lambda: live(engine) == 0, 20, team.tail)
+        wait_until(lambda: live(engine) == 0, 90, team.tail)
         second = records(engine, [job.id])[job.id]
         asleep.send_signal(signal.SIGCONT)
         # It has come to itself when it has run something else.
-        wait_until(lambda: "declared dead" in team.tail(200), 20, team.tail)
+        wait_until(lambda: "declared dead" in team.tail(200), 90, team.tail)
         wait_until(
-            lambda: "lost its lease" in team.tail(200) or "over for us" in team.tail(200), 20, team.tail
+            lambda: "lost its lease" in team.tail(200) or "over for us" in team.tail(200), 90, team.tail
         )
         assert asleep.poll() is None
         third = records(engine, [job.id])[job.id]

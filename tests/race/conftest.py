@@ -21,7 +21,9 @@ from fencerow.testing.arena_postgres import PostgresArena
 from fencerow.testing.arena_sqlite import SqliteArena
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.race import Report, Scenario, Violation, explore
+from tests.race.named import WHOLE
 
+ALL = 1_000_000  # orders: no race has so many that are told apart
 MODES = ("plain", "held", "sqlite")
 
 
@@ -51,22 +53,51 @@ class Cut:
         return self.sqlite if mode == "sqlite" else self.postgres
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a test wants of the explorer: at most so many orders, or all of them; and which races it plays."""
+
+    orders: int
+    long: bool
+    test: str
+    named: tuple[int, ...]
+
+    @classmethod
+    def by(cls, request: pytest.FixtureRequest) -> Asked:
+        mark = request.node.get_closest_marker("named")
+        option = request.config.getoption
+        numbers = () if mark is None else tuple(mark.args)
+        return cls(option("--orders"), option("--long"), request.function.__name__, numbers)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"test": self.test, "named": self.named}
+
+    def wants_all(self, mode: str) -> bool:
+        """Whether a sample is not enough."""
+        return not WHOLE.isdisjoint(self.named) and (self.long or mode != "held")
+
+
 class Race:
     """Explores scenarios in one mode and notes what it did for the table."""
 
-    def __init__(self, arena: PostgresArena | SqliteArena, limit: int, note: Any) -> None:
+    def __init__(self, arena: PostgresArena | SqliteArena, asked: Asked, note: Any) -> None:
         self.mode = arena.mode
         self._arena = arena
         self._queries: Queries = arena.queries
         self._rename = sqlite_names("fencerow_") if arena.mode == "sqlite" else postgres_names("fencerow")
-        self._limit = limit
+        self._asked = asked
+        self._limit = asked.orders
         self._note = note
 
     def __call__(self, scenario: Scenario, *, share: float = 1.0) -> Report:
         """Every order holds; `share`: of the orders that are played of one race, where its are long."""
         self._arena.queries = self._queries
-        report = explore(self._arena, scenario, limit=max(1, round(share * self._limit)))
-        self._note("race", json.dumps(asdict(report)))
+        whole = self._asked.wants_all(self.mode)
+        limit = ALL if whole else max(1, round(share * self._limit))
+        report = explore(self._arena, scenario, limit=limit)
+        assert report.played == report.total or not whole, f"{report.played} of about {report.total} orders"
+        self._note("race", json.dumps({**asdict(report), **self._asked.facts}))
         return report
 
     def without(self, scenario: Scenario, *cuts: Cut) -> Report:
@@ -79,15 +110,22 @@ class Race:
 
     def turns_red(self, scenario: Scenario, *cuts: Cut) -> Violation:
         """Without the guards some order does not hold; a cut without a text for this dialect is none there."""
-        self._arena.queries, told = self._altered(cuts)
-        started = time.monotonic()
+        return self._red(scenario, *self._altered(cuts))
+
+    def breaks(self, scenario: Scenario, what: str) -> Violation:
+        """Some order of a scenario whose script does it wrongly does not hold; `what` says how it is wrong."""
+        return self._red(scenario, self._queries, [what])
+
+    def _red(self, scenario: Scenario, queries: Queries, told: list[str]) -> Violation:
+        self._arena.queries, started = queries, time.monotonic()
         try:
             with pytest.raises(Violation) as caught:
                 explore(self._arena, scenario, limit=self._limit)
         finally:
             self._arena.queries = self._queries
         facts = {"scenario": scenario.name, "mode": self.mode, "cuts": told, "order": caught.value.order}
-        self._note("control", json.dumps({**facts, "seconds": time.monotonic() - started}))
+        seconds = time.monotonic() - started
+        self._note("control", json.dumps({**facts, "seconds": seconds, **self._asked.facts}))
         return caught.value
 
     def _altered(self, cuts: Sequence[Cut]) -> tuple[Queries, list[str]]:
@@ -129,4 +167,4 @@ def arenas(
 
 @pytest.fixture(params=MODES)
 def race(request: pytest.FixtureRequest, arenas: Mapping[str, Any], record_property: Any) -> Race:
-    return Race(arenas[request.param], request.config.getoption("--orders"), record_property)
+    return Race(arenas[request.param], Asked.by(request), record_property)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.storm.evidence import surroundings
+
 CI_ORDERS = 300
 KINDS = ("race", "control", "crash")
 
@@ -15,9 +17,15 @@ KINDS = ("race", "control", "crash")
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fencerow")
     group.addoption("--orders", type=int, default=CI_ORDERS, help="play at most so many orders of one race")
-    group.addoption(
-        "--evidence", type=Path, default=None, help="write what was explored to this file, as JSON lines"
-    )
+    group.addoption("--long", action="store_true", help="only the races of docs/races.md")
+    group.addoption("--evidence", type=Path, default=None, help="write what was explored to this file")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--long"):
+        others = [item for item in items if item.get_closest_marker("named") is None]
+        items[:] = [item for item in items if item.get_closest_marker("named") is not None]
+        config.hook.pytest_deselected(items=others)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -35,7 +43,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(line)
     path = config.getoption("--evidence", None)
     if path is not None:
-        path.write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+        bad = len(terminalreporter.stats.get("failed", [])) + len(terminalreporter.stats.get("error", []))
+        told = {
+            **surroundings(["postgres", "sqlite"]),
+            "command": ["pytest", *config.invocation_params.args],
+            "passed": not bad,
+            "explored": facts,
+        }
+        path.write_text(json.dumps(told, indent=1) + "\n")
 
 
 def table(facts: list[dict[str, Any]]) -> list[str]:

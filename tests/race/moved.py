@@ -90,10 +90,7 @@ class Raced:
     def move_in_job(self, name: str, *, holder: str, attempt: int) -> Operation[Any]:
         """On behalf of an attempt of JOB."""
         asked = ask(self.machine(""), name, "a", fence=None, values=None, params=None)
-        made_by = Running(
-            JOB, "send", "mail", holder, attempt, 0,
-            lambda: store.hold_fence(JOB, holder=holder, attempt=attempt),
-        )  # fmt: skip
+        made_by = Running(JOB, "send", "mail", holder, attempt, 0, store.hold_fence)
         return Operations(self.written, Noting(self.written, None), made_by).move(self.machine(""), asked)
 
     def why(self, name: str, row_id: str = "a", **given: Any) -> Operation[Any]:

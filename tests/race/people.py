@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from fencerow.db.statement import Operation
-from fencerow.model.job import Claimed, Fence, KeyClaim, NewJob
+from fencerow.model.job import Claimed, Fence, KeyClaim, NewJob, Template
 from fencerow.store import store
 from fencerow.testing.actor import Actor, Script, later
 from fencerow.testing.race import Story
@@ -25,7 +25,8 @@ FIRST, SECOND, THIRD = uid(101), uid(102), uid(103)  # workers
 
 
 def new_job(job_id: str = JOB, **fields: Any) -> NewJob:
-    return NewJob(**{"id": job_id, "queue": "mail", "name": "send", "args": "{}", "args_bytes": 2, **fields})
+    args = fields.pop("args", "{}")
+    return NewJob(job_id, args, len(args), Template(**{"queue": "mail", "name": "send", **fields}))
 
 
 def key_claim(

@@ -9,6 +9,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -219,10 +220,12 @@ die_claim = Scenario(
 )
 
 
+@named(2)
 def test_a_worker_declared_dead_claims_nothing(race: Race) -> None:
     race(die_claim)
 
 
+@named(2)
 def test_a_dead_worker_claims_without_the_look_at_its_own_row(race: Race) -> None:
     race.turns_red(
         die_claim,
@@ -255,10 +258,12 @@ lost_claim = Scenario(
 )
 
 
+@named(4)
 def test_a_claim_whose_reply_was_lost_is_let_go(race: Race) -> None:
     race(lost_claim)
 
 
+@named(4)
 def test_an_unknown_job_stays_running_when_holdings_miss_it(race: Race) -> None:
     race.turns_red(
         lost_claim,
@@ -298,16 +303,19 @@ suspects = Scenario(
 )
 
 
+@named(6)
 def test_a_worker_never_holds_more_suspects_than_it_may(race: Race) -> None:
     race(suspects)
 
 
 @in_modes("held")
+@named(6)
 def test_it_does_when_its_claims_do_not_take_turns(race: Race) -> None:
     lock = "pg_try_advisory_xact_lock(hashtextextended(CAST(CAST(:holder AS uuid) AS text), 7300))"
     race.turns_red(suspects, Cut("lock_suspects", (lock, ":holder <> ''")))
 
 
+@named(6)
 def test_it_does_without_the_look_at_what_it_runs(race: Race) -> None:
     race.turns_red(
         suspects,

@@ -7,6 +7,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -59,10 +60,12 @@ lost_submit = Scenario(
 )
 
 
+@named(15)
 def test_a_repeated_submit_never_runs_a_spent_job_again(race: Race) -> None:
     race(lost_submit)
 
 
+@named(15)
 def test_it_does_when_the_id_is_not_kept(race: Race) -> None:
     race.turns_red(
         lost_submit,
@@ -74,6 +77,7 @@ def test_it_does_when_the_id_is_not_kept(race: Race) -> None:
     )
 
 
+@named(15)
 def test_it_does_when_nobody_looks_among_the_spent(race: Race) -> None:
     race.turns_red(
         lost_submit,

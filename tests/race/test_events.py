@@ -17,6 +17,7 @@ from fencerow.primitives.sequencer import Memory, sequence
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import FIRST, LEASE_S, SECOND, THIRD, uid
 
 GROUP = "g"
@@ -179,10 +180,12 @@ BY_ID = (
 )
 
 
+@named(32)
 def test_nothing_is_missed_and_nothing_aborted_is_seen(race: Race) -> None:
     race(bus, share=0.1)
 
 
+@named(32)
 def test_events_of_a_key_keep_their_order_when_one_commits_late(race: Race) -> None:
     race(sequencers, share=0.1)
 
@@ -199,11 +202,13 @@ def test_without_its_gaps_a_sequencer_leaves_late_events_behind(race: Race) -> N
 
 
 @in_modes("plain", "held")
+@named(32)
 def test_two_sequencers_take_turns(race: Race) -> None:
     race(two, share=0.15)
 
 
 @in_modes("plain", "held")
+@named(32)
 def test_two_sequencers_without_their_lock_meet_in_the_index(race: Race) -> None:
     race.turns_red(
         two, Cut("take_lock", ("pg_advisory_xact_lock(CAST(:lock AS bigint))", "CAST(:lock AS bigint)"))

@@ -11,6 +11,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -112,10 +113,12 @@ def requeue_cancel(kind: str) -> Scenario:
 
 
 @pytest.mark.parametrize("kind", ["retried", "snoozed", "released"])
+@named(10)
 def test_a_cancelled_job_is_not_queued_again(race: Race, kind: str) -> None:
     race(requeue_cancel(kind))
 
 
+@named(10)
 def test_it_is_without_the_look_at_the_request(race: Race) -> None:
     race.turns_red(
         requeue_cancel("snoozed"),
@@ -273,10 +276,57 @@ group = Scenario(
 )
 
 
+@named(22)
 def test_one_locked_row_does_not_hold_up_a_group(race: Race) -> None:
     race(group)
 
 
 @in_modes("plain", "held")
+@named(22)
 def test_it_does_without_skip_locked(race: Race) -> None:
     race.turns_red(group, Cut("succeed", ("FOR UPDATE SKIP LOCKED", "FOR UPDATE")))
+
+
+# What a worker says of an end that did not come back.
+
+
+def settling(looks: bool) -> Script:
+    """Which ends it takes for lost: what moved away from it, or (hastily) whatever did not come back."""
+    outcomes = [store.Success(job, 1, '"done"') for job in (JOB, OTHER_JOB)]
+    moved = {each.id for each in (yield store.succeed(outcomes, holder=FIRST))}
+    left = {JOB, OTHER_JOB} - moved
+    if not looks:
+        return left
+    found = yield store.read_fences(list(left))
+    mine = {
+        each.id for each in found.values() if (each.state, each.holder, each.attempt) == ("running", FIRST, 1)
+    }
+    return left - mine
+
+
+def nothing_is_given_up_that_is_ours(story: Story) -> None:
+    for job in story.results["worker"]:
+        found = fence(story, job)
+        assert found is not None
+        assert (found.holder, found.attempt) != (FIRST, 1), "it runs on under a worker that thinks it lost"
+
+
+def lost_or_locked(looks: bool) -> Scenario:
+    return Scenario(
+        "group succeed × a row locked by a stranger × what came of it",
+        with_running(new_job(JOB), new_job(OTHER_JOB)),
+        [acting("worker", lambda: settling(looks)), doing("stranger", transaction("cancels", stranger))],
+        nothing_is_given_up_that_is_ours,
+    )
+
+
+@named(22)
+@in_modes("plain", "held")
+def test_a_locked_row_is_not_taken_for_lost(race: Race) -> None:
+    race(lost_or_locked(looks=True))
+
+
+@named(22)
+@in_modes("plain", "held")
+def test_it_is_by_one_who_does_not_look(race: Race) -> None:
+    race.breaks(lost_or_locked(looks=False), "whatever did not come back is taken for lost")

@@ -8,8 +8,9 @@ import pytest
 
 from fencerow.store import store
 from fencerow.testing.actor import Script, doing, later
-from fencerow.testing.race import Scenario, Story, Violation
+from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -85,14 +86,17 @@ def waiting(name: str, script: Any) -> Scenario:
 
 
 @pytest.mark.parametrize("name", ENDS)
+@named(13)
 def test_an_end_is_seen_or_announced(race: Race, name: str) -> None:
     race(waiting(name, waits))
 
 
 @pytest.mark.parametrize("name", ENDS)
+@named(13)
 def test_it_is_missed_by_one_who_marks_after_the_look(race: Race, name: str) -> None:
-    with pytest.raises(Violation, match="nobody will tell the waiter"):
-        race(waiting(name, marks_too_late))
+    told = race.breaks(waiting(name, marks_too_late), "the mark comes after the look")
+
+    assert "nobody will tell the waiter" in str(told)
 
 
 @in_modes("plain", "held")
@@ -134,10 +138,12 @@ repeated_key = Scenario(
 )
 
 
+@named(15)
 def test_a_repeated_keyed_submit_never_runs_a_finished_job_again(race: Race) -> None:
     race(repeated_key)
 
 
+@named(15)
 def test_it_does_when_nothing_is_withdrawn(race: Race) -> None:
     race.turns_red(
         repeated_key,
@@ -176,10 +182,12 @@ stamped = Scenario(
 )
 
 
+@named(13, 17)
 def test_a_key_that_ends_goes_to_the_next_or_stays_with_the_first(race: Race) -> None:
     race(stamped)
 
 
+@named(13, 17)
 def test_a_key_never_ends_without_the_stamp(race: Race) -> None:
     race.turns_red(
         stamped,
@@ -231,10 +239,12 @@ taken_over = Scenario(
 )
 
 
+@named(8)
 def test_a_stale_attempt_writes_nothing_after_a_newer_claim(race: Race) -> None:
     race(taken_over)
 
 
 @in_modes("held")
+@named(8)
 def test_it_does_when_it_does_not_lock_the_job(race: Race) -> None:
     race.turns_red(taken_over, Cut("log", ("    FOR SHARE\n", "")))

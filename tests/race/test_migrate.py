@@ -54,7 +54,7 @@ migrate_migrate = Scenario(
 
 
 def test_two_migrators_apply_each_step_once(bare: Bare, request: Any, record_property: Any) -> None:
-    report = explore(bare, migrate_migrate, limit=max(60, request.config.getoption("--orders") // 5))
+    report = explore(bare, migrate_migrate, limit=max(30, request.config.getoption("--orders") // 10))
 
     record_property("race", json.dumps(asdict(report)))
 

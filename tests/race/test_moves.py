@@ -8,6 +8,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -47,10 +48,12 @@ cancel_loop = Scenario(
 )
 
 
+@named(11, 12)
 def test_a_cancel_is_never_told_what_was_not(race: Race) -> None:
     race(cancel_loop)
 
 
+@named(11, 12)
 def test_a_moved_job_is_not_found_when_only_the_live_are_looked_at(race: Race) -> None:
     race.turns_red(
         cancel_loop,
@@ -86,6 +89,7 @@ revive_revive = Scenario(
 )
 
 
+@named(12)
 def test_a_refused_revive_says_why_it_could_not_be(race: Race) -> None:
     race(revive_revive)
 

@@ -234,9 +234,7 @@ def test_without_the_token_it_gives_back_anothers(race: Race, mine: Users) -> No
 
 
 def attempt(holder: str, number: int) -> Running:
-    return Running(
-        JOB, "send", "mail", holder, number, 0, lambda: store.hold_fence(JOB, holder=holder, attempt=number)
-    )
+    return Running(JOB, "send", "mail", holder, number, 0, store.hold_fence)
 
 
 def stale_attempt(mine: Users) -> Scenario:

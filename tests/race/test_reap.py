@@ -8,6 +8,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Actor, Script, doing, later
 from fencerow.testing.race import Scenario, Story, perform
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -58,10 +59,12 @@ reclaims = Scenario(
 )
 
 
+@named(3)
 def test_two_sweeps_take_each_job_once(race: Race) -> None:
     race(sweeps)
 
 
+@named(3)
 def test_two_reclaims_take_each_job_once(race: Race) -> None:
     race(reclaims)
 
@@ -74,6 +77,7 @@ REPEATED = """\
 
 
 @in_modes("plain", "held")
+@named(3)
 def test_a_job_is_taken_twice_without_lock_and_guards(race: Race) -> None:
     race.turns_red(
         reclaims,
@@ -167,6 +171,7 @@ LIVING = "SELECT 1 FROM fencerow.workers AS living WHERE living.id = job.holder 
 NOT_AMONG_THE_LIVING = f"NOT EXISTS ({LIVING})"
 
 
+@named(3)
 def test_reclaim_names_the_dead_by_value(race: Race) -> None:
     race(newcomer)
 
@@ -178,6 +183,7 @@ ANTI_JOIN = (
 
 
 @in_modes("held")
+@named(3)
 def test_an_anti_join_takes_from_a_worker_newer_than_its_snapshot(race: Race) -> None:
     race.turns_red(newcomer, *ANTI_JOIN)
 
@@ -230,10 +236,12 @@ held_up = Scenario(
 
 
 @pytest.mark.parametrize("scenario", [late_judge, held_up], ids=lambda scenario: scenario.name)
+@named(5)
 def test_nobody_is_buried_after_an_outage(race: Race, scenario: Scenario) -> None:
     race(scenario)
 
 
+@named(5)
 def test_a_late_judge_buries_without_the_look_at_its_own_lease(race: Race) -> None:
     race.turns_red(
         late_judge,
@@ -245,6 +253,7 @@ def test_a_late_judge_buries_without_the_look_at_its_own_lease(race: Race) -> No
     )
 
 
+@named(5)
 def test_a_verdict_that_was_held_up_buries_without_its_end(race: Race) -> None:
     race.turns_red(
         held_up,
@@ -292,11 +301,13 @@ forgotten = Scenario(
 )
 
 
+@named(3)
 def test_a_claim_slower_than_its_holders_death_is_found(race: Race) -> None:
     race(forgotten)
 
 
 @in_modes("held")
+@named(3)
 def test_it_is_not_when_nobody_adopts(race: Race) -> None:
     race.turns_red(
         forgotten, Cut("lost_holders", ("WHERE job.state = 'running'", "WHERE job.state = 'nothing'"))

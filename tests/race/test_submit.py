@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from psycopg.errors import UniqueViolation
 
 from fencerow.db.statement import Operation
 from fencerow.errors import JobNotFound, KeyConflict
@@ -12,6 +13,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Abandoned, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -52,6 +54,7 @@ same_key = Scenario(
 )
 
 
+@named(13)
 def test_one_key_makes_one_job(race: Race) -> None:
     race(same_key)
 
@@ -62,6 +65,7 @@ def test_the_loser_breaks_without_on_conflict(race: Race) -> None:
 
 
 @in_modes("plain", "held")
+@named(13)
 def test_the_loser_gets_no_answer_from_the_reserving_statement_alone(race: Race) -> None:
     """One statement that inserts or looks: its snapshot is older than the winner's commit, and it sees neither."""
     race.turns_red(
@@ -70,6 +74,7 @@ def test_the_loser_gets_no_answer_from_the_reserving_statement_alone(race: Race)
     )
 
 
+@named(13)
 def test_two_jobs_are_made_when_the_key_is_not_reserved(race: Race) -> None:
     returns = "RETURNING scope, key"
     race.turns_red(
@@ -123,6 +128,7 @@ winner_aborts = Scenario(
 )
 
 
+@named(13)
 def test_the_loser_inserts_when_the_winner_aborts(race: Race) -> None:
     race(winner_aborts)
 
@@ -163,10 +169,12 @@ expired_two = Scenario(
 
 
 @pytest.mark.parametrize("scenario", [expired, expired_two], ids=lambda scenario: scenario.name)
+@named(17)
 def test_an_expired_key_makes_one_new_job(race: Race, scenario: Scenario) -> None:
     race(scenario)
 
 
+@named(17)
 def test_a_new_key_is_dropped_without_the_look_at_its_expiry(race: Race) -> None:
     race.turns_red(
         expired_two,
@@ -204,10 +212,12 @@ revive_submit = Scenario(
 )
 
 
+@named(17)
 def test_a_key_goes_to_the_revived_or_to_the_new_job(race: Race) -> None:
     race(revive_submit)
 
 
+@named(17)
 def test_both_have_it_when_revive_does_not_keep_its_key(race: Race) -> None:
     race.turns_red(
         revive_submit,
@@ -284,10 +294,12 @@ lost_submit = Scenario(
 )
 
 
+@named(15)
 def test_a_repeated_submit_never_runs_a_finished_job_again(race: Race) -> None:
     race(lost_submit)
 
 
+@named(15)
 def test_it_does_when_nothing_is_withdrawn(race: Race) -> None:
     race.turns_red(
         lost_submit, Cut("withdraw", ("job.attempt = 0", "job.attempt < 0"), ("attempt = 0", "attempt < 0"))
@@ -295,13 +307,110 @@ def test_it_does_when_nothing_is_withdrawn(race: Race) -> None:
 
 
 @in_modes("held")
+@named(15)
 def test_it_does_when_the_insert_itself_looks_among_the_finished(race: Race) -> None:
     """The one statement that would do looks with a snapshot older than the move; a second one is needed."""
-    look = "WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = job.id)"
+    look = (
+        "WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished "
+        "WHERE finished.id = CAST(job.value ->> 0 AS uuid))"
+    )
     race.turns_red(
         lost_submit,
-        Cut("submit", ("ON CONFLICT (id) DO NOTHING", f"{look}\nON CONFLICT (id) DO NOTHING")),
+        Cut("resubmit", ("ON CONFLICT (id) DO NOTHING", f"{look}\nON CONFLICT (id) DO NOTHING")),
         Cut("withdraw", ("job.attempt = 0", "job.attempt < 0")),
+    )
+
+
+# Many at once, by COPY.
+
+MANY = [new_job(), new_job(OTHER_JOB)]
+
+
+def losing_the_reply_to_a_copy() -> Script:
+    yield store.submit_by_copy(MANY)
+    return (yield store.resubmit(MANY))
+
+
+def ran_once_each(story: Story) -> None:
+    claimed, moved = story.results["worker"]
+    assert story.results["client"] == []
+    assert [state(story, job_id) for job_id in (JOB, OTHER_JOB)] == ["succeeded" if moved else "queued"] * 2
+    assert claimed == moved
+
+
+lost_copy = Scenario(
+    "lost submit_by_copy × claim × succeed × resubmit",
+    one_worker,
+    [acting("client", losing_the_reply_to_a_copy), working("worker", FIRST, limit=2)],
+    ran_once_each,
+)
+
+
+@in_modes("plain", "held")
+def test_a_repeated_copy_never_runs_a_finished_job_again(race: Race) -> None:
+    race(lost_copy)
+
+
+@in_modes("plain", "held")
+def test_it_does_when_nothing_of_a_copy_is_withdrawn(race: Race) -> None:
+    race.turns_red(lost_copy, Cut("withdraw", ("job.attempt = 0", "job.attempt < 0")))
+
+
+def copying_unheard() -> Script:
+    """The client gave this connection up, and the server goes on with what it was sent."""
+    try:
+        return (yield store.submit_by_copy(MANY))
+    except UniqueViolation:
+        return []
+
+
+def once_each(story: Story) -> None:
+    made = [*story.results["unheard"], *story.results["client"]]
+    assert sorted(made) == [JOB, OTHER_JOB]
+    assert [state(story, job_id) for job_id in (JOB, OTHER_JOB)] == ["queued"] * 2
+
+
+copy_resubmit = Scenario(
+    "submit_by_copy × resubmit",
+    one_worker,
+    [acting("unheard", copying_unheard), doing("client", store.resubmit(MANY))],
+    once_each,
+)
+
+
+@in_modes("plain", "held")
+def test_a_copy_and_its_repeat_make_each_job_once(race: Race) -> None:
+    race(copy_resubmit)
+
+
+@in_modes("plain", "held")
+def test_the_repeat_fails_when_it_does_not_leave_live_ids_alone(race: Race) -> None:
+    race.turns_red(copy_resubmit, Cut("resubmit", ("ON CONFLICT (id) DO NOTHING\n", "")))
+
+
+def claimed_when_committed(story: Story) -> None:
+    claimed = story.results["worker"]
+    assert claimed in ([], [JOB, OTHER_JOB]), "some of a COPY were seen before the others"
+    expected = "running" if claimed else "queued"
+    assert [state(story, job_id) for job_id in (JOB, OTHER_JOB)] == [expected] * 2
+
+
+def claim_both() -> Script:
+    claimed: list[str] = []
+    for _ in range(2):
+        claimed += [job.id for job in (yield claim(FIRST, 2))]
+    return sorted(claimed)
+
+
+@in_modes("plain", "held")
+def test_a_copy_is_claimed_whole_or_not_at_all(race: Race) -> None:
+    race(
+        Scenario(
+            "submit_by_copy × claim",
+            one_worker,
+            [doing("client", store.submit_by_copy(MANY)), acting("worker", claim_both)],
+            claimed_when_committed,
+        )
     )
 
 
@@ -317,6 +426,7 @@ def finished() -> Script:
     yield succeed(FIRST)
 
 
+@named(15)
 def test_a_repeated_submit_and_a_revive_make_one_job(race: Race) -> None:
     race(
         Scenario(

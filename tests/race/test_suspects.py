@@ -6,6 +6,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -47,10 +48,12 @@ three = Scenario(
 )
 
 
+@named(6, 10)
 def test_a_crash_a_reclaim_and_a_cancel_have_one_winner(race: Race) -> None:
     race(three)
 
 
+@named(6, 10)
 def test_a_crash_queues_a_job_that_shall_be_cancelled_without_its_look_at_the_request(race: Race) -> None:
     race.turns_red(
         three,
@@ -62,6 +65,7 @@ def test_a_crash_queues_a_job_that_shall_be_cancelled_without_its_look_at_the_re
     )
 
 
+@named(10)
 def test_a_reclaim_does_too_without_its_own(race: Race) -> None:
     race.turns_red(
         three,
@@ -115,14 +119,17 @@ zombie = Scenario(
 )
 
 
+@named(6)
 def test_who_runs_alone_is_counted_only_while_it_is_held(race: Race) -> None:
     race(alone)
 
 
+@named(8)
 def test_a_zombie_is_not_noted_to_run_alone(race: Race) -> None:
     race(zombie)
 
 
+@named(8)
 def test_it_is_without_the_fence(race: Race) -> None:
     race.turns_red(
         zombie,

@@ -16,8 +16,9 @@ from fencerow.primitives.transitions import Refusal
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story, Violation, explore
 from tests.primitives.transitions.tables import BOXES, LEASE_S, MAIN
-from tests.race.conftest import Cut, Race, in_modes
+from tests.race.conftest import Asked, Cut, Race, in_modes
 from tests.race.moved import Raced
+from tests.race.named import named
 from tests.race.people import FIRST, SECOND, claim, requeue, with_running
 
 QUEUED = ("\"status\" = 'queued'", "true")
@@ -50,7 +51,8 @@ def turns_red(
         assert written.met, "the guard that was to be cut stands nowhere"
         told = [f"{old} → {new}" for old, new in cuts]
         facts = {"scenario": scenario.name, "mode": race.mode, "cuts": told, "order": caught.value.order}
-        record_property("control", json.dumps({**facts, "seconds": time.monotonic() - started}))
+        more = {"seconds": time.monotonic() - started, **Asked.by(request).facts}
+        record_property("control", json.dumps({**facts, **more}))
         return caught.value
 
     return red
@@ -373,10 +375,12 @@ def by_attempt(raced: Raced) -> Scenario:
     return Scenario("move of an attempt × newer attempt", setup, actors, check)
 
 
+@named(8)
 def test_a_stale_attempt_moves_nothing_under_a_newer_one(race: Race, raced: Raced) -> None:
     race(by_attempt(raced))
 
 
+@named(8)
 def test_it_does_when_its_job_is_not_held(race: Race, raced: Raced) -> None:
     race.turns_red(
         by_attempt(raced),
@@ -389,5 +393,6 @@ def test_it_does_when_its_job_is_not_held(race: Race, raced: Raced) -> None:
 
 
 @in_modes("plain", "held")
+@named(8)
 def test_it_does_when_its_job_is_read_and_not_locked(race: Race, raced: Raced) -> None:
     race.turns_red(by_attempt(raced), Cut("hold_fence", ("FOR SHARE", "")))

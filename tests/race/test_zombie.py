@@ -12,6 +12,7 @@ from fencerow.store import store
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race
+from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
@@ -193,10 +194,12 @@ zombie_notes = Scenario(
 )
 
 
+@named(8)
 def test_a_zombie_writes_no_progress_and_no_log(race: Race) -> None:
     race(zombie_notes)
 
 
+@named(8)
 def test_a_zombie_writes_without_the_fence(race: Race) -> None:
     here = (
         "      AND job.holder = CAST(:holder AS uuid)\n      AND job.attempt = CAST(:attempt AS bigint)\n",

@@ -32,7 +32,6 @@ def report(record_property: Callable[[str, object], None]) -> Callable[[str], No
     return say
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_storm_loses_nothing_and_does_nothing_twice(
     kind: str, tmp_path: Path, report: Callable[[str], None]
@@ -53,7 +52,6 @@ def test_the_guards_stand_where_the_bugs_look_for_them(bug: str) -> None:
         assert spoiled(queries, bug) is not queries
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_storm_finds_workers_that_lack_a_guard(kind: str, tmp_path: Path) -> None:
     """The negative control: who slept through its lease is not told, and finishes what is not its own any more."""

@@ -296,7 +296,7 @@ def test_a_server_that_crashed_by_itself_starts_again() -> None:
             connection.execute("SELECT 1")
 
 
-def until(condition: Callable[[], bool], deadline_s: float = 20) -> None:
+def until(condition: Callable[[], bool], deadline_s: float = 60) -> None:
     deadline = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -12,7 +12,6 @@ from typing import Any
 
 from fencerow.config import Config
 from fencerow.model.codec import ArgumentsCodec, ValueCodec, return_annotation
-from fencerow.model.ids import new_id
 from fencerow.model.job import JobRecord, NewJob
 from fencerow.model.retry import Backoff, RetryRule
 from fencerow.store import store
@@ -20,7 +19,7 @@ from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.handler import Handler
 from fencerow.worker.middleware import BatchMiddleware, Middleware, RunMiddleware
 from fencerow.worker.worker import Worker
-from tests.jobs import QUEUE, AnyEngine
+from tests.jobs import QUEUE, AnyEngine, new_job
 
 WAIT_S = 60.0  # on a machine that has much else to do; only who fails waits so long
 ENDS = frozenset({Event.SUCCEEDED, Event.FAILED, Event.STOPPED})
@@ -133,8 +132,7 @@ async def submit(engine: AnyEngine, name: str, args: Mapping[str, Any] | None = 
 
 def job_of(name: str, args: Mapping[str, Any] | None = None, **fields: Any) -> NewJob:
     text = fields.pop("raw_args", None) or json.dumps(dict(args or {}))
-    base = {"id": new_id(), "queue": QUEUE, "name": name, "args": text, "args_bytes": len(text.encode())}
-    return NewJob(**{**base, **fields})
+    return new_job(text, **{"queue": QUEUE, "name": name, **fields})
 
 
 async def read(engine: AnyEngine, job_id: str) -> JobRecord:

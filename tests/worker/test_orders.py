@@ -80,7 +80,7 @@ async def record(stage: Stage) -> WorkerRecord:
 
 async def stated(stage: Stage, version: int) -> WorkerRecord:
     """The worker's row, once it says that it has carried the order out."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 90
     while True:
         found = await record(stage)
         if found.stated is not None and found.stated.version >= version:

@@ -23,7 +23,7 @@ from fencerow.worker.attempt import AskedToStop, Attempt
 from fencerow.worker.loop import Loop
 from fencerow.worker.marks import QueueView
 from fencerow.worker.pool import STALE_S, Pool
-from fencerow.worker.stepping import InContext
+from fencerow.worker.stepping import in_context, noticed
 from fencerow.worker.threads import Striker, Threads
 from tests.worker.stage import handler, until
 
@@ -175,7 +175,7 @@ async def test_each_coroutine_steps_in_its_own_context() -> None:
         assert variable.get() == "dirty"
         return before
 
-    assert [await InContext(copy_context(), sets(), lambda: None) for _ in range(3)] == ["clean"] * 3
+    assert [await in_context(copy_context(), sets(), lambda: None) for _ in range(3)] == ["clean"] * 3
     assert variable.get() == "clean"
 
 
@@ -185,9 +185,13 @@ async def test_it_is_told_once_when_the_coroutine_waits_for_the_first_time(waits
         for _ in range(waits):
             await asyncio.sleep(0)
 
-    calls: list[None] = []
-    await InContext(copy_context(), wait(), lambda: calls.append(None))
-    assert len(calls) == told
+    calls: list[str] = []
+
+    async def inner() -> None:
+        await in_context(copy_context(), wait(), lambda: calls.append("in"))
+
+    await noticed(inner(), lambda: calls.append("out"))
+    assert calls == ["in", "out"] * told
 
 
 # --- pool --------------------------------------------------------------------------------------------
@@ -213,6 +217,10 @@ async def test_one_arrival_wakes_one_idle_slot() -> None:
     assert [slot.done() for slot in slots] == [True, False, False]
     for _ in range(2):
         pool.put(attempt())
+    await asyncio.sleep(0)
+    assert [slot.done() for slot in slots] == [True, True, False], "one that waits for nothing takes both"
+
+    pool.stir()  # it waits for something
     await asyncio.wait_for(asyncio.gather(*slots), 5)
 
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from fencerow.app.handlers import encode_json_data, handler_of
 from fencerow.app.job_options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
-from fencerow.app.options import NAME_LENGTH_MAX, QUEUE_LENGTH_MAX, SubmitOptions, submit_options
-from fencerow.app.submission import Call, Declaration, Layers
+from fencerow.app.options import (
+    NAME_LENGTH_MAX,
+    QUEUE_LENGTH_MAX,
+    GivenSubmitOptions,
+    SubmitOptions,
+    submit_options,
+)
+from fencerow.app.submission import Call, Declaration, Layers, Recipe
 from fencerow.app.submitter import Submitter
 from fencerow.client.handle import Handle
 from fencerow.errors import DeclarationError, InvalidInput
-from fencerow.model.backoff import Backoff
 from fencerow.model.defaults import Defaults
 from fencerow.model.retry import Matchers
 from fencerow.model.text import check_text
@@ -44,7 +48,8 @@ class Submittable(Generic[P, R]):
     def __init__(self, submitter: Submitter, declaration: Declaration, options: SubmitOptions) -> None:
         self._submitter = submitter
         self._declaration = declaration
-        self._options = options
+        self._recipe = Recipe(declaration, options)
+        self._encode = declaration.handler.arguments.encode
 
     def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Store the job and return its handle. Once it has returned, the job will run.
@@ -67,9 +72,7 @@ class Submittable(Generic[P, R]):
         Raises:
             InvalidInput: the arguments do not fit or cannot be kept.
         """
-        return Call(
-            self._declaration, self._options, self._declaration.handler.arguments.encode(args, kwargs)
-        )
+        return Call(self._recipe, self._encode(args, kwargs))
 
     def call_with(self, arguments: Mapping[str, Any], options: SubmitOptions) -> Call[R]:
         """`call` with arguments by name that came from outside as JSON data, such as a date in its text form.
@@ -77,9 +80,8 @@ class Submittable(Generic[P, R]):
         Raises:
             InvalidArguments: they do not fit the job's parameters.
         """
-        return Call(
-            self._declaration, options, encode_json_data(self._declaration.handler.arguments, arguments)
-        )
+        encoded = encode_json_data(self._declaration.handler.arguments, arguments)
+        return Call(Recipe(self._declaration, options), encoded)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit many calls, each made by `call`: see `App.submit_many`."""
@@ -129,29 +131,8 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         """What a worker needs to run it."""
         return self._declaration.handler
 
-    def using(
-        self,
-        *,
-        id: str | None = None,  # noqa: A002 - the word of the public interface
-        key: str | None = None,
-        scope: str | None = None,
-        key_lifetime_s: float | None = None,
-        delay_s: float | None = None,
-        run_at: datetime | None = None,
-        queue: str | None = None,
-        priority: int | None = None,
-        attempts_max: int | None = None,
-        backoff: Backoff | None = None,
-        timeout_s: float | None = None,
-        expires_s: float | None = None,
-        retention_s: float | None = None,
-        ephemeral: bool | None = None,
-        tags: Sequence[str] = (),
-        metadata: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        connection: Any = None,
-    ) -> Submittable[P, R]:
-        """The same job with options for the submits made through what is returned.
+    def using(self, **given: Unpack[GivenSubmitOptions]) -> Submittable[P, R]:
+        """The same job with options (`GivenSubmitOptions`) for the submits made through what is returned.
 
         `key` is for idempotency and nothing else: under one key (in `scope`, by default the job's name) there
         is one job until `key_lifetime_s` after its end; a repeat gets that job's handle, with `replay` set.
@@ -162,27 +143,7 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         Raises:
             InvalidInput: an option cannot be used.
         """
-        options = submit_options(
-            id=id,
-            key=key,
-            scope=scope,
-            key_lifetime_s=key_lifetime_s,
-            delay_s=delay_s,
-            run_at=run_at,
-            queue=queue,
-            priority=priority,
-            attempts_max=attempts_max,
-            backoff=backoff,
-            timeout_s=timeout_s,
-            expires_s=expires_s,
-            retention_s=retention_s,
-            ephemeral=ephemeral,
-            tags=tags,
-            metadata=metadata,
-            headers=headers,
-            connection=connection,
-        )
-        return Submittable(self._submitter, self._declaration, options)
+        return Submittable(self._submitter, self._declaration, submit_options(**given))
 
 
 Register = Callable[[DeclaredJob[..., ..., Any, Any]], None]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any, TypeVar
 
 from fencerow.app.chunks import achunks_of, chunks_of
-from fencerow.app.submission import Call, Draft, Layers, SubmitMiddleware, submission_of
+from fencerow.app.submission import (
+    Call,
+    Draft,
+    Layers,
+    SubmitMiddleware,
+    checked,
+    submission_of,
+    with_labels,
+)
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
 from fencerow.client.submitting import Submission
 from fencerow.errors import InvalidInput
+from fencerow.model.ids import new_id, new_ids
 from fencerow.store.submit import Submitted
 from fencerow.telemetry import Event
 
@@ -28,16 +38,23 @@ class Submitter:
 
     def submit(self, call: Call[R]) -> Handle[R]:
         """Submit one call."""
-        client = self._client()
-        with self._drafted(client, [call]) as submissions:
-            (answer,) = client.submit(submissions, connection=call.options.connection)
+        client, connection = self._client(), checked(call).recipe.options.connection
+        if self.middleware:
+            with self._in_middleware(client, [call]) as submissions:
+                (answer,) = client.submit(submissions, connection=connection)
+        else:
+            (answer,) = client.submit([self._submission(client, call, new_id())], connection=connection)
         return _handle(client, call, answer)
 
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
-        client = self._client()
-        with self._drafted(client, [call]) as submissions:
-            (answer,) = await client.asubmit(submissions, connection=call.options.connection)
+        client, connection = self._client(), checked(call).recipe.options.connection
+        if self.middleware:
+            with self._in_middleware(client, [call]) as submissions:
+                (answer,) = await client.asubmit(submissions, connection=connection)
+        else:
+            submission = self._submission(client, call, new_id())
+            (answer,) = await client.asubmit([submission], connection=connection)
         return _handle(client, call, answer)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
@@ -47,7 +64,7 @@ class Submitter:
         for chunk in chunks_of(calls):
             with self._drafted(client, chunk) as submissions:
                 answers = client.submit(submissions, connection=_connection(chunk))
-            handles += [_handle(client, call, answer) for call, answer in zip(chunk, answers, strict=True)]
+            handles += map(partial(_handle, client), chunk, answers)
         return handles
 
     async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
@@ -57,70 +74,53 @@ class Submitter:
         async for chunk in achunks_of(calls):
             with self._drafted(client, chunk) as submissions:
                 answers = await client.asubmit(submissions, connection=_connection(chunk))
-            handles += [_handle(client, call, answer) for call, answer in zip(chunk, answers, strict=True)]
+            handles += map(partial(_handle, client), chunk, answers)
         return handles
 
     def _drafted(
         self, client: Client, calls: Sequence[Call[Any]]
     ) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
-        for call in calls:
-            _check(call)
-        drafts = [call.draft() for call in calls]
         if self.middleware:
-            return self._in_middleware(client, calls, drafts)
-        return nullcontext(self._submissions(client, calls, drafts))
+            return self._in_middleware(client, calls)
+        ids = new_ids(len(calls))
+        return nullcontext(list(map(partial(self._submission, client), calls, ids)))
+
+    def _submission(self, client: Client, call: Call[Any], new: str) -> Submission:
+        """The row of a call, under this id if the caller has none of their own."""
+        try:
+            return submission_of(call, call.recipe.options.id or new, self.layers, client.actor)
+        except InvalidInput as error:
+            client.telemetry.emit(Event.REFUSED, code=error.code)
+            raise
 
     @contextmanager
-    def _in_middleware(
-        self, client: Client, calls: Sequence[Call[Any]], drafts: Sequence[Draft]
-    ) -> Iterator[list[Submission]]:
+    def _in_middleware(self, client: Client, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
+        drafts = [call.draft() for call in calls]
         with ExitStack() as around:
             for draft in drafts:
                 for middleware in self.middleware:
                     around.enter_context(middleware(draft))
-            yield self._submissions(client, calls, drafts)
+            yield [self._of_draft(client, call, draft) for call, draft in zip(calls, drafts, strict=True)]
 
-    def _submissions(
-        self, client: Client, calls: Sequence[Call[Any]], drafts: Sequence[Draft]
-    ) -> list[Submission]:
-        return [self._submission(client, call, draft) for call, draft in zip(calls, drafts, strict=True)]
-
-    def _submission(self, client: Client, call: Call[Any], draft: Draft) -> Submission:
+    def _of_draft(self, client: Client, call: Call[Any], draft: Draft) -> Submission:
         try:
-            return submission_of(call, draft, self.layers, client.actor)
+            return with_labels(self._submission(client, call, draft.id), draft)
         except InvalidInput as error:
             client.telemetry.emit(Event.REFUSED, code=error.code)
             raise
 
 
-def _check(call: object) -> None:
-    """A declared job that is called runs at once and returns its result; that is not what can be submitted."""
-    if isinstance(call, Call):
-        return
-    if isinstance(call, Coroutine):
-        call.close()
-    raise InvalidInput(
-        f"a value of type {type(call).__name__} was given to be submitted",
-        "`job(...)` runs the handler here; what is submitted is made by `job.call(...)`",
-        "write job.call(...) here, or job.submit(...)",
-    )
-
-
 def _handle(client: Client, call: Call[R], answer: Submitted) -> Handle[R]:
-    return Handle(
-        client,
-        answer.id,
-        call.declaration.handler.result.decode,
-        replay=answer.replay,
-        existed=call.options.connection is None,
-    )
+    recipe = call.recipe
+    existed = recipe.options.connection is None
+    return Handle(client, answer.id, recipe.declaration.handler.result.decode, answer.replay, existed)
 
 
 def _connection(calls: Sequence[Call[Any]]) -> Any:
     """The one connection that all calls name, or none of them."""
-    first = calls[0].options.connection
-    if any(call.options.connection is not first for call in calls):
+    first = calls[0].recipe.options.connection
+    if any(call.recipe.options.connection is not first for call in calls):
         raise InvalidInput(
             "the calls name different connections",
             "a chunk is submitted in one transaction",

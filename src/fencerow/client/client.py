@@ -29,7 +29,7 @@ from fencerow.client.moving import (
 from fencerow.client.mutexes import Mutexes
 from fencerow.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.client.submitting import Submission, due_lanes, local_now_us, storing
-from fencerow.client.talk import ask
+from fencerow.client.talk import Talk, ask
 from fencerow.client.workers import Workers
 from fencerow.db.engine import Engine
 from fencerow.model.ids import parse_id
@@ -78,7 +78,7 @@ class Client(Desk):
                 the ids to ask for or to submit again.
         """
         now_us = local_now_us()
-        answers = self.hold(storing(submissions, self.patience_s), connection)
+        answers = self.hold(self._storing(submissions, connection), connection)
         self._tell(submissions, answers, now_us, wake=connection is None)
         return answers
 
@@ -97,7 +97,7 @@ class Client(Desk):
         Raises:
             InvalidInput: it is no id.
         """
-        return Handle(self, parse_id(job_id), msgspec.json.decode, existed=False)
+        return Handle(self, parse_id(job_id), msgspec.json.decode, _existed=False)
 
     def get(self, ref: Ref) -> JobRecord:
         """The job as it stands, live or finished.
@@ -290,20 +290,32 @@ class Client(Desk):
 
     async def _astore(self, submissions: Sequence[Submission], connection: Any) -> list[Submitted]:
         now_us = local_now_us()
-        answers = await self.ahold(storing(submissions, self.patience_s), connection)
+        answers = await self.ahold(self._storing(submissions, connection), connection)
         self._tell(submissions, answers, now_us, wake=connection is None)
         return answers
+
+    def _storing(self, submissions: Sequence[Submission], connection: Any) -> Talk[list[Submitted]]:
+        may_copy = connection is None and self.engine.dialect == "postgres"
+        return storing(submissions, self.patience_s, may_copy=may_copy)
 
     def _tell(
         self, submissions: Sequence[Submission], answers: Sequence[Submitted], now_us: int, *, wake: bool
     ) -> None:
         """Wake workers for what is due, and tell who watches. Inside a caller's transaction nothing is due yet."""
-        pairs = list(zip(submissions, answers, strict=True))
         if wake:
-            self.engine.wake(due_lanes([each.job for each, answer in pairs if not answer.replay], now_us))
+            made = [
+                each.job.template
+                for each, answer in zip(submissions, answers, strict=True)
+                if not answer.replay
+            ]
+            self.engine.wake(due_lanes({id(template): template for template in made}.values(), now_us))
+        if self.telemetry.is_heard:
+            self._emit_submitted(submissions, answers)
+
+    def _emit_submitted(self, submissions: Sequence[Submission], answers: Sequence[Submitted]) -> None:
         counts: dict[tuple[str, str], list[int]] = {}
-        for each, answer in pairs:
-            count = counts.setdefault((each.job.name, each.job.queue), [0, 0])
+        for each, answer in zip(submissions, answers, strict=True):
+            count = counts.setdefault((each.job.template.name, each.job.template.queue), [0, 0])
             count[0] += 1
             count[1] += answer.replay
         for (name, queue), (count_all, replayed) in counts.items():

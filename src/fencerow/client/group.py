@@ -27,13 +27,13 @@ class Group:
         self._waiting: deque[tuple[Submission, asyncio.Future[None]]] = deque()
         self._sending: asyncio.Task[None] | None = None
 
-    async def submit(self, submission: Submission) -> None:
-        """Return when it is stored. A caller that is cancelled meanwhile does not take it back."""
+    def submit(self, submission: Submission) -> asyncio.Future[None]:
+        """Done when it is stored. A caller that is cancelled meanwhile does not take it back."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((submission, stored))
         if self._sending is None:
             self._sending = asyncio.create_task(self._send_all())
-        await stored  # the insert is another task's: a cancelled caller leaves it alone
+        return stored  # the insert is a task's of its own: a cancelled caller leaves it alone
 
     async def drain(self) -> None:
         """Wait until all that was accepted is stored or refused."""

@@ -20,28 +20,17 @@ R_co = TypeVar("R_co", covariant=True)
 MESSAGE_SHOWN = 300
 
 
-class Handle(Generic[R_co]):
+class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     """One job, by its id. It holds nothing else, so it is good across retries, restarts and revivals.
 
     `replay` tells that an earlier submit under the same key, or with the same id, had made the job.
     """
 
-    __slots__ = ("_decode", "_desk", "_existed", "id", "replay")
-
-    def __init__(
-        self,
-        desk: Desk,
-        job_id: str,
-        decode: Callable[[bytes], R_co],
-        *,
-        replay: bool = False,
-        existed: bool = True,
-    ) -> None:
-        self.id = job_id
-        self.replay = replay
-        self._desk = desk
-        self._decode = decode
-        self._existed = existed
+    _desk: Desk
+    id: str
+    _decode: Callable[[bytes], R_co]
+    replay: bool = False
+    _existed: bool = True
 
     def __repr__(self) -> str:
         return f"<Handle {self.id}{' (replay)' if self.replay else ''}>"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -12,7 +11,7 @@ import msgspec
 from fencerow.client.talk import Pause, Talk, ask
 from fencerow.db.statement import Operation, Steps, operation
 from fencerow.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
-from fencerow.model.job import KeyClaim, NewJob
+from fencerow.model.job import KeyClaim, NewJob, Template
 from fencerow.model.wakeup import Queued, encode
 from fencerow.store import store
 from fencerow.store.submit import Submitted
@@ -20,13 +19,13 @@ from fencerow.store.submit import Submitted
 T = TypeVar("T")
 
 IDS_SHOWN = 3
+COPY_ROWS_MIN = 200  # below, what COPY asks first costs more than it saves: docs/speed.md has both prices
 HINT_US = 10_000  # a hint may name an earlier instant: a little coarser, those of a burst are one
 FIRST_PAUSE_S = 0.05
 PAUSE_S_MAX = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(msgspec.Struct, frozen=True, gc=False):
     """One job to store, checked already. `key` claims an idempotency key; `own_id`: the caller chose the id."""
 
     job: NewJob
@@ -39,15 +38,20 @@ class Submission:
         return self.key is None and not self.own_id
 
 
-def storing(submissions: Sequence[Submission], patience_s: float) -> Talk[list[Submitted]]:
+def storing(
+    submissions: Sequence[Submission], patience_s: float, *, may_copy: bool = False
+) -> Talk[list[Submitted]]:
     """Store them in one transaction, all or none, and say for each which job it is.
 
     When the answer to the commit is lost, the same ids are submitted again for up to `patience_s` seconds.
+    `may_copy`: the connection is one of ours, to PostgreSQL, so that many plain jobs may go by COPY.
 
     Raises:
         KeyConflict: a key belongs to another payload. Nothing is stored.
         OutcomeUnknown: the database did not come back in time. Submit again with the same ids, or look.
     """
+    if all(each.is_plain for each in submissions):
+        return (yield from _storing_plain([each.job for each in submissions], patience_s, may_copy))
     if all(each.key is None for each in submissions):
         return (yield from _storing_unkeyed(submissions, patience_s))
     stored = _submit_with_keys(submissions)
@@ -56,14 +60,14 @@ def storing(submissions: Sequence[Submission], patience_s: float) -> Talk[list[S
     return answers
 
 
-def due_lanes(jobs: Sequence[NewJob], now_us: int) -> list[str]:
+def due_lanes(templates: Iterable[Template], now_us: int) -> list[str]:
     """The wake-ups for jobs that are due: one per queue and priority. Workers find later ones in time themselves."""
     first: dict[tuple[str, int], int] = {}
-    for job in jobs:
-        due_us = now_us if job.run_at_us is None else job.run_at_us
-        if job.delay_s > 0 or due_us > now_us:
+    for template in templates:
+        due_us = now_us if template.run_at_us is None else template.run_at_us
+        if template.delay_s > 0 or due_us > now_us:
             continue
-        lane = (job.queue, job.priority)
+        lane = (template.queue, template.priority)
         hinted_us = due_us // HINT_US * HINT_US
         first[lane] = min(hinted_us, first.get(lane, hinted_us))
     return [encode(Queued(queue, priority, due_us)) for (queue, priority), due_us in first.items()]
@@ -102,12 +106,19 @@ def _submit_with_keys(submissions: Sequence[Submission]) -> Steps[list[Submitted
     ]
 
 
+def _storing_plain(jobs: Sequence[NewJob], patience_s: float, may_copy: bool) -> Talk[list[Submitted]]:
+    """Jobs that nobody can have stored before."""
+    by_copy = may_copy and len(jobs) >= COPY_ROWS_MIN
+    first = store.submit_by_copy(jobs) if by_copy else store.submit(jobs)
+    ids = [job.id for job in jobs]
+    yield from _insisting(first, store.resubmit(jobs), ids, patience_s)
+    return [Submitted(job_id) for job_id in ids]
+
+
 def _storing_unkeyed(submissions: Sequence[Submission], patience_s: float) -> Talk[list[Submitted]]:
-    jobs = [each.job for each in submissions]
-    again = store.resubmit(jobs)
-    # An id of the caller's own may have been stored, run and finished long ago.
-    first = again if any(each.own_id for each in submissions) else store.submit(jobs)
-    inserted = set((yield from _insisting(first, again, _ids(submissions), patience_s)))
+    """Among them are ids of the caller's own: they may have been stored, run and finished long ago."""
+    again = store.resubmit([each.job for each in submissions])
+    inserted = set((yield from _insisting(again, again, _ids(submissions), patience_s)))
     yield from _refuse_other_work(
         [each.job for each in submissions if each.own_id and each.job.id not in inserted]
     )
@@ -145,7 +156,7 @@ def _refuse_other_work(jobs: Sequence[NewJob]) -> Talk[None]:
         record = found.get(job.id)
         if record is None:
             continue
-        if record.name != job.name or record.args != msgspec.json.decode(job.args):
+        if record.name != job.template.name or record.args != msgspec.json.decode(job.args):
             raise InvalidInput(
                 f"the id {job.id} belongs to another job already",
                 f"that job is a {record.name!r} with other arguments or another name",

@@ -16,6 +16,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from fencerow.db.watchdog import Watched
+
 log = logging.getLogger("fencerow.listener")
 
 JOIN_S = 3.0
@@ -26,12 +28,18 @@ class Listener:
     """One LISTEN connection that comes back by itself."""
 
     def __init__(
-        self, conninfo: str, channel: str, callback: Callable[[str | None], None], settings: dict[str, Any]
+        self,
+        conninfo: str,
+        channel: str,
+        callback: Callable[[str | None], None],
+        settings: dict[str, Any],
+        watch: Callable[[psycopg.Connection[Any]], Watched],
     ) -> None:
         self._conninfo = conninfo
         self._channel = channel
         self._callback = callback
         self._settings = settings
+        self._watch = watch
         self._stopped = threading.Event()
         self._stop_here, self._stop_there = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="fencerow-listen", daemon=True)
@@ -51,7 +59,9 @@ class Listener:
         while not self._stopped.is_set():
             try:
                 with psycopg.connect(self._conninfo, autocommit=True, **self._settings) as connection:
-                    connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+                    with self._watch(connection) as watched:
+                        watched.busy()
+                        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
                     failures = 0
                     self._tell(None)
                     self._hear(connection)

@@ -16,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import psycopg
-from psycopg import AsyncConnection, BaseConnection, Connection, IsolationLevel
+from psycopg import AsyncConnection, BaseConnection, Connection, IsolationLevel, capabilities
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
@@ -320,6 +320,11 @@ def _cancel(connection: Connection[Any]) -> None:
 
 
 def _acancel(connection: AsyncConnection[Any], loop: asyncio.AbstractEventLoop) -> None:
+    if not capabilities.has_cancel_safe():
+        # libpq below 17 waits for the answer. A thread of the event loop's would be waited for when that ends.
+        threading.Thread(target=connection.cancel, name="fencerow-cancel", daemon=True).start()
+        return
+
     async def ask() -> None:
         with suppress(psycopg.Error):
             await connection.cancel_safe(timeout=CANCEL_S)

@@ -28,6 +28,7 @@ from fencerow.db.postgres_session import AsyncPostgresSession, PostgresSession, 
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.statement import Operation
 from fencerow.db.wakes import Sender
+from fencerow.db.watchdog import OVERRUN_S
 from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
 
 T = TypeVar("T")
@@ -242,7 +243,13 @@ class PostgresEngine:
             connection.execute(NOTIFY, (self.channel, messages), prepare=True)
 
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
-        listener = Listener(self._listen_conninfo, self.channel, callback, self._pools.client_settings())
+        listener = Listener(
+            self._listen_conninfo,
+            self.channel,
+            callback,
+            self._pools.client_settings(),
+            self._pools.watched,
+        )
         listener.start()
         return listener.stop
 
@@ -274,7 +281,7 @@ class PostgresEngine:
     async def aclose(self) -> None:
         pending = [task for task in self._background if task.get_loop() is asyncio.get_running_loop()]
         if pending:
-            await asyncio.wait(pending, timeout=self._statement_timeout_s)
+            await asyncio.wait(pending, timeout=self._statement_timeout_s + OVERRUN_S)
         await self._pools.aclose()
         await asyncio.to_thread(self.close)
 

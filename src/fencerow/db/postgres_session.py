@@ -10,7 +10,7 @@ from psycopg import AsyncConnection, Connection
 
 from fencerow.db.engine import adrive, drive
 from fencerow.db.faults import translated
-from fencerow.db.queries import Queries, pyformat, written
+from fencerow.db.queries import Queries, Query, pyformat, written
 from fencerow.db.statement import Operation, Rows, Statement
 from fencerow.db.watchdog import Watched
 
@@ -34,6 +34,8 @@ class PostgresSession:
 
     def execute(self, statement: Statement) -> Rows:
         query = self._queries.of(statement)
+        if query.copies:
+            return self._copy(query, statement)
         rows: Rows = []
         try:
             for text in query.statements:
@@ -48,6 +50,17 @@ class PostgresSession:
         finally:
             self._watched.rest()
         return rows
+
+    def _copy(self, query: Query, statement: Statement) -> Rows:
+        (text,) = query.statements
+        try:
+            self._watched.busy()
+            with self.connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
+                copy.write(statement.params["lines"])
+                self._watched.busy()  # it took what was sent; it has as long again for the rest
+        finally:
+            self._watched.rest()
+        return []
 
 
 class AsyncPostgresSession:
@@ -67,6 +80,8 @@ class AsyncPostgresSession:
 
     async def execute(self, statement: Statement) -> Rows:
         query = self._queries.of(statement)
+        if query.copies:
+            return await self._copy(query, statement)
         rows: Rows = []
         try:
             for text in query.statements:
@@ -80,6 +95,17 @@ class AsyncPostgresSession:
         finally:
             self._watched.rest()
         return rows
+
+    async def _copy(self, query: Query, statement: Statement) -> Rows:
+        (text,) = query.statements
+        try:
+            self._watched.busy()
+            async with self.connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
+                await copy.write(statement.params["lines"])
+                self._watched.busy()
+        finally:
+            self._watched.rest()
+        return []
 
 
 @contextmanager

@@ -23,6 +23,7 @@ log = logging.getLogger("fencerow.db")
 
 LOOK_S = 1.0  # a limit may be overrun by this
 CANCEL_S = 1.0  # what a cancel may take before the socket is shut
+OVERRUN_S = LOOK_S + CANCEL_S + 0.5  # how long after its limit a wait has ended, at the latest
 
 
 class Watched:
@@ -97,25 +98,36 @@ class Watchdog:
     def begin(self, watched: Watched) -> None:
         with self._lock:
             self._watched.add(watched)
-            if self._thread is None and not self._closed:
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="fencerow-watchdog", daemon=True)
                 self._thread.start()
 
     def end(self, watched: Watched) -> None:
         with self._lock:  # nobody shuts a descriptor that is closed next
             self._watched.discard(watched)
+            if self._closed:
+                self._look.set()
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread as soon as nothing is watched: whoever still waits for a server is given up in time."""
         with self._lock:
-            self._closed, thread = True, self._thread
-        self._look.set()
+            self._closed = True
+            thread = None if self._watched else self._thread
+            self._look.set()
         if thread is not None:
             thread.join()
 
     def _run(self) -> None:
-        while not self._closed:
+        while self._is_wanted():
             self._look.wait(self._pause_s())
+
+    def _is_wanted(self) -> bool:
+        with self._lock:
+            self._look.clear()
+            if self._closed and not self._watched:
+                self._thread = None
+                return False
+            return True
 
     def _pause_s(self) -> float:
         """Lose patience where it is due; returns how long to sleep: what begins meanwhile does not wake us."""

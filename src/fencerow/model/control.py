@@ -60,3 +60,7 @@ def check_delay(delay_s: object, what: str, *, zero: bool) -> float:
         f"seconds {'from' if zero else 'above'} 0 up to {DELAY_S_MAX:.0f} are expected",
         "pass a number of seconds",
     )
+
+
+for _kind in (Retry, Fail, Snooze):
+    _kind.__module__ = "fencerow"  # the name that is stored with a failed job is the one people import

@@ -10,6 +10,21 @@ import threading
 from fencerow.errors import InvalidInput
 
 SHAPE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII)
+LOW_BITS = 0x7FFFFFFF
+
+
+def new_ids(count: int) -> list[str]:
+    """So many new ids, in their order, for much less than `new_id` costs each.
+
+    They are one new id and those that follow it: the counter of a UUIDv7 stands above its last 32 bits, so the
+    next id that anybody in this process makes is later than all of them.
+    """
+    first = new_id()
+    head, tail = (
+        first[:-8],
+        int(first[-8:], 16) & LOW_BITS,
+    )  # so that counting up never carries into the counter
+    return [f"{head}{number:08x}" for number in range(tail, tail + count)]
 
 
 def parse_id(text: object) -> str:

@@ -18,14 +18,15 @@ def instant(us: int | None) -> datetime | None:
     return None if us is None else EPOCH + timedelta(microseconds=us)
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job to be submitted. `args` and the other texts are the JSON that will be stored, byte for byte."""
+class Template(msgspec.Struct, frozen=True, kw_only=True):
+    """What jobs that are submitted alike have in common: all their columns but id and arguments.
 
-    id: str
+    The texts are the JSON that will be stored, byte for byte. One template is made for many jobs, which name the
+    same object: those of one submit are stored under one header.
+    """
+
     queue: str
     name: str
-    args: str
-    args_bytes: int
     priority: int = 0
     delay_s: float = 0.0
     run_at_us: int | None = None
@@ -45,6 +46,15 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     ephemeral: bool = False
 
 
+class NewJob(msgspec.Struct, frozen=True, gc=False):
+    """A job to be submitted. `args` is the JSON that will be stored, byte for byte."""
+
+    id: str
+    args: str
+    args_bytes: int
+    template: Template
+
+
 class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
     """The idempotency key under which a job is submitted; `lifetime_s` counts from the job's end."""
 
@@ -55,7 +65,7 @@ class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
     lifetime_s: float
 
 
-class Claimed(msgspec.Struct, frozen=True, array_like=True):
+class Claimed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One attempt handed to a worker. `args` is `null` when it must be fetched at start (large, or not JSON)."""
 
     id: str

@@ -2,58 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from fencerow.model.describe import ErrorRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Succeeded:
+class Succeeded(msgspec.Struct, frozen=True):
     """The handler returned; `result` is the encoded value."""
 
     result: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """The job ends here."""
 
     error: ErrorRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Retried:
+class Retried(msgspec.Struct, frozen=True):
     """Another attempt starts `delay_s` seconds after the database's now; one failure is spent."""
 
     delay_s: float
     error: ErrorRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Snoozed:
+class Snoozed(msgspec.Struct, frozen=True):
     """The job comes back `delay_s` seconds after the database's now; no failure is spent."""
 
     delay_s: float
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(msgspec.Struct, frozen=True):
     """The worker gives the job back unfinished; no failure is spent. Without a delay it keeps its place."""
 
     reason: str
     delay_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(msgspec.Struct, frozen=True):
     """A cancel was asked for and the handler stopped."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Crashed:
+class Crashed(msgspec.Struct, frozen=True):
     """The child process that ran the attempt died; the job is due again after `delay_s` if its budget permits."""
 
     delay_s: float

@@ -18,7 +18,7 @@ from fencerow.model.state import State
 AWAITED_S = 300.0
 
 
-class Success(msgspec.Struct, frozen=True):
+class Success(msgspec.Struct, frozen=True, gc=False):
     """A finished attempt: `result` is the JSON text to store."""
 
     id: str

@@ -61,7 +61,7 @@ from fencerow.store.read import (
 )
 from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, lost_holders, reclaim, time_out
 from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys, purge_spent
-from fencerow.store.submit import Submitted, resubmit, submit, submit_keyed
+from fencerow.store.submit import Submitted, resubmit, submit, submit_by_copy, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
 from fencerow.store.workers import (
     Holding,
@@ -178,6 +178,7 @@ __all__ = [
     "sqlite_queries",
     "stop",
     "submit",
+    "submit_by_copy",
     "submit_keyed",
     "succeed",
     "take_period",

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.db.statement import Steps, execute, first_column, operation
+from fencerow.db.statement import Steps, execute, first_column, operation, whole
 from fencerow.errors import KeyConflict
 from fencerow.model.job import KeyClaim, NewJob
+from fencerow.store.submit_forms import Acceptance, as_document, as_lines, as_parameters
 
 ROUNDS_MAX = 20  # of reserve and look; each loses only to somebody who won
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(msgspec.Struct, frozen=True, gc=False):
     """What a submit came to: the job's id, and whether an earlier submit had made it."""
 
     id: str
@@ -24,12 +23,27 @@ class Submitted:
 
 @operation(alone=True, prepared=True)
 def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
-    """Insert new jobs; returns the ids that were inserted (an id that is live already is left as it is).
+    """Insert new jobs, all or none; returns their ids. An id that is live already is an integrity error.
 
     One statement. After an unknown outcome use `resubmit`, never this again: a job that ran and
     finished meanwhile would run a second time.
     """
-    return first_column((yield from execute("submit", jobs=_document(jobs))))
+    if len(jobs) == 1:
+        yield from execute("submit_one", as_parameters(jobs[0]))
+    else:
+        yield from execute("submit", jobs=as_document(jobs))
+    return [job.id for job in jobs]
+
+
+@operation()
+def submit_by_copy(jobs: Sequence[NewJob]) -> Steps[list[str]]:
+    """`submit` for many jobs on PostgreSQL, on a connection of ours: several times as fast, a few round trips longer.
+
+    COPY takes rows as they are, so the time they count from is asked first.
+    """
+    ((now_us, subscribed),) = yield from execute("before_copy")
+    yield from execute("copy_jobs", lines=as_lines(jobs, Acceptance(whole(now_us), bool(subscribed))))
+    return [job.id for job in jobs]
 
 
 @operation(repeatable=True)
@@ -39,7 +53,7 @@ def resubmit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     May be repeated for as long as finished jobs are kept. The look at the finished ones is a second
     statement: the insert's own snapshot may be older than the move that finished the job.
     """
-    inserted = first_column((yield from execute("submit", jobs=_document(jobs))))
+    inserted = first_column((yield from execute("resubmit", jobs=as_document(jobs))))
     withdrawn = set(first_column((yield from execute("withdraw", ids=inserted)))) if inserted else set()
     return [job_id for job_id in inserted if job_id not in withdrawn]
 
@@ -119,7 +133,3 @@ def _refuse_other_payload(claim: KeyClaim, owner: str, fingerprint: str) -> None
             job_id=owner,
             fingerprint=fingerprint,
         )
-
-
-def _document(jobs: Sequence[NewJob]) -> str:
-    return msgspec.json.encode(jobs).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -34,6 +35,7 @@ class SqliteArena:
         self.queries = queries
         self._played = queries
         self._engine = self._open()
+        self._watches = [sqlite3.connect(file) for file in (path, f"{path}-workers")]
 
     @property
     def url(self) -> str:
@@ -46,7 +48,13 @@ class SqliteArena:
         return self._engine.clock.offset_us
 
     def close(self) -> None:
+        for watch in self._watches:
+            watch.close()
         self._engine.close()
+
+    def version(self) -> list[int]:
+        """Other numbers after a transaction that changed something in one of the files."""
+        return [int(watch.execute("PRAGMA data_version").fetchone()[0]) for watch in self._watches]
 
     def fresh(self, scenario: Scenario) -> None:  # noqa: ARG002 (what a server would be told)
         self.clear()
@@ -154,6 +162,7 @@ class Player:
         """Run the next operation as one transaction; returns what that touched."""
         assert self._next is not None
         name = self._next.name
+        before = arena.version()
         touched = [NOTHING if name != "later" else Footprint(writes=frozenset({CLOCK}))]
         try:
             result, error = arena.run(_noting(self._next, arena.queries, touched)), None
@@ -163,7 +172,8 @@ class Player:
             result, error = None, raised
         story.tell(self.name, f"{name} → {result if error is None else error!r}")
         self._advance(result, error)
-        return reduce(or_, touched)
+        together = reduce(or_, touched)
+        return together if CLOCK in together.writes or arena.version() != before else together.looking
 
     def _advance(self, result: Any, error: Exception | None) -> None:
         try:

@@ -16,6 +16,7 @@ from fencerow.testing.faults import CUTS, Fault, Phase, Plan
 
 READY = b"Z"
 QUERY, PARSE, BIND, EXECUTE, CLOSE, SYNC = b"Q", b"P", b"B", b"E", b"C", b"S"
+COPY_IN = b"G"
 SSL_REQUEST = 80877103
 GSS_REQUEST = 80877104
 LINGER_NONE = struct.pack("ii", 1, 0)
@@ -65,7 +66,7 @@ class Link:
             group: list[bytes] = []
             while (message := _message(self._server)) is not None:
                 aimed = self._aimed.get(self._groups_seen + 1)
-                if aimed is not None:
+                if aimed is not None and message[:1] != COPY_IN:  # without it the rows would never be sent
                     group.append(message)
                 elif not self._mute:
                     self._client.sendall(message)

@@ -44,15 +44,16 @@ class Wire:
 
     def start(self, query: Query, params: Mapping[str, Any], *, begin: bool = False) -> None:
         """Send a named query and return at once; `begin`: as the first of a transaction."""
+        if begin and not query.parameters:
+            self.run("BEGIN")
         self._query = query
-        if query.parameters:
+        if query.copies:
+            self._copy(query, str(params["lines"]))
+        elif query.parameters:
             (text,) = query.statements
             values = [encoded(params[name]) for name in query.parameters]
             self._send_prepared(numbered(text, query.parameters), values, begin)
         else:
-            if begin:
-                self.run("BEGIN")
-                self._query = query
             self._send(";\n".join(written(text, params) for text in query.statements))
 
     def begin(self, text: str) -> None:
@@ -118,6 +119,19 @@ class Wire:
     def close(self) -> None:
         """Break the connection: an open transaction is rolled back by the server."""
         self._connection.close()
+
+    def _copy(self, query: Query, lines: str) -> None:
+        """Send a COPY with its rows. The server asks for these before it looks at the table."""
+        (text,) = query.statements
+        self._send(text)
+        while not self.replied():
+            select.select([self.socket], [], [], 1.0)
+        result = self._pg.get_result()
+        if result is None or result.status != pq.ExecStatus.COPY_IN:
+            self._failed = None if result is None else error_from_result(result)
+            return
+        self._pg.put_copy_data(lines.encode())
+        self._pg.put_copy_end()
 
     def _send(self, text: str) -> None:
         self._pg.send_query(text.encode())

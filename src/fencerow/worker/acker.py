@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from fencerow.db.engine import Engine
 from fencerow.db.trouble import is_trouble
@@ -33,6 +34,7 @@ from fencerow.worker.pending import (
     facts,
     fence_of,
     fits,
+    is_lasting,
     requeue_of,
     result_of,
 )
@@ -44,20 +46,25 @@ LOCKED_S = 0.05
 
 
 class Acker:
-    """Writes outcomes; `on_done` is told of each attempt that is over, `on_ended` and `on_queued` what to announce."""
+    """Writes outcomes; `on_done` is told of each attempt that is over, `on_ended` and `on_queued` what to announce.
+
+    `on_confirmed` is told of one of the attempts whose outcome an answer has confirmed.
+    """
 
     def __init__(
         self,
         engine: Engine,
         telemetry: Telemetry,
         *,
-        on_done: Callable[[Attempt, float], None],
+        on_done: Callable[[Attempt], None],
+        on_confirmed: Callable[[Attempt], None],
         on_ended: Callable[[list[str]], None],
         on_queued: Callable[[list[Requeued]], None],
     ) -> None:
         self._engine = engine
         self._telemetry = telemetry
         self._on_done = on_done
+        self._on_confirmed = on_confirmed
         self._on_ended = on_ended
         self._on_queued = on_queued
         self._pending: list[Pending] = []
@@ -82,12 +89,12 @@ class Acker:
 
     def committed(self, attempt: Attempt, moved: Moved, duration_s: float) -> None:
         """The handler's own transaction has written the success."""
-        self._confirm(Pending(attempt, Succeeded(b""), duration_s))
+        self._confirm([Pending(attempt, Succeeded(b""), duration_s)])
         self._on_ended([moved.id] if moved.awaited else [])
 
     def forget(self, attempt: Attempt) -> None:
         """The job is not ours any more; nothing is written."""
-        self._on_done(attempt, 0.0)
+        self._on_done(attempt)
 
     async def flushed(self, timeout_s: float) -> bool:
         """Wait until everything is confirmed; false when that took too long."""
@@ -232,7 +239,7 @@ class Acker:
                     each.outcome = Released("no cancel was asked")
                 return True  # a stranger's lock does not last
         elif fence is not None and fence.attempt == claimed.attempt and fits(each.outcome, fence.state):
-            self._confirm(each)  # the reply was lost, the write was not
+            self._confirm([each])  # the reply was lost, the write was not
             self._on_ended([each.id] if fence.state is not State.QUEUED else [])
             return False
         log.warning(
@@ -248,22 +255,27 @@ class Acker:
         return False
 
     def _confirm_all(self, batch: Iterable[Pending], moved: set[str]) -> list[Pending]:
-        rest = []
+        confirmed: list[Pending] = []
+        rest: list[Pending] = []
         for each in batch:
-            if each.id in moved:
-                self._confirm(each)
-            else:
-                rest.append(each)
+            (confirmed if each.attempt.claimed.id in moved else rest).append(each)
+        self._confirm(confirmed)
         return rest
 
-    def _confirm(self, each: Pending) -> None:
-        event = EVENTS[type(each.outcome)]
-        self._telemetry.counters.add(event)
+    def _confirm(self, confirmed: Sequence[Pending]) -> None:
+        for event, count in Counter([EVENTS[type(each.outcome)] for each in confirmed]).items():
+            self._telemetry.counters.add(event, count)
         if self._telemetry.is_heard:
-            extra = event_facts(each.outcome)
-            self._telemetry.emit(event, **facts(each.attempt), duration_s=each.duration_s, **extra)
-        self._drop(each)
+            for each in confirmed:
+                extra = event_facts(each.outcome)
+                event = EVENTS[type(each.outcome)]
+                self._telemetry.emit(event, **facts(each.attempt), duration_s=each.duration_s, **extra)
+        for each in confirmed:
+            self._drop(each)
+        last = next((each for each in reversed(confirmed) if is_lasting(each.outcome)), None)
+        if last is not None:
+            self._on_confirmed(last.attempt)
 
     def _drop(self, each: Pending) -> None:
-        self._writing.pop(each.key, None)
-        self._on_done(each.attempt, each.duration_s)
+        self._writing.pop(each.attempt.key, None)
+        self._on_done(each.attempt)

@@ -51,6 +51,8 @@ class Alone:
 class Place:
     """The place of one that runs, beside others or alone."""
 
+    __slots__ = ("_left",)
+
     def __init__(self, left: Callable[[], None]) -> None:
         self._left: Callable[[], None] | None = left
 

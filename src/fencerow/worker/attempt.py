@@ -80,11 +80,12 @@ class Attempt:
     _kill_s = 0.0
     _timers: tuple[asyncio.TimerHandle, ...] = ()
 
-    def __init__(self, claimed: Claimed, holder: str, handler: Handler) -> None:
+    def __init__(self, claimed: Claimed, holder: str, handler: Handler, taken: float | None = None) -> None:
         self.claimed = claimed
+        self.key = claimed.id, claimed.attempt
         self.holder = holder
         self.handler = handler
-        self.taken = time.monotonic()
+        self.taken = time.monotonic() if taken is None else taken  # when it came from the database
 
     @property
     def timeout_s(self) -> float | None:

@@ -23,7 +23,7 @@ from fencerow.worker.handler import VALUE, Handler
 from fencerow.worker.item import BatchItem, Said
 from fencerow.worker.judging import Verdict, timeout_error
 from fencerow.worker.newer import given_back
-from fencerow.worker.stepping import InContext
+from fencerow.worker.stepping import in_context
 from fencerow.worker.threads import Striker
 
 log = logging.getLogger("fencerow.worker")
@@ -120,7 +120,7 @@ class BatchExecutor(Executor):
             attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._kill_s)
         error: BaseException | None = None
         try:
-            await InContext(copy_context(), _awaited(run))
+            await in_context(copy_context(), _awaited(run))
         except asyncio.CancelledError as raised:
             if call.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,9 @@ from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
 from fencerow.worker.context import Job
 from fencerow.worker.judging import Committed, Judge, Verdict
 from fencerow.worker.middleware import RunMiddleware
-from fencerow.worker.stepping import InContext
+from fencerow.worker.stepping import in_context
 from fencerow.worker.threads import Striker, Threads
+from fencerow.worker.transaction import JobTransaction
 
 log = logging.getLogger("fencerow.worker")
 
@@ -54,39 +55,14 @@ class Calls:
         self, attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any], give_up: Callable[[], None]
     ) -> Verdict:
         """Run the handler to its outcome; `give_up` is called when it ignores its end."""
-        job = Job(attempt, self._engine, self.loop, self._held_max_s)
-        parameter = attempt.handler.job_parameter
-        given = kwargs if parameter is None else {**kwargs, parameter: job}
-        context = copy_context()
-        context.run(running.set, running_of(attempt))
         task = asyncio.current_task()
         assert task is not None
-        call: Callable[[], Awaitable[Any]]
-        if attempt.handler.is_async:
-            # A handler that never waits cannot be ended, so its limit is watched from its first wait on.
-            attempt.begin(partial(_cancel, task), give_up, kill_s=self._kill_s, limited=False)
-            call = partial(attempt.handler.function, *args, **given)
-        else:
-            striker = Striker()
-            attempt.begin(thread_raiser(striker), give_up, kill_s=self._kill_s, limited=False)
-            call = partial(self._thread_call, attempt, job, args, given, striker)
-        for middleware in reversed(self._middleware):
-            call = partial(middleware, job, call)
-        return await self._settled(attempt, job, context, call, task)
-
-    async def _settled(
-        self,
-        attempt: Attempt,
-        job: Job,
-        context: Context,
-        call: Callable[[], Awaitable[Any]],
-        task: asyncio.Task[Any],
-    ) -> Verdict:
-        """Run the handler inside its middleware and turn whatever comes out into an outcome."""
+        job = Job(attempt, self._engine, self.loop, self._held_max_s)
+        call = self._begun(attempt, job, args, kwargs, give_up, task)
         error: BaseException | None = None
         value: Any = None
         try:
-            value = await InContext(context, _as_coroutine(call), attempt.limit_time)
+            value = await in_context(copy_context(), _in_attempt(attempt, call), attempt.limit_time)
         except asyncio.CancelledError as raised:
             if attempt.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended
@@ -100,10 +76,37 @@ class Calls:
         _forgive(task)
         if error is None:
             try:
-                return await self._succeeded(attempt, job, value)
+                if job.opened_transaction is not None:
+                    return await self._committed(attempt, job.opened_transaction, value)
+                return Succeeded(attempt.handler.result.encode(value))
             except Exception as raised:
                 error = raised
         return await self._failed(attempt, job, error)
+
+    def _begun(
+        self,
+        attempt: Attempt,
+        job: Job,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        give_up: Callable[[], None],
+        task: asyncio.Task[Any],
+    ) -> Callable[[], Awaitable[Any]]:
+        """The call of the handler with its middleware around it; from now on the attempt can be ended."""
+        handler = attempt.handler
+        given = kwargs if handler.job_parameter is None else {**kwargs, handler.job_parameter: job}
+        call: Callable[[], Awaitable[Any]]
+        if handler.is_async:
+            # A handler that never waits cannot be ended, so its limit is watched from its first wait on.
+            attempt.begin(partial(_cancel, task), give_up, kill_s=self._kill_s, limited=False)
+            call = partial(handler.function, *args, **given)
+        else:
+            striker = Striker()
+            attempt.begin(thread_raiser(striker), give_up, kill_s=self._kill_s, limited=False)
+            call = partial(self._thread_call, attempt, job, args, given, striker)
+        for middleware in reversed(self._middleware):
+            call = partial(middleware, job, call)
+        return call
 
     async def _failed(self, attempt: Attempt, job: Job, error: BaseException) -> Verdict:
         transaction = job.opened_transaction
@@ -145,16 +148,15 @@ class Calls:
 
         return await self.threads.submit(call, striker)
 
-    async def _succeeded(self, attempt: Attempt, job: Job, value: Any) -> Verdict:
-        transaction = job.opened_transaction
-        if transaction is not None and transaction.moved is not None:
-            return Committed(transaction.moved)
-        encoded = attempt.handler.result.encode(value)
-        if transaction is not None and transaction.is_open:
+    async def _committed(self, attempt: Attempt, transaction: JobTransaction, value: Any) -> Verdict:
+        """What the handler did in its transaction counts together with its success."""
+        if transaction.moved is None:  # else a plain handler's thread has committed it
+            encoded = attempt.handler.result.encode(value)
+            if not transaction.is_open:
+                return Succeeded(encoded)
             await transaction.acommit(encoded.decode())
-            assert transaction.moved is not None
-            return Committed(transaction.moved)
-        return Succeeded(encoded)
+        assert transaction.moved is not None
+        return Committed(transaction.moved)
 
 
 def running_of(attempt: Attempt) -> Running:
@@ -167,7 +169,7 @@ def running_of(attempt: Attempt) -> Running:
         attempt.holder,
         claimed.attempt,
         claimed.snoozes,
-        partial(store.hold_fence, claimed.id, holder=attempt.holder, attempt=claimed.attempt),
+        store.hold_fence,
     )
 
 
@@ -176,7 +178,8 @@ def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
     task.cancel()
 
 
-async def _as_coroutine(call: Callable[[], Awaitable[Any]]) -> Any:
+async def _in_attempt(attempt: Attempt, call: Callable[[], Awaitable[Any]]) -> Any:
+    running.set(running_of(attempt))
     return await call()
 
 

@@ -42,6 +42,8 @@ class Job:
     and is told so by `LeaseLost`.
     """
 
+    __slots__ = ("_attempt", "_engine", "_held_max_s", "_loop", "_transaction")
+
     def __init__(
         self,
         attempt: Attempt,

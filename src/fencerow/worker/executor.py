@@ -92,12 +92,9 @@ class Executor:
         Raises:
             LeaseLost: the registration under which it was claimed is over.
         """
-        refused = self.refused_start(attempt)
-        if refused is not None:
-            return refused
-        text = attempt.claimed.inline_args
-        if text is not None:
-            return text
+        at_hand = self._at_hand(attempt)
+        if at_hand is not None:
+            return at_hand
         text = await self._fetched_args(attempt)
         return self.refused_start(attempt) or text  # a good deal may have happened while they came
 
@@ -128,7 +125,7 @@ class Executor:
         return Failed(describe(error, "worker_fault"))
 
     async def _outcome(self, attempt: Attempt, slot_lost: Callable[[], None]) -> Verdict:
-        text = await self.prepared(attempt)
+        text = self._at_hand(attempt) or await self.prepared(attempt)
         if not isinstance(text, bytes):
             return text
         try:
@@ -138,6 +135,10 @@ class Executor:
         except Exception as error:
             return self._judge.judged(attempt, error)
         return await self._calls.call(attempt, args, kwargs, partial(self._give_up, attempt, slot_lost))
+
+    def _at_hand(self, attempt: Attempt) -> Outcome | bytes | None:
+        """What `prepared` says if it need not ask the database; None if the arguments did not come with the claim."""
+        return self.refused_start(attempt) or attempt.claimed.inline_args
 
     def _decoded(self, attempt: Attempt, text: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         version = args_version_of(bytes(attempt.claimed.options))

@@ -78,7 +78,7 @@ class Keeper:
         ping: Callable[[Callable[[], None]], None],
     ) -> None:
         self._engine = engine.keeper(patience_s=max(PATIENCE_S, lease.lease_s / 3))
-        self._past = Past(self._engine, telemetry)
+        self._past = Past(self._engine)
         self._lease = lease
         self._owner = owner
         self._orders = orders
@@ -102,6 +102,10 @@ class Keeper:
         self._past.look(None)
         self._register()
         self._thread.start()
+
+    def confirmed(self, job_id: str, attempt: int) -> None:
+        """The database has confirmed an outcome: see `Past.confirmed`."""
+        self._past.confirmed(job_id, attempt)
 
     def claimed_twice(self, job_id: str, attempt: int) -> None:
         """A claim brought what this worker holds already: see `Past.doubted`."""

@@ -86,6 +86,7 @@ class Parts:
             engine,
             telemetry,
             on_done=self._forget,
+            on_confirmed=lambda attempt: self.keeper.confirmed(*attempt.key),
             on_ended=self.hearing.announce_ended,
             on_queued=self.hearing.announce_queued,
         )
@@ -120,7 +121,7 @@ class Parts:
 
     def take(self, pool: Pool, attempt: Attempt) -> None:
         """A claim brought this attempt: it waits for a slot of the pool, or goes back."""
-        key = attempt.claimed.id, attempt.claimed.attempt
+        key = attempt.key
         if twice := key in self.attempts or self.slots.works_on(key):
             # The database went back behind our first claim. Two runs must not share one fence.
             self.keeper.claimed_twice(*key)
@@ -146,8 +147,8 @@ class Parts:
 
     # --- what they tell each other -----------------------------------------------------------------------
 
-    def _forget(self, attempt: Attempt, _duration_s: float) -> None:
-        self.attempts.pop((attempt.claimed.id, attempt.claimed.attempt), None)
+    def _forget(self, attempt: Attempt) -> None:
+        self.attempts.pop(attempt.key, None)
         if self.begun.met:
             self.begun.go_on()
         if self.workplace.suspects.over(attempt):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -19,7 +17,6 @@ from fencerow.errors import OutcomeUnknown, Unavailable
 from fencerow.model.loss import Loss
 from fencerow.model.state import State
 from fencerow.store import store
-from fencerow.telemetry import Event, Telemetry
 
 log = logging.getLogger("fencerow.worker.keeper")
 
@@ -27,13 +24,12 @@ log = logging.getLogger("fencerow.worker.keeper")
 JUDGED_S = 3000.0
 LOSSES_MAX = 10
 ASK_AGAIN_S = 600.0
-OUTCOMES = frozenset({Event.SUCCEEDED, Event.FAILED, Event.STOPPED, Event.RETRIED, Event.SNOOZED})
 
 
 class Past:
-    """The memory of one worker process. Used in the keeper's thread, but for `_hear` and `doubted`."""
+    """The memory of one worker process. Used in the keeper's thread, but for `confirmed` and `doubted`."""
 
-    def __init__(self, engine: Engine, telemetry: Telemetry) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._watches = engine.dialect == "postgres"
         self._server: str | None = None
@@ -42,9 +38,7 @@ class Past:
         self._losses: list[Loss] = []
         self._renewed_us: int | None = None
         self._confirmed_at = 0.0
-        self._outcome: tuple[str, int, float] | None = None  # id, attempt, and when it was heard of
-        if self._watches:
-            telemetry.listen(self._hear)
+        self._outcome: tuple[str, int, float] | None = None  # id, attempt, and when it was confirmed
 
     def told(self) -> dict[str, object]:
         """What the worker's row tells of it."""
@@ -62,6 +56,10 @@ class Past:
         outcome = self._outcome
         if outcome is not None and outcome[2] <= sent:
             self._outcome = None
+
+    def confirmed(self, job_id: str, attempt: int) -> None:
+        """The database has confirmed the outcome of an attempt. Of several at once, one will do."""
+        self._outcome = (job_id, attempt, steady())
 
     def look(self, holder: str | None) -> bool:
         """Compare the database with what it has confirmed; true when there is news for the worker's row.
@@ -139,7 +137,3 @@ class Past:
             self._ask_from = steady() + ASK_AGAIN_S
             log.info("this database does not tell its server and timeline: %s", error)
             return None
-
-    def _hear(self, name: str, facts: Mapping[str, Any]) -> None:
-        if name in OUTCOMES:
-            self._outcome = (str(facts["job_id"]), int(facts["attempt"]), steady())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -36,8 +35,7 @@ KINDS: dict[type[object], str] = {
 }
 
 
-@dataclass(eq=False, slots=True)
-class Pending:
+class Pending(msgspec.Struct, eq=False, gc=False):
     """One outcome that the database has not confirmed."""
 
     attempt: Attempt
@@ -51,8 +49,7 @@ class Pending:
     @property
     def key(self) -> tuple[str, int]:
         """Two attempts of one job may be here at once, when a lost registration left the first behind."""
-        claimed = self.attempt.claimed
-        return claimed.id, claimed.attempt
+        return self.attempt.key
 
     @property
     def kind(self) -> str:
@@ -66,12 +63,13 @@ def bounded(group: Iterable[Pending]) -> Iterable[list[Pending]]:
     ids: set[str] = set()
     size = 0
     for each in group:
-        weight = len(each.outcome.result) if isinstance(each.outcome, Succeeded) else 512
-        if batch and (size + weight > BATCH_BYTES_MAX or each.id in ids):
+        job_id, outcome = each.attempt.claimed.id, each.outcome
+        weight = len(outcome.result) if isinstance(outcome, Succeeded) else 512
+        if batch and (size + weight > BATCH_BYTES_MAX or job_id in ids):
             yield batch
             batch, ids, size = [], set(), 0
         batch.append(each)
-        ids.add(each.id)
+        ids.add(job_id)
         size += weight
     if batch:
         yield batch
@@ -79,7 +77,7 @@ def bounded(group: Iterable[Pending]) -> Iterable[list[Pending]]:
 
 def fence_of(each: Pending) -> tuple[str, int]:
     """Which attempt it is."""
-    return each.attempt.claimed.id, each.attempt.claimed.attempt
+    return each.attempt.key
 
 
 def result_of(outcome: Outcome) -> str:
@@ -138,6 +136,11 @@ def fits(outcome: Outcome, state: State) -> bool:
             return state in (State.QUEUED, State.FAILED, State.CANCELLED)
         case _:
             return state is State.QUEUED
+
+
+def is_lasting(outcome: Outcome) -> bool:
+    """Whether a database without it has lost something: a job that was released or crashed may be anywhere."""
+    return not isinstance(outcome, Released | Crashed)
 
 
 def facts(attempt: Attempt) -> dict[str, Any]:

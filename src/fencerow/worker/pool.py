@@ -35,16 +35,18 @@ class Pool:
         self.running = 0
         self._prefetch_s = prefetch_s
         self._wake = wake
-        self._room = room  # how many jobs may begin in this worker
+        self._may_begin = room  # how many more jobs, in this worker as a whole
         # A heap: higher priority first, then in order of arrival.
         self._ready: list[tuple[int, int, Attempt]] = []
         self._numbers = count()
         self._idle: deque[asyncio.Future[None]] = deque()  # slots that wait, the longest first
+        self._stirs = False  # a slot that was woken has not come yet; it will take a job, or wake the next
         self._taken_in_a_row = 0
         self._window_began = time.monotonic()
         self._window_count = self._window_runs = 0  # jobs, and what a slot was free after: a job or a batch
         self._pace = 0.0  # jobs per second
         self._buffer = 0
+        self._room_told = False  # the claimer was woken for room and has not looked since
         self._reach = 1  # jobs that a free slot is expected to take: as many as the last one could
 
     @property
@@ -59,6 +61,10 @@ class Pool:
 
     def wanted(self) -> int:
         """How many jobs the next claim should ask for; 0 while the buffer is more than half full."""
+        self._room_told = False
+        return self._room()
+
+    def _room(self) -> int:
         buffer = self._buffer
         if self._ready and len(self._ready) > buffer // 2:
             return 0
@@ -67,7 +73,14 @@ class Pool:
 
     def put(self, attempt: Attempt) -> None:
         heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
-        self._wake_one()
+        if not self._stirs:
+            self._wake_one()
+
+    def stir(self) -> None:
+        """What a slot runs waits for something: wake others for the jobs that wait here, two, so that they are many
+        soon. A slot whose handlers wait for nothing works the jobs off alone, sooner than slots that take turns."""
+        for _ in range(min(2, len(self._ready))):
+            self._wake_one()
 
     async def get(self) -> Attempt | None:
         """The next claimed job; waits for one. None: there are slots enough without the one that asks."""
@@ -76,7 +89,7 @@ class Pool:
             # Handlers that wait for nothing would keep the loop from the claims and outcomes that go on meanwhile.
             self._taken_in_a_row = 0
             await asyncio.sleep(0)
-        while self.open <= self.slots and not (self._ready and self._room() > 0):
+        while self.open <= self.slots and not (self._ready and self._may_begin() > 0):
             await self._arrival()
         if self.open > self.slots:
             self.open -= 1
@@ -96,7 +109,7 @@ class Pool:
         They are of the same name and time limit, the one limit of the call. A suspect shares with nobody: a
         death must count against one job.
         """
-        room = min((first.handler.batch_max or 1) - 1, self._room())
+        room = min((first.handler.batch_max or 1) - 1, self._may_begin())
         if first.claimed.suspect or room < 1:
             return [first]
         alike = [entry for entry in self._ready if _may_share(first, entry[2])]
@@ -160,7 +173,9 @@ class Pool:
             self._wake_all()
 
     def _say_room(self) -> None:
-        if self.queues and self.wanted() > 0:
+        """Wake the claimer, once until it looks."""
+        if not self._room_told and self.queues and self._room() > 0:
+            self._room_told = True
             self._wake(self.queues[0])
 
     def _measure(self) -> None:
@@ -186,12 +201,15 @@ class Pool:
             if woken.done() and not woken.cancelled():
                 self._wake_one()  # it was meant for whoever takes the job
             raise
+        finally:
+            self._stirs = False
 
     def _wake_one(self) -> None:
         while self._idle:
             woken = self._idle.popleft()
             if not woken.done():
                 woken.set_result(None)
+                self._stirs = True
                 return
 
     def _wake_all(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from fencerow.worker.building import too_many_hung
 from fencerow.worker.death import Death
 from fencerow.worker.pool import Pool
+from fencerow.worker.stepping import noticed
 from fencerow.worker.workplace import Workplace
 
 
@@ -45,16 +46,16 @@ class Slots:
         self._over = True
 
     async def _slot(self, pool: Pool) -> None:
+        slot_lost = partial(self._replace, pool)
         while not self._over:
             attempt = await pool.get()
             if attempt is None:
                 return
-            slot_lost = partial(self._replace, pool)
             attempts = [attempt] if attempt.handler.batch_max is None else pool.joined(attempt)
-            keys = {(each.claimed.id, each.claimed.attempt) for each in attempts}
-            self._at_work |= keys
-            kept = await self._workplace.run(attempts, slot_lost)
-            self._at_work -= keys
+            keys = [each.key for each in attempts]
+            self._at_work.update(keys)
+            kept = await noticed(self._workplace.run(attempts, slot_lost), pool.stir)
+            self._at_work.difference_update(keys)
             if not kept:
                 return  # another slot has taken this one's place
             pool.done(len(attempts))

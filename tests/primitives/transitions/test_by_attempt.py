@@ -26,7 +26,7 @@ def attempt(engine: AnyEngine) -> Running:
         holder=holder,
         attempt=job.attempt,
         snoozes=0,
-        still_held=lambda: store.hold_fence(job.id, holder=holder, attempt=job.attempt),
+        hold_fence=store.hold_fence,
     )
 
 

@@ -41,7 +41,9 @@ claimed AS (
                   WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
       AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                       WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
-    RETURNING job.*
+    RETURNING job.id, job.name, job.queue, job.attempt, job.priority, job.run_at, job.suspect, job.failures, job.crashes,
+              job.snoozes, job.attempts_max, job.snoozes_max, job.timeout_s, job.submitted_at, job.args_bytes, job.args,
+              job.options, job.tags, job.metadata, job.headers
 )
 SELECT CAST(json_agg(json_build_array(
            id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,

@@ -41,7 +41,8 @@ stamped AS (
     UPDATE fencerow.keys AS owned
     SET expires_at = clock.now + fencerow.seconds(owned.lifetime_s)
     FROM ended, clock
-    WHERE owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
+    WHERE ended.key IS NOT NULL  -- spares a look into the keys for each job that has none
+      AND owned.scope = ended.scope AND owned.key = ended.key AND owned.job_id = ended.id
 ),
 spent AS (
     INSERT INTO fencerow.spent_ids (id, attempt, ended_at)

@@ -1,33 +1,113 @@
 -- Submitting: the ids come from the client, so that a submit whose answer was lost can be repeated.
 
 -- name: submit
--- Insert new jobs from one JSON document. Whether their ends are events is decided now, by the groups there are.
--- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
-WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now)
+-- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
+-- arguments. Whether their ends are events is decided now, by the groups there are.
+-- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole.
+WITH alike AS MATERIALIZED (
+    SELECT
+        given.queue, given.name, given.priority,
+        COALESCE(fencerow.at(given.run_at_us), clock.now + fencerow.seconds(given.delay_s)) AS run_at,
+        given.attempts_max, given.crashes_max, given.snoozes_max, given.timeout_s,
+        clock.now + fencerow.seconds(given.expires_s) AS expires_at,
+        given.retention_s, given.scope, given.key, clock.now AS submitted_at, given.submitted_by,
+        CAST(given.options AS json) AS options, CAST(given.tags AS json) AS tags,
+        CAST(given.metadata AS json) AS metadata, CAST(given.headers AS json) AS headers, given.ephemeral,
+        EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes) AS subscribed,
+        given.jobs
+    FROM json_to_recordset(CAST(:jobs AS json)) AS given (
+        queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
+        attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,
+        expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
+        options text, tags text, metadata text, headers text, ephemeral boolean, jobs json
+    )
+    CROSS JOIN (SELECT fencerow.now() AS now) AS clock
+)
 INSERT INTO fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
     retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed
 )
 SELECT
-    job.id, job.queue, job.name, job.priority,
-    COALESCE(fencerow.at(job.run_at_us), clock.now + fencerow.seconds(job.delay_s)),
-    job.attempts_max, job.crashes_max, job.snoozes_max, job.timeout_s,
-    clock.now + fencerow.seconds(job.expires_s),
-    job.retention_s, job.scope, job.key, clock.now, job.submitted_by, job.args_bytes,
-    CAST(job.args AS json), CAST(job.options AS json), CAST(job.tags AS json),
-    CAST(job.metadata AS json), CAST(job.headers AS json), job.ephemeral,
-    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes)
-FROM json_to_recordset(CAST(:jobs AS json)) AS job (
-    id uuid, queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
-    attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,
-    expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
-    args_bytes integer, args text, options text, tags text, metadata text, headers text,
-    ephemeral boolean
+    CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
+    alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
+    alike.key, alike.submitted_at, alike.submitted_by, CAST(job.value ->> 1 AS integer),
+    CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
+    alike.subscribed
+FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value);
+
+-- name: submit_one
+-- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
+-- Guard: the primary key, as in submit.
+INSERT INTO fencerow.jobs (
+    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed
 )
-CROSS JOIN clock
+SELECT
+    CAST(:id AS uuid), CAST(:queue AS text), CAST(:name AS text), CAST(:priority AS smallint),
+    COALESCE(
+        fencerow.at(CAST(:run_at_us AS bigint)),
+        clock.now + fencerow.seconds(CAST(:delay_s AS double precision))
+    ),
+    CAST(:attempts_max AS integer), CAST(:crashes_max AS integer), CAST(:snoozes_max AS integer),
+    CAST(:timeout_s AS double precision), clock.now + fencerow.seconds(CAST(:expires_s AS double precision)),
+    CAST(:retention_s AS double precision), CAST(:scope AS text), CAST(:key AS text), clock.now,
+    CAST(:submitted_by AS text), CAST(:args_bytes AS integer), CAST(CAST(:args AS text) AS json),
+    CAST(CAST(:options AS text) AS json), CAST(CAST(:tags AS text) AS json),
+    CAST(CAST(:metadata AS text) AS json), CAST(CAST(:headers AS text) AS json), CAST(:ephemeral AS boolean),
+    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes)
+FROM (SELECT fencerow.now() AS now) AS clock;
+
+-- name: resubmit
+-- What submit does, for ids that may be known.
+-- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
+WITH alike AS MATERIALIZED (
+    SELECT
+        given.queue, given.name, given.priority,
+        COALESCE(fencerow.at(given.run_at_us), clock.now + fencerow.seconds(given.delay_s)) AS run_at,
+        given.attempts_max, given.crashes_max, given.snoozes_max, given.timeout_s,
+        clock.now + fencerow.seconds(given.expires_s) AS expires_at,
+        given.retention_s, given.scope, given.key, clock.now AS submitted_at, given.submitted_by,
+        CAST(given.options AS json) AS options, CAST(given.tags AS json) AS tags,
+        CAST(given.metadata AS json) AS metadata, CAST(given.headers AS json) AS headers, given.ephemeral,
+        EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes) AS subscribed,
+        given.jobs
+    FROM json_to_recordset(CAST(:jobs AS json)) AS given (
+        queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
+        attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,
+        expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
+        options text, tags text, metadata text, headers text, ephemeral boolean, jobs json
+    )
+    CROSS JOIN (SELECT fencerow.now() AS now) AS clock
+)
+INSERT INTO fencerow.jobs (
+    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed
+)
+SELECT
+    CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
+    alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
+    alike.key, alike.submitted_at, alike.submitted_by, CAST(job.value ->> 1 AS integer),
+    CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
+    alike.subscribed
+FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
+
+-- name: before_copy
+-- What COPY cannot ask for itself: the time now, and whether the ends of new jobs are events.
+SELECT fencerow.us(fencerow.now()), EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes);
+
+-- name: copy_jobs
+-- Insert many new jobs, whose columns the client has computed from one reading of the clock.
+-- Guard: the primary key, as in submit.
+COPY fencerow.jobs (
+    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed
+) FROM STDIN;
 
 -- name: withdraw
 -- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile, or of ephemeral ones

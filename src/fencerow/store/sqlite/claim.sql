@@ -11,7 +11,7 @@ SET state = 'running',
     attempt = attempt + 1,
     holder = :holder,
     claimed_at = (SELECT fencerow.now()),
-    deadline_at = fencerow.now() + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
+    deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
 WHERE id IN (
         SELECT candidate.value
         FROM json_each(:lanes) AS lane,

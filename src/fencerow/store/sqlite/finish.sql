@@ -29,7 +29,8 @@ WHERE expires_at IS NULL
                                WHERE job.state = 'running'
                                  AND +job.holder = :holder
                                  AND job.attempt = json_extract(o.value, '$.attempt')
-                                 AND job.key IS NOT NULL);
+                                 AND job.key IS NOT NULL
+                                 AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.key IS NOT NULL));
 INSERT INTO fencerow.finished_jobs (
     id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
     attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
@@ -41,7 +42,7 @@ SELECT
     job.failures, job.crashes, job.snoozes, job.attempts_max, job.crashes_max, job.snoozes_max, job.timeout_s,
     job.holder, job.claimed_at, job.deadline_at, job.cancel_requested_at, job.cancel_requested_by, job.expires_at,
     CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.submitted_at,
-    job.submitted_by, job.revived_at, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata,
+    job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.args_bytes, job.args, job.options, job.tags, job.metadata,
     job.headers, json_extract(o.value, '$.result'), NULL, job.period, job.ephemeral,
     job.subscribed
 FROM json_each(:outcomes) AS o

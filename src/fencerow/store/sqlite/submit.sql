@@ -1,24 +1,83 @@
 -- Submitting: the ids come from the client, so that a submit whose answer was lost can be repeated.
 
 -- name: submit
--- Insert new jobs from one JSON document. Whether their ends are events is decided now, by the groups there are.
--- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
+-- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
+-- arguments. Whether their ends are events is decided now, by the groups there are.
+-- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole.
+WITH alike AS MATERIALIZED (
+    SELECT
+        json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
+        COALESCE(json_extract(value, '$.run_at_us'), clock.now + CAST(json_extract(value, '$.delay_s') * 1000000 AS INTEGER)) AS run_at,
+        json_extract(value, '$.attempts_max') AS attempts_max, json_extract(value, '$.crashes_max') AS crashes_max,
+        json_extract(value, '$.snoozes_max') AS snoozes_max, json_extract(value, '$.timeout_s') AS timeout_s,
+        clock.now + CAST(json_extract(value, '$.expires_s') * 1000000 AS INTEGER) AS expires_at,
+        json_extract(value, '$.retention_s') AS retention_s, json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key,
+        clock.now AS submitted_at, json_extract(value, '$.submitted_by') AS submitted_by,
+        json_extract(value, '$.options') AS options, json_extract(value, '$.tags') AS tags, json_extract(value, '$.metadata') AS metadata,
+        json_extract(value, '$.headers') AS headers, json_extract(value, '$.ephemeral') AS ephemeral,
+        EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1) AS subscribed,
+        json_extract(value, '$.jobs') AS jobs
+    FROM json_each(:jobs) AS given CROSS JOIN (SELECT fencerow.now() AS now) AS clock
+)
 INSERT INTO fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
     retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed
 )
 SELECT
-    json_extract(job.value, '$.id'), json_extract(job.value, '$.queue'), json_extract(job.value, '$.name'), json_extract(job.value, '$.priority'),
-    COALESCE(json_extract(job.value, '$.run_at_us'), clock.now + CAST(json_extract(job.value, '$.delay_s') * 1000000 AS INTEGER)),
-    json_extract(job.value, '$.attempts_max'), json_extract(job.value, '$.crashes_max'), json_extract(job.value, '$.snoozes_max'),
-    json_extract(job.value, '$.timeout_s'), clock.now + CAST(json_extract(job.value, '$.expires_s') * 1000000 AS INTEGER),
-    json_extract(job.value, '$.retention_s'), json_extract(job.value, '$.scope'), json_extract(job.value, '$.key'), clock.now,
-    json_extract(job.value, '$.submitted_by'), json_extract(job.value, '$.args_bytes'), json_extract(job.value, '$.args'),
-    json_extract(job.value, '$.options'), json_extract(job.value, '$.tags'), json_extract(job.value, '$.metadata'), json_extract(job.value, '$.headers'),
-    json_extract(job.value, '$.ephemeral'),
-    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1)
-FROM json_each(:jobs) AS job CROSS JOIN (SELECT fencerow.now() AS now) AS clock
+    json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
+    alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
+    alike.key, alike.submitted_at, alike.submitted_by, json_extract(job.value, '$[1]'),
+    json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
+    alike.subscribed
+FROM alike CROSS JOIN json_each(alike.jobs) AS job;
+
+-- name: submit_one
+-- Insert one new job from parameters of its own.
+-- Guard: the primary key, as in submit.
+INSERT INTO fencerow.jobs (
+    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed
+)
+SELECT
+    :id, :queue, :name, :priority,
+    COALESCE(:run_at_us, clock.now + CAST(:delay_s * 1000000 AS INTEGER)),
+    :attempts_max, :crashes_max, :snoozes_max, :timeout_s, clock.now + CAST(:expires_s * 1000000 AS INTEGER),
+    :retention_s, :scope, :key, clock.now, :submitted_by, :args_bytes, :args, :options, :tags, :metadata, :headers,
+    :ephemeral, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1)
+FROM (SELECT fencerow.now() AS now) AS clock;
+
+-- name: resubmit
+-- What submit does, for ids that may be known.
+-- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
+WITH alike AS MATERIALIZED (
+    SELECT
+        json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
+        COALESCE(json_extract(value, '$.run_at_us'), clock.now + CAST(json_extract(value, '$.delay_s') * 1000000 AS INTEGER)) AS run_at,
+        json_extract(value, '$.attempts_max') AS attempts_max, json_extract(value, '$.crashes_max') AS crashes_max,
+        json_extract(value, '$.snoozes_max') AS snoozes_max, json_extract(value, '$.timeout_s') AS timeout_s,
+        clock.now + CAST(json_extract(value, '$.expires_s') * 1000000 AS INTEGER) AS expires_at,
+        json_extract(value, '$.retention_s') AS retention_s, json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key,
+        clock.now AS submitted_at, json_extract(value, '$.submitted_by') AS submitted_by,
+        json_extract(value, '$.options') AS options, json_extract(value, '$.tags') AS tags, json_extract(value, '$.metadata') AS metadata,
+        json_extract(value, '$.headers') AS headers, json_extract(value, '$.ephemeral') AS ephemeral,
+        EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1) AS subscribed,
+        json_extract(value, '$.jobs') AS jobs
+    FROM json_each(:jobs) AS given CROSS JOIN (SELECT fencerow.now() AS now) AS clock
+)
+INSERT INTO fencerow.jobs (
+    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed
+)
+SELECT
+    json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
+    alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
+    alike.key, alike.submitted_at, alike.submitted_by, json_extract(job.value, '$[1]'),
+    json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
+    alike.subscribed
+FROM alike CROSS JOIN json_each(alike.jobs) AS job
 WHERE true
 ON CONFLICT (id) DO NOTHING
 RETURNING id;

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from fencerow.errors import CannotExplore, FencerowError, NotRepeatable
 from fencerow.model.url import PostgresUrl, parse_url
+from fencerow.testing.explorer.meeting import Meeting
 from fencerow.testing.explorer.performer import Performer
 from fencerow.testing.explorer.stage import Stage
 from fencerow.testing.explorer.stage_postgres import PostgresStage
@@ -48,7 +49,10 @@ class Violation(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What was played. `complete`: every order there is; else a sample of about `total`, drawn by `seed`."""
+    """What was played. `complete`: every order there is; else a sample of about `total`, drawn by `seed`.
+
+    `reduced`: of orders that come to the same one was played; they are not counted apart.
+    """
 
     engine: str
     orders: int
@@ -56,10 +60,12 @@ class Exploration:
     complete: bool
     seconds: float
     seed: int
+    reduced: bool = False
 
     def __str__(self) -> str:
         if self.complete:
-            return f"{self.engine}: all {self.orders} orders in {self.seconds:.1f} s"
+            apart = " that are told apart" if self.reduced else ""
+            return f"{self.engine}: all {self.orders} orders{apart} in {self.seconds:.1f} s"
         return (
             f"{self.engine}: {self.orders} of about {self.total:,} orders in {self.seconds:.1f} s: "
             f"a sample, seed {self.seed}"
@@ -123,7 +129,13 @@ def explore(
         race.close()
     complete = order is None and counted.played == counted.total
     told = Exploration(
-        race.stage.engine, counted.played, counted.total, complete, time.monotonic() - started, seed
+        race.stage.engine,
+        counted.played,
+        counted.total,
+        complete,
+        time.monotonic() - started,
+        seed,
+        counted.reduced,
     )
     log.log(logging.INFO if complete or order else logging.WARNING, "explored %s", told)
     return told
@@ -146,6 +158,8 @@ class Race:
     patience_s: float
     stage: Stage = field(init=False)
     desks: dict[str, Desk] = field(init=False)
+    known_tables: Mapping[str, str] | None = None
+    _began: bool = False
 
     def __post_init__(self) -> None:
         styles = _checked(self.actors)
@@ -188,6 +202,8 @@ class Race:
 
     def _play(self, choose: Choose) -> list[str]:
         self._run(self.setup, "setup")
+        if not self._began:
+            self.known_tables, self._began = self.stage.tables(), True
         self.stage.begin()
         play = Play(self, choose)
         try:
@@ -239,19 +255,23 @@ class Play:
             Violation: something did not hold.
         """
         stage, performers = self._race.stage, self._performers
+        meeting, touched = Meeting(self._race.known_tables, watched=bool(self._race.invariants)), None
         for number, performer in enumerate(performers, 1):
             stage.seat(performer)
             performer.start(self._work(performer))
             self._settle(performers[:number])
         while any(not each.done for each in performers):
             options = {each.name: each for each in performers if each.may_go}
+            stepped = performers[0]
             if options:
-                name = self._choose(list(options))
+                name = self._choose(list(options), None, touched)
                 self.order.append(name)
-                stage.let_go(options[name])
+                stepped = options[name]
+                stage.let_go(stepped)
             elif not stage.unblock(performers):
                 self._violated("the actors wait for each other, and the database does not end it")
             self._settle(performers)
+            touched = meeting.touched(stepped, performers)
             if any(each.ends for each in performers):
                 self._look()
         self._look()

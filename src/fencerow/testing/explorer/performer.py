@@ -28,6 +28,9 @@ class Performer:
         self.stepping = False  # while connections are opened and closed, everything passes
         self.arrived: str | None = None  # the statement that waits to be let go
         self.doing = ""  # the statement that was let go last
+        self.meant: tuple[str, ...] = ()  # its texts, whole
+        self.said: set[str] = set()  # everything it ever asked for, steps or not
+        self.answers = 0  # that it got
         self.in_flight = 0  # requests on their way to the server and back
         self.blocked_by: tuple[str, ...] = ()  # whose locks it waits for
         self.held = False  # stopped between its snapshot and its change
@@ -88,8 +91,8 @@ class Performer:
 
     # --- for the gates -------------------------------------------------------------------------------
 
-    def arrive(self, text: str) -> None:
-        """Stop before a statement until it is let go.
+    def arrive(self, text: str, meant: tuple[str, ...] = ()) -> None:
+        """Stop before a statement until it is let go; `meant` are its texts, whole.
 
         Raises:
             Abandoned: it never will be.
@@ -101,6 +104,7 @@ class Performer:
                 self.hall.wait()  # another connection of the same actor is first
             self.arrived, self.ready = text, True
             self._wait()
+            self.meant = meant
 
     def lose(self) -> bool:
         """Stop after a statement met another's lock, until it may try again; false when it has waited enough."""
@@ -120,6 +124,7 @@ class Performer:
         """The reply is there. `line` tells of it, `ended` whether a transaction is over with it."""
         with self.hall:
             self.in_flight = max(0, self.in_flight - 1)
+            self.answers += 1
             freed = bool(self.blocked_by)
             self.blocked_by, self.held, self.victim = (), False, False
             self.ends += ended and self.stepping

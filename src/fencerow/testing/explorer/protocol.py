@@ -59,6 +59,8 @@ class Asked:
         self._columns: dict[bytes, list[Column]] = {}
         self._described: deque[bytes] = deque()
         self._portals: dict[bytes, str] = {}
+        self._of_portal: dict[bytes, str] = {}
+        self.meant: list[str] = []  # the texts that were asked for since somebody took them, whole
         self.bound: list[
             Column
         ] = []  # the columns of the statement bound last, if they were asked for before
@@ -67,7 +69,8 @@ class Asked:
         """Take a message; the statement that it makes the server run, with its values, if it does."""
         kind, body = message[:1], message[5:]
         if kind == QUERY:
-            return in_one_line(_upto_nul(body)[0].decode("utf-8", "replace"))
+            self.meant.append(_upto_nul(body)[0].decode("utf-8", "replace"))
+            return in_one_line(self.meant[-1])
         if kind == PARSE:
             name, rest = _upto_nul(body)
             text, rest = _upto_nul(rest)
@@ -80,11 +83,14 @@ class Asked:
             values, formats = _values(rest, self._types.get(name, ()))
             self.bound = _in_formats(self._columns.get(name, []), formats)
             told = f"  [{', '.join(values)}]" if values else ""
+            self._of_portal[portal] = self._texts.get(name, "?")
             self._portals[portal] = in_one_line(self._texts.get(name, "?")) + told
         elif kind == DESCRIBE and body[:1] == b"S":
             self._described.append(_upto_nul(body[1:])[0])
         elif kind == EXECUTE:
-            return self._portals.get(_upto_nul(body)[0], "?")
+            portal = _upto_nul(body)[0]
+            self.meant.append(self._of_portal.get(portal, "?"))
+            return self._portals.get(portal, "?")
         return None
 
     def learn(self, message: bytes) -> None:

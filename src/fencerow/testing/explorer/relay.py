@@ -160,8 +160,12 @@ class Link:
         """Send what was gathered, as soon as the actor is let go."""
         performer = self._relay.performer
         text = "; ".join(texts) if texts else None
+        meant = tuple(self._asked.meant)
+        self._asked.meant.clear()
+        if performer is not None:
+            performer.said.update(meant)
         if performer is not None and text is not None and not is_harmless(text):
-            performer.arrive(text)
+            performer.arrive(text, meant)
         if performer is not None and (text is not None or last in (QUERY, SYNC)) and not self._unanswered:
             self._requests.append((text, self._asked.bound))
             performer.sent()
@@ -222,5 +226,7 @@ class Link:
                 self._client.sendall(b"N")
                 continue
             rest = self._client.recv(size - 8, socket.MSG_WAITALL) if size > 8 else b""
+            if self._relay.performer is not None:
+                self._relay.performer.said.add(rest.decode("utf-8", "replace"))
             self._server.sendall(head + rest)
             return

@@ -48,6 +48,10 @@ class Stage(Protocol):
         """Ask the invariants."""
         ...
 
+    def tables(self) -> Mapping[str, str] | None:
+        """By the name of each table the one it stands for; None when texts cannot tell what statements touch."""
+        ...
+
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         """Ask anything, after an order."""
         ...

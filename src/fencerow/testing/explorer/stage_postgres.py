@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 from fencerow.errors import CannotExplore
+from fencerow.testing.explorer.meeting import tables_of
 from fencerow.testing.explorer.performer import Performer, Tell
 from fencerow.testing.explorer.relay import PORT, Relay
 from fencerow.testing.explorer.stage import Look, stuck
@@ -160,6 +161,9 @@ class PostgresStage:
             except psycopg.errors.LockNotAvailable:
                 return None
         return found
+
+    def tables(self) -> Mapping[str, str] | None:
+        return tables_of(self.rows)
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         return self._control.execute(text.encode()).fetchall()

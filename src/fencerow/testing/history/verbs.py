@@ -25,10 +25,14 @@ End = tuple[Kind, Fact]
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """`asked` are the facts before the statement is sent, `answered` the ends that its rows tell of."""
+    """`asked` are the facts before the statement is sent, `answered` the ends that its rows tell of.
+
+    `told_as`: the verb of the lines, where several statements say the same.
+    """
 
     asked: Callable[[Params], list[Fact]]
     answered: Callable[[Params, Rows], list[End]]
+    told_as: str | None = None
 
 
 # --- what is asked ---------------------------------------------------------------------------------
@@ -36,7 +40,21 @@ class Verb:
 
 def _jobs(params: Params) -> list[Fact]:
     fields = ("queue", "name", "scope", "key")
-    return [{"job": job["id"], **_given(job, fields)} for job in _document(params["jobs"])]
+    return [
+        {"job": row[0], **_given(template, fields)}
+        for template in _document(params["jobs"])
+        for row in template["jobs"]
+    ]
+
+
+def _one_new(params: Params) -> list[Fact]:
+    return [{"job": params["id"], **_given(params, ("queue", "name", "scope", "key"))}]
+
+
+def _copied(params: Params) -> list[Fact]:
+    """The first columns of a COPY: id, queue, name. What comes by it has no key."""
+    lines = [line.split("\t", 3) for line in str(params["lines"]).splitlines()]
+    return [{"job": job_id, "queue": queue, "name": name} for job_id, queue, name, _ in lines]
 
 
 def _keys(params: Params) -> list[Fact]:
@@ -139,6 +157,11 @@ def _done(_: Params, __: Rows) -> list[End]:
     return [(Kind.OK, {})]
 
 
+def _new(asked: Callable[[Params], list[Fact]], params: Params, _: Rows) -> list[End]:
+    """Ids that nobody knows: what was answered is there."""
+    return [(Kind.OK, fact | {"new": True}) for fact in asked(params)]
+
+
 def _inserted(params: Params, rows: Rows) -> list[End]:
     ids = {str(row[0]) for row in rows}
     return [(Kind.OK, fact | {"new": fact["job"] in ids}) for fact in _jobs(params)]
@@ -229,7 +252,10 @@ _PURGE = _rows(partial(_as_job, None))
 _FENCE = ("holder", "attempt")
 
 VERBS: dict[str, Verb] = {
-    "submit": Verb(_jobs, _inserted),
+    "submit": Verb(_jobs, partial(_new, _jobs)),
+    "submit_one": Verb(_one_new, partial(_new, _one_new), "submit"),
+    "copy_jobs": Verb(_copied, partial(_new, _copied), "submit"),
+    "resubmit": Verb(_jobs, _inserted, "submit"),
     "withdraw": _each(_ids),
     "reserve_keys": Verb(_keys, _reserved),
     "read_keys": Verb(_nothing, _owned),

@@ -93,7 +93,7 @@ class Witness:
         verb = VERBS.get(statement.name)
         if verb is None:
             return None
-        step = Step(len(self.done) + len(self.given_up) + 1, statement.name, verb, statement)
+        step = Step(len(self.done) + len(self.given_up) + 1, verb.told_as or statement.name, verb, statement)
         self.done.append(step)
         facts = verb.asked(statement.params)
         self.recorder.write(
