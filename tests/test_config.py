@@ -14,6 +14,8 @@ def test_without_anything_the_defaults_hold() -> None:
     config = Config.load({"HOME": "x"})
 
     assert (config.lease_s, config.renew_s, config.slots, config.url) == (30.0, 5.0, 10, None)
+    # Seen at a renewal, an exception after that, and killed or given up after that.
+    assert (config.renew_s, config.cancel_raise_s, config.cancel_kill_s) == (5.0, 5.0, 10.0)
     assert config == Config()
     assert config.job_defaults().timeout_s == 900
 
@@ -93,6 +95,8 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
         Config(renew_s=11, lease_s=30)
     with pytest.raises(ConfigError, match="poll_min_s"):
         Config(poll_min_s=2, poll_max_s=1)
+    with pytest.raises(ConfigError, match="listen_url names a SQLite file"):
+        Config(url="postgresql://app@pooler/shop", listen_url="sqlite:///shop.db")
 
 
 def test_a_password_shows_neither_in_repr_nor_in_errors() -> None:

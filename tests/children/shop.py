@@ -158,6 +158,11 @@ def poisonous(kind: str, folder: str) -> None:
     poison(kind, folder)
 
 
+@app.job(process=True)
+async def apoisonous(kind: str, folder: str) -> None:
+    poison(kind, folder)
+
+
 @app.job
 def ordinary(kind: str, folder: str) -> None:
     """Not declared for a child: its first death takes the worker along."""

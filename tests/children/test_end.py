@@ -13,6 +13,7 @@ from fencerow.store import store
 from tests.children.conftest import settings
 from tests.children.test_children import count, crew
 from tests.children.test_poison import known, nothing_left
+from tests.children.test_suspects import suspect
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, read, until
 
@@ -55,6 +56,20 @@ async def test_the_kill_comes_when_it_was_promised(lite: AnyEngine, tmp_path: Pa
 
     bound_s = config.cancel_raise_s + config.cancel_kill_s
     assert bound_s <= took_s < bound_s + config.renew_s + ENDED_S / 4
+
+
+async def test_a_suspect_that_ignores_its_cancel_is_killed_though_it_was_not_declared_for_a_child(
+    lite: AnyEngine, tmp_path: Path
+) -> None:
+    job_id = await suspect(lite, "ordinary", {"kind": "hang", "folder": str(tmp_path)})
+    async with crew(lite, settings(lite)) as stage:
+        await until(lambda: len(known(tmp_path)) == 1, within_s=60, what="the handler's start")
+        await lite.arun(store.cancel(job_id, actor="ada"))
+        job = await stage.ended(job_id, within_s=ENDED_S)
+
+    assert (job.state, job.attempt, job.crashes) == ("cancelled", 2, 0)
+    assert known(tmp_path)[0] != os.getpid()
+    await nothing_left(tmp_path)
 
 
 @pytest.mark.parametrize("how", ["obeys", "ignores"])

@@ -78,6 +78,49 @@ def test_a_job_that_ends_its_worker_is_found_out_in_a_child(
     assert len(known(tmp_path)) == 3
 
 
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("kind", "poisons"),
+    [
+        ("sqlite", [("ordinary", "sigsegv"), ("aordinary", "abort")]),
+        ("postgres", [("ordinary", "exit"), ("aordinary", "stack")]),
+    ],
+)
+def test_several_that_end_their_worker_are_found_out_among_many_that_do_not(
+    kind: str, poisons: list[tuple[str, str]], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each takes one worker along at most; a healthy job loses an attempt with each of those, and nothing else."""
+    target = target_of(kind, request)
+    engine = engine_of(target)
+    store.migrate(engine)
+    poison = [
+        job_of(name, {"kind": how, "folder": str(tmp_path)}, crashes_max=1, options=QUICK)
+        for name, how in poisons
+    ]
+    healthy = [job_of("healthy") for _ in range(200)]
+    engine.run(store.submit([*healthy[:50], poison[0], *healthy[50:100], poison[1], *healthy[100:]]))
+    with crew(target, tmp_path, 2, LEASE_S, MEMBER) as team:
+        died = 0
+
+        def over() -> bool:
+            nonlocal died
+            died += keep_manned(team, 2)
+            return live(engine) == 0
+
+        wait_until(over, 180, team.tail)
+        dead = records(engine, [job.id for job in poison])
+        others = records(engine, [job.id for job in healthy])
+        nothing_left(tmp_path, team)
+    engine.close()
+
+    assert 1 <= died <= len(poison)
+    for job in dead.values():
+        assert (job.state, job.crashes, job.error["code"]) == ("failed", 1, "crashes_exhausted"), team.tail()
+        assert "its child process" in job.error["message"]
+    assert {(job.state, job.failures, job.crashes) for job in others.values()} == {("succeeded", 0, 0)}
+    assert max(job.attempt for job in others.values()) <= 1 + died
+
+
 def test_a_job_that_kills_the_worker_from_its_child_ends_at_last(tmp_path: Path, sqlite_path: Path) -> None:
     engine = engine_of(str(sqlite_path))
     store.migrate(engine)

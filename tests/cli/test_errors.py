@@ -226,6 +226,14 @@ def test_an_application_that_cannot_be_imported_is_told_with_its_place(cli: Cli,
     assert "\x1b" not in result.err
 
 
+def test_a_check_finds_the_application_in_the_working_directory(cli: Cli, shop: str) -> None:
+    """As every other command does; the path of the installed one begins where its script lies."""
+    result = cli("check", "shop:sent")
+
+    assert result.code == 2
+    assert "its apps know fail, send, slow" in result.err
+
+
 def test_an_application_under_another_name_is_suggested(cli: Cli, shop: str) -> None:
     result = cli("worker", "-A", "shop:application")
 

@@ -128,7 +128,7 @@ async def test_batches_are_bounded_in_rows_and_bytes() -> None:
     async def send(batch: Sequence[Submission]) -> None:
         sent.append(list(batch))
 
-    group = Group(send)
+    group = Group(send, asyncio.get_running_loop())
     small = [plain() for _ in range(BATCH_ROWS_MAX + 1)]
     large = [plain(args_bytes=BATCH_BYTES_MAX // 2) for _ in range(3)]
     await asyncio.gather(*(group.submit(each) for each in [*small, *large]))

@@ -127,7 +127,7 @@ async def test_without_our_casts_the_codec_would_encode_twice(
     await connection.set_type_codec("json", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
 
     with pytest.raises(asyncpg.PostgresError):
-        await borrowed(connection, pg).arun(store.submit([new_job()]))
+        await borrowed(connection, pg).arun(store.submit([new_job(), new_job()]))
 
     await connection.close()
 

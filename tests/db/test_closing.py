@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
+from psycopg_pool import AsyncConnectionPool
 
 from fencerow.config import Config
 from fencerow.db.postgres import PostgresEngine
@@ -81,6 +82,34 @@ def test_an_event_loop_ends_that_waits_for_a_connection(tcp_server: PostgresServ
     began = time.monotonic()
     asyncio.run(ask_and_close())
     assert time.monotonic() - began < 2 * CONNECT_S + OVERRUN_S + SOON_S
+
+
+def test_an_event_loop_ends_that_nobody_closed_a_pool_of(
+    tcp_server: PostgresServer, silence: Silence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """psycopg may take the cancel of the end for an answer to the connect that is under way."""
+    connecting = threading.Event()
+
+    async def never(_pool: object, _timeout_s: float | None = None) -> None:
+        connecting.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise psycopg.OperationalError from None
+
+    monkeypatch.setattr(AsyncConnectionPool, "_connect", never)
+    engine = engine_to(tcp_server, silence)
+
+    async def ask() -> None:
+        asked = asyncio.create_task(engine.arun(store.clock()))
+        await until(connecting.is_set)
+        asked.cancel()
+
+    thread = threading.Thread(target=asyncio.run, args=[ask()], daemon=True)
+    thread.start()
+    thread.join(CONNECT_S + SOON_S)
+    assert not thread.is_alive()
+    engine.close()
 
 
 def test_a_thread_that_waits_for_a_connection_holds_up_no_close(

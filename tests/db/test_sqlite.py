@@ -10,10 +10,12 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fencerow.db import sqlite
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.sqlite_faults import fault, translated
 from fencerow.db.sqlite_opening import wal_is_safe
@@ -440,3 +442,21 @@ def test_both_journal_modes_do_the_work(sqlite_path: Path, mode: str) -> None:
         assert session.connection.execute("PRAGMA main.journal_mode").fetchone() == (mode,)
         assert session.connection.execute("PRAGMA main.synchronous").fetchone() == (2,)
     engine.close()
+
+
+def test_whoever_waits_for_the_write_lock_looks_as_often_at_the_end_as_at_the_beginning(
+    lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's own waiting sleeps longer after each try, and beside a busy writer comes to nothing for seconds."""
+    stranger, pauses = other_writer(lite), list[float]()
+
+    def sleep(pause_s: float) -> None:
+        pauses.append(pause_s)
+        if len(pauses) == 200:
+            stranger.execute("ROLLBACK")
+
+    monkeypatch.setattr(sqlite, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+    submit(lite)
+    stranger.close()
+
+    assert len(pauses) == 200 and max(pauses) < 0.002

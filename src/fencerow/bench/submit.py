@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from fencerow.app import App
+from fencerow.app.chunks import CHUNK_ROWS
 from fencerow.app.declare import DeclaredJob
 from fencerow.bench import table
 from fencerow.bench.figure import Figure, median
@@ -19,7 +20,6 @@ from fencerow.model.ids import new_id
 
 BLOCKS = 5  # ours and raw take turns, so that a machine that slows down slows both
 CALLERS = 100
-RAW_BULK_ROWS = 10_000
 ARGS = '{"t":0}'
 
 Job = DeclaredJob[[int], [int], None, Any]
@@ -94,8 +94,8 @@ def _in_bulk(app: App, noop: Job, jobs: int) -> None:
 
 
 def _raw_in_bulk(raw: Raw, engine: AnyEngine, jobs: int) -> None:
-    for done in range(0, jobs, RAW_BULK_ROWS):
-        rows = min(RAW_BULK_ROWS, jobs - done)
+    for done in range(0, jobs, CHUNK_ROWS):  # as many in a commit as ours
+        rows = min(CHUNK_ROWS, jobs - done)
         if isinstance(engine, PostgresEngine):
             now = "now"
             with raw.connection.cursor().copy(raw.text("raw_copy")) as copy:

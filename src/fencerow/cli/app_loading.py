@@ -74,10 +74,15 @@ def _loaded(name: str, kind: type[T], what: str, default: str) -> T:
     )
 
 
-def _imported(name: str) -> object:
+def look_here() -> None:
+    """Let modules be found in the working directory. The installed command, unlike `python -m`, does not look there."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+
+
+def _imported(name: str) -> object:
+    look_here()
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import click
 
 from fencerow.cli import exits, output
+from fencerow.cli.app_loading import look_here
 from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
 from fencerow.errors import InvalidInput, NothingToCheck
 from fencerow.testing.check.check import check as check_options
@@ -87,6 +88,7 @@ def check(
         run_s=run_s,
         two_jobs=two_jobs,
     )
+    look_here()
     report = check_options(options, _progress(wanted))
     if wanted.json:
         output.say_json(report.document())

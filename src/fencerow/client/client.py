@@ -282,7 +282,7 @@ class Client(Desk):
         loop = asyncio.get_running_loop()
         group = self._groups.get(loop)
         if group is None:
-            group = self._groups[loop] = Group(self._send)
+            group = self._groups[loop] = Group(self._send, loop)
         return group
 
     async def _send(self, submissions: Sequence[Submission]) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import copy
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from weakref import proxy
 
 from fencerow.client.submitting import Submission, in_doubt
 from fencerow.errors import DatabaseError, OutcomeUnknown
@@ -22,14 +23,15 @@ Send = Callable[[Sequence[Submission]], Awaitable[object]]
 class Group:
     """Plain submissions of one event loop. `send` stores a batch, all or none."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, loop: asyncio.AbstractEventLoop) -> None:
         self._send = send
+        self._loop = proxy(loop)  # known already: asking for the running one is a system call
         self._waiting: deque[tuple[Submission, asyncio.Future[None]]] = deque()
         self._sending: asyncio.Task[None] | None = None
 
     def submit(self, submission: Submission) -> asyncio.Future[None]:
         """Done when it is stored. A caller that is cancelled meanwhile does not take it back."""
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        stored: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((submission, stored))
         if self._sending is None:
             self._sending = asyncio.create_task(self._send_all())

@@ -19,7 +19,7 @@ from fencerow.store.submit import Submitted
 T = TypeVar("T")
 
 IDS_SHOWN = 3
-COPY_ROWS_MIN = 200  # below, what COPY asks first costs more than it saves: docs/speed.md has both prices
+COPY_ROWS_MIN = 500  # below, what COPY asks first costs more than it saves: decision 28 has both prices
 HINT_US = 10_000  # a hint may name an earlier instant: a little coarser, those of a burst are one
 FIRST_PAUSE_S = 0.05
 PAUSE_S_MAX = 1.0

@@ -12,7 +12,7 @@ from fencerow.config.setting import Setting, check, number, text
 from fencerow.errors import ConfigError
 from fencerow.model.backoff import Backoff
 from fencerow.model.defaults import DAY_S, Defaults
-from fencerow.model.url import masked, parse_url
+from fencerow.model.url import PostgresUrl, masked, parse_url
 
 IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 DRAIN_MARGIN_S = 15.0
@@ -257,5 +257,9 @@ def _check_together(config: Config) -> None:
         )
     if config.url:
         parse_url(config.url)
-    if config.listen_url:
-        parse_url(config.listen_url)
+    if config.listen_url and not isinstance(parse_url(config.listen_url), PostgresUrl):
+        raise ConfigError(
+            "listen_url names a SQLite file",
+            "it is a direct connection to the PostgreSQL server of url",
+            "leave it out, or name the server past its pooler",
+        )

@@ -79,9 +79,11 @@ class Listener:
             selector.register(connection.fileno(), selectors.EVENT_READ)
             selector.register(self._stop_here, selectors.EVENT_READ)
             while not self._stopped.is_set():
-                for note in connection.notifies(timeout=0):
-                    self._tell(note.payload)
                 selector.select()
+                # Below the driver's own generator, which would look for more before it hands the first one out.
+                connection.pgconn.consume_input()
+                while (note := connection.pgconn.notifies()) is not None:
+                    self._tell(note.extra.decode())
 
     def _tell(self, message: str | None) -> None:
         try:

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -22,6 +22,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.db.connections import shares
+from fencerow.db.loop_pool import LoopPool
 from fencerow.db.preparing import Preparing
 from fencerow.db.watchdog import CANCEL_S, Watchdog, Watched, is_readable
 from fencerow.errors import ReadOnly, Unavailable
@@ -53,10 +54,7 @@ class Pools:
         self._statement_timeout_s = statement_timeout_s
         self._lock = threading.Lock()
         self._pools: dict[bool, ConnectionPool[Connection[Any]]] = {}  # ours, and (True) the users'
-        self._apools: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[bool, AsyncConnectionPool[AsyncConnection[Any]]]
-        ]
-        self._apools = WeakKeyDictionary()
+        self._apools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, LoopPool]] = WeakKeyDictionary()
         self._watchdog = Watchdog(statement_timeout_s)
         self._used_at: WeakKeyDictionary[BaseConnection[Any], float] = (
             WeakKeyDictionary()
@@ -76,8 +74,8 @@ class Pools:
 
     async def aclose(self) -> None:
         """Close what was opened for this event loop."""
-        for pool in self._apools.pop(asyncio.get_running_loop(), {}).values():
-            await pool.close(1.0)
+        for each in self._apools.pop(asyncio.get_running_loop(), {}).values():
+            await each.close()
 
     @contextmanager
     def connection(self, *, for_user: bool = False) -> Iterator[Connection[Any]]:
@@ -86,47 +84,48 @@ class Pools:
         Raises:
             Unavailable: none could be had in time.
         """
+        pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
         try:
-            with ExitStack() as stack:
-                pool, until = self._open_pool(for_user), time.monotonic() + self._wait_s(for_user)
-                while (connection := _slice_of_wait(stack, pool, until)) is None:
-                    pass
-                self.preparing.lend(connection)
-                try:
-                    yield connection
-                except REFUSES_WRITES:
-                    connection.close()
-                    pool.drain()
-                    raise
-                finally:
-                    self._used_at[connection] = time.monotonic()
-                    if connection in self._cancelled:
-                        connection.close()
+            while (connection := _slice_of_wait(pool, until)) is None:
+                pass
         except PoolTimeout as error:
             raise self._unreachable() from error
+        # Neither begun nor ended here, unlike in the pool's own block: whoever opens a transaction ends it.
+        try:
+            self.preparing.lend(connection)
+            yield connection
+        except REFUSES_WRITES:
+            connection.close()
+            pool.drain()
+            raise
+        finally:
+            self._used_at[connection] = time.monotonic()
+            if connection in self._cancelled:
+                connection.close()
+            pool.putconn(connection)
 
     @asynccontextmanager
     async def aconnection(self, *, for_user: bool = False) -> AsyncIterator[AsyncConnection[Any]]:
         """`connection` in this event loop."""
+        pool = await self._open_apool(for_user)
+        until = time.monotonic() + self._wait_s(for_user)
         try:
-            pool = await self._open_apool(for_user)
-            async with AsyncExitStack() as stack:
-                until = time.monotonic() + self._wait_s(for_user)
-                while (connection := await _aslice_of_wait(stack, pool, until)) is None:
-                    pass
-                self.preparing.lend(connection)
-                try:
-                    yield connection
-                except REFUSES_WRITES:
-                    await connection.close()
-                    await pool.drain()
-                    raise
-                finally:
-                    self._used_at[connection] = time.monotonic()
-                    if connection in self._cancelled:
-                        await connection.close()
+            while (connection := await _aslice_of_wait(pool, until)) is None:
+                pass
         except PoolTimeout as error:
             raise self._unreachable() from error
+        try:
+            self.preparing.lend(connection)
+            yield connection
+        except REFUSES_WRITES:
+            await connection.close()
+            await pool.drain()
+            raise
+        finally:
+            self._used_at[connection] = time.monotonic()
+            if connection in self._cancelled:
+                await connection.close()
+            await pool.putconn(connection)
 
     def _wait_s(self, for_user: bool) -> float:
         """Others' transactions take what they take; our own statements are short, so a long wait means trouble."""
@@ -167,9 +166,9 @@ class Pools:
                 check=self._acheck if for_user else self._acheck_ours,
                 configure=_aread_committed,
             )
-            pools[for_user] = pool
+            pools[for_user] = LoopPool(pool)
             await pool.open()
-        return pools[for_user]
+        return pools[for_user].pool
 
     def watched(self, connection: Connection[Any], *, limit_s: float | None = None) -> Watched:
         """Watch a connection for a block: waits for the server that are too long end as a broken connection."""
@@ -276,10 +275,8 @@ def hosts(conninfo: str) -> int:
     return len(str(found.get("host") or found.get("hostaddr") or "").split(","))
 
 
-def _slice_of_wait(
-    stack: ExitStack, pool: ConnectionPool[Connection[Any]], until: float
-) -> Connection[Any] | None:
-    """A connection, or None when this slice of the wait has passed without one.
+def _slice_of_wait(pool: ConnectionPool[Connection[Any]], until: float) -> Connection[Any] | None:
+    """A connection to be put back, or None when this slice of the wait has passed without one.
 
     The pool gives up reconnecting after a while and tries again only when somebody new asks. One who waited
     in a single long call would sleep on beside a server that is back.
@@ -289,7 +286,7 @@ def _slice_of_wait(
     """
     left_s = until - time.monotonic()
     try:
-        return stack.enter_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
+        return pool.getconn(max(0.01, min(WAIT_SLICE_S, left_s)))
     except PoolTimeout:
         if left_s <= WAIT_SLICE_S:
             raise
@@ -297,12 +294,12 @@ def _slice_of_wait(
 
 
 async def _aslice_of_wait(
-    stack: AsyncExitStack, pool: AsyncConnectionPool[AsyncConnection[Any]], until: float
+    pool: AsyncConnectionPool[AsyncConnection[Any]], until: float
 ) -> AsyncConnection[Any] | None:
     """`_slice_of_wait` for async code."""
     left_s = until - time.monotonic()
     try:
-        return await stack.enter_async_context(pool.connection(max(0.01, min(WAIT_SLICE_S, left_s))))
+        return await pool.getconn(max(0.01, min(WAIT_SLICE_S, left_s)))
     except PoolTimeout:
         if left_s <= WAIT_SLICE_S:
             raise

@@ -11,17 +11,20 @@ import asyncio
 import logging
 import math
 import os
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.sockets import FileWakes
-from fencerow.db.sqlite_faults import committing, translated
+from fencerow.db.sqlite_faults import committing, is_locked, translated
 from fencerow.db.sqlite_opening import default_journal, open_file
 from fencerow.db.sqlite_session import Clock, SqliteSession
 from fencerow.db.statement import Operation
@@ -31,6 +34,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("fencerow.db")
 
+LOCK_LOOK_S = 0.001  # between two looks for the write lock
 KEEPER_WAIT_S = (
     0.5  # what a keeper asks of the jobs must not delay its next renewal, whoever locks their file
 )
@@ -90,7 +94,7 @@ class SqliteEngine:
         with self._writing(operation.patience_s), translated(self.path):
             connection = self._main()
             taking_turns = operation.writes or operation.both_files
-            begin = self._begin_writing if taking_turns else _begin_reading
+            begin = partial(self._begin_writing, self._jobs_timeout_s) if taking_turns else _begin_reading
             with self._transaction(connection, begin):
                 return SqliteSession(connection, self.queries, self.clock, self.path).run(operation)
 
@@ -105,7 +109,7 @@ class SqliteEngine:
             connection = self._open(self._busy_timeout_s)
             self._session_thread = threading.get_ident()
             try:
-                with self._transaction(connection, self._begin_writing):
+                with self._transaction(connection, partial(self._begin_writing, self._busy_timeout_s)):
                     yield SqliteSession(connection, self.queries, self.clock, self.path)
             finally:
                 self._session_thread = None
@@ -255,25 +259,38 @@ class SqliteEngine:
                 connection.execute("ROLLBACK")
             raise
 
-    def _begin_writing(self, connection: sqlite3.Connection) -> None:
-        """Take the write lock of the jobs' file alone, before anything is read: a lock taken later fails at once."""
+    def _begin_writing(self, timeout_s: float, connection: sqlite3.Connection) -> None:
+        """Take the write lock of the jobs' file alone, before anything is read: a lock taken later fails at once.
+
+        SQLite waits longer after each try, so that whoever has waited longest looks least often, and beside a process
+        that writes without a pause comes to nothing for seconds. Here everybody looks equally often.
+        """
+        until = time.monotonic() + timeout_s
+        _wait_for_locks(connection, 0.0)
         connection.execute("BEGIN")
         try:
-            self._touch(connection)
+            while not self._touched(connection, timeout_s, is_last=time.monotonic() >= until):
+                time.sleep(random.uniform(0.5, 1.5) * LOCK_LOOK_S)  # noqa: S311 (jitter, not a secret)
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        finally:
+            _wait_for_locks(connection, timeout_s)
 
-    def _touch(self, connection: sqlite3.Connection) -> None:
-        """A write that changes no row but takes the lock; before the first migration there is no table to touch."""
+    def _touched(self, connection: sqlite3.Connection, timeout_s: float, *, is_last: bool) -> bool:
+        """Try a write that changes no row but takes the lock; before the first migration there is no table to touch."""
         try:
             connection.execute(f"DELETE FROM main.{self.prefix}queues WHERE 0")  # noqa: S608 (a checked identifier)
         except sqlite3.OperationalError as error:
+            if not is_last and is_locked(error):
+                return False
             if "no such table" not in str(error):
                 raise
             connection.execute("ROLLBACK")
+            _wait_for_locks(connection, timeout_s)
             connection.execute("BEGIN IMMEDIATE")
+        return True
 
 
 def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseException) -> None:
@@ -283,6 +300,11 @@ def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseEx
     except BaseException as other:
         if other is not error:
             log.warning("a cancelled transaction could not be rolled back: %s", other)
+
+
+def _wait_for_locks(connection: sqlite3.Connection, timeout_s: float) -> None:
+    """How long SQLite itself waits for a lock from now on."""
+    connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
 
 
 def _begin_reading(connection: sqlite3.Connection) -> None:

@@ -59,10 +59,15 @@ def committing(path: Path) -> Iterator[None]:
         ) from error
 
 
+def is_locked(error: sqlite3.OperationalError) -> bool:
+    """Whether another connection has the file."""
+    return (getattr(error, "sqlite_errorname", "") or "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
 def fault(error: sqlite3.OperationalError, path: Path) -> FencerowError | None:
     """Which of our errors a SQLite error is, if any."""
     code = getattr(error, "sqlite_errorname", "") or ""
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+    if is_locked(error):
         return Busy(
             f"{path} stayed locked by another writer", str(error), "repeat, or look for a long transaction"
         )

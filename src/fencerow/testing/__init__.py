@@ -6,8 +6,9 @@
 
 from fencerow.testing.binding import Clock, bound
 from fencerow.testing.drain import Ran, adrain, drain
-from fencerow.testing.explorer.explore import Exploration, Played, Violation, explore
+from fencerow.testing.explorer.explore import explore
 from fencerow.testing.explorer.styles import Answer
+from fencerow.testing.explorer.told import Exploration, Played, Violation
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.scratch import ScratchDatabase
 from fencerow.testing.submissions import assert_submitted, submitted

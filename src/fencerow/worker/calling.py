@@ -55,7 +55,7 @@ class Calls:
         self, attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any], give_up: Callable[[], None]
     ) -> Verdict:
         """Run the handler to its outcome; `give_up` is called when it ignores its end."""
-        task = asyncio.current_task()
+        task = asyncio.current_task(self.loop)
         assert task is not None
         job = Job(attempt, self._engine, self.loop, self._held_max_s)
         call = self._begun(attempt, job, args, kwargs, give_up, task)

@@ -78,8 +78,6 @@ class Loop:
         return pause_s
 
     async def _wait(self, pause_s: float) -> None:
-        try:
-            async with asyncio.timeout(pause_s):
-                await self._woken.wait()
-        except TimeoutError:
-            pass
+        timer = asyncio.get_running_loop().call_later(pause_s, self._woken.set)
+        await self._woken.wait()
+        timer.cancel()

@@ -53,9 +53,8 @@ SELECT
     CAST(:attempts_max AS integer), CAST(:crashes_max AS integer), CAST(:snoozes_max AS integer),
     CAST(:timeout_s AS double precision), clock.now + fencerow.seconds(CAST(:expires_s AS double precision)),
     CAST(:retention_s AS double precision), CAST(:scope AS text), CAST(:key AS text), clock.now,
-    CAST(:submitted_by AS text), CAST(:args_bytes AS integer), CAST(CAST(:args AS text) AS json),
-    CAST(CAST(:options AS text) AS json), CAST(CAST(:tags AS text) AS json),
-    CAST(CAST(:metadata AS text) AS json), CAST(CAST(:headers AS text) AS json), CAST(:ephemeral AS boolean),
+    CAST(:submitted_by AS text), CAST(:args_bytes AS integer), CAST(:args AS json), CAST(:options AS json),
+    CAST(:tags AS json), CAST(:metadata AS json), CAST(:headers AS json), CAST(:ephemeral AS boolean),
     EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes)
 FROM (SELECT fencerow.now() AS now) AS clock;
 

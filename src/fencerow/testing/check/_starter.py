@@ -177,7 +177,7 @@ def _refusal(error: Exception) -> Refused:
         return Refused(type(error).__name__, error.what, error.why, error.fix)
     return Refused(
         CheckNeedsMore.__name__,
-        f"the application cannot be imported: {type(error).__name__}: {error}",
+        "the application cannot be imported",
         traceback.format_exc().strip().splitlines()[-1],
         "correct it, or run the check where it can be imported",
     )
