@@ -15,7 +15,6 @@ QUICK = {
     "FENCEROW_RENEW_S": "0.5",
     "FENCEROW_SWEEP_S": "0.5",
     "FENCEROW_POLL_MAX_S": "0.2",
-    "FENCEROW_PREFETCH_S": "0",  # a batch takes seconds: better left to other workers than claimed ahead
 }
 
 

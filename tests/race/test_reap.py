@@ -81,8 +81,57 @@ REPEATED = """\
 def test_a_job_is_taken_twice_without_lock_and_guards(race: Race) -> None:
     race.turns_red(
         reclaims,
-        Cut("reclaim", ("    FOR UPDATE SKIP LOCKED\n", "")),
+        Cut("reclaim", ("    FOR UPDATE OF job SKIP LOCKED\n", "")),
         Cut("reclaim", (REPEATED, "")),
+    )
+
+
+# What had not begun is no suspect, in however many batches and by however many reapers it is taken.
+
+
+def one_may_have_begun() -> Script:
+    yield store.register(
+        holder=FIRST, name="w", host="h", pid=1, info="{}", lease_s=LEASE_S,
+        stated='{"version":0,"shares":[],"begun_max":1}',
+    )  # fmt: skip
+    yield register(SECOND)
+    yield store.submit([new_job(JOB), new_job(OTHER_JOB)])
+    yield claim(FIRST, 2)
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield die(SECOND)
+
+
+def taking_one(name: str) -> Actor:
+    return doing(name, store.reclaim([FIRST], limit=1, actor="reaper"))
+
+
+def the_first_is_suspect(story: Story) -> None:
+    perform(story.arena, sweep())
+    found = story.run(store.read([JOB, OTHER_JOB]))
+    assert [found[each].suspect for each in (JOB, OTHER_JOB)] == [True, False]
+
+
+begun = Scenario(
+    "reclaim × reclaim of what may have begun",
+    one_may_have_begun,
+    [taking_one("first"), taking_one("second")],
+    the_first_is_suspect,
+)
+
+
+def test_only_what_may_have_begun_is_suspect(race: Race) -> None:
+    race(begun)
+
+
+def test_more_are_when_the_first_are_taken_first(race: Race) -> None:
+    race.turns_red(
+        begun,
+        Cut(
+            "reclaim",
+            ("ORDER BY COALESCE(line.waited, false) DESC, job.id", "ORDER BY job.id"),
+            ("ORDER BY waited DESC, job.id", "ORDER BY job.id"),
+        ),
     )
 
 

@@ -112,7 +112,7 @@ RULES: dict[Move, Rule] = {
     Move.RECLAIM: rule(
         "running",
         State.QUEUED,
-        "its holder is dead, named by value; it becomes suspect, and crashes + 1 if it ran there alone; "
+        "its holder is dead, named by value; if it may have begun it becomes suspect, and crashes + 1 if it ran alone; "
         "cancelled instead if a cancel was asked, failed when the crash budget is spent",
         State.CANCELLED,
         State.FAILED,

@@ -63,6 +63,7 @@ class Stated(msgspec.Struct, frozen=True):
     leaving: bool = False
     held: int = 0  # jobs it holds: running, waiting for a slot, or ended and not yet written
     memory_bytes: int | None = None
+    begun_max: int | None = None  # of those it holds, so many may have begun; None: all
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

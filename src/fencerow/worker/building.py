@@ -10,17 +10,16 @@ from fencerow.db.engine import Engine
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import ConfigError, TooManyHung
 from fencerow.version import __version__
+from fencerow.worker.begun import AHEAD
 from fencerow.worker.children.origin import origin_of
 from fencerow.worker.handler import Handler
 from fencerow.worker.pool import Pool
 
 
 def make_pools(
-    queues: Mapping[str, int] | Sequence[str], slots: int, prefetch_s: float, wake: Callable[[str], None]
+    queues: Mapping[str, int] | Sequence[str], slots: int, make: Callable[[Sequence[str], int], Pool]
 ) -> list[Pool]:
-    """A pool for each queue with slots of its own, or one for all queues that share `slots`.
-
-    `wake` is called with a queue of the pool that has room again.
+    """A pool for each queue with slots of its own, or one for all queues that share `slots`, each made by `make`.
 
     Raises:
         ConfigError: a queue would have no slot.
@@ -33,7 +32,13 @@ def make_pools(
                 "a queue without a slot would never run anything",
                 "give it at least one, or leave it out",
             )
-    return [Pool(names, count, prefetch_s, wake) for names, count in groups]
+    return [make(names, count) for names, count in groups]
+
+
+def begun_least(pools: Iterable[Pool], handlers: Iterable[Handler]) -> int:
+    """How many jobs may always have begun: what the slots run, and what ends while outcomes are being written."""
+    each = max((handler.batch_max or 1 for handler in handlers), default=1)
+    return sum(pool.slots for pool in pools) * each + AHEAD
 
 
 def deadline_margin_s(config: Config) -> float:

@@ -41,6 +41,7 @@ class Claimer:
         suspects: Suspects,
         withheld: Callable[[], bool],
         take: Callable[[Attempt], None],
+        doubt: Callable[[], None],
         give_back: Callable[[Attempt], None],
     ) -> None:
         self.pool = pool
@@ -54,6 +55,7 @@ class Claimer:
         self._suspects = suspects
         self._withheld = withheld
         self._take = take
+        self._doubt = doubt
         self._give_back = give_back
         self._turn: deque[str] = deque()
         self.paused = False
@@ -147,6 +149,9 @@ class Claimer:
         self.claiming_since = time.monotonic()
         try:
             return await self._engine.arun(claim)
+        except BaseException:
+            self._doubt()  # it may have claimed all the same
+            raise
         finally:
             self.claiming_since = None
 

@@ -16,6 +16,7 @@ import msgspec
 from fencerow.model.wanted import Leave, Share, ShareNow, Stated, Wanted
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.attempt import Attempt
+from fencerow.worker.begun import Begun
 from fencerow.worker.claims import Claims
 from fencerow.worker.pool import Pool
 
@@ -36,6 +37,7 @@ class Control:
         pools: list[Pool],
         held: Sized,
         claims: Claims,
+        begun: Begun,
         telemetry: Telemetry,
         *,
         serve: Callable[[Share], None],
@@ -53,6 +55,8 @@ class Control:
         self._pools = pools
         self._held = held
         self._claims = claims
+        self._begun = begun
+        self._begun_stated: int | None = None
         self._telemetry = telemetry
         self._serve = serve
         self._resized = resized
@@ -65,11 +69,14 @@ class Control:
 
     def on_renewed(self, holder: str, version: int, wanted: Wanted | None) -> None:
         """What the last renewal said is wanted; None while nobody has asked for anything."""
+        begun_max = self._begun_stated
+        self._soon(lambda: self._begun.confirmed(begun_max))
         if wanted is not None and version != self._version:
             self._soon(lambda: self.carry_out(holder, version, wanted))
 
     def stated(self) -> str:
         """What this worker does now, as JSON for its row."""
+        self._begun_stated = self._begun.stated()
         said = Stated(
             version=self._version,
             shares=tuple(_share_now(pool) for pool in tuple(self._pools) if pool.queues),
@@ -77,6 +84,7 @@ class Control:
             leaving=self.leaving,
             held=len(self._held),
             memory_bytes=memory_bytes(),
+            begun_max=self._begun_stated,
         )
         return msgspec.json.encode(said).decode()
 

@@ -17,6 +17,7 @@ from fencerow.store.finish import Requeued
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Telemetry
 from fencerow.worker.attempt import Attempt, Interrupt
+from fencerow.worker.begun import Begun
 from fencerow.worker.claims import Claims
 
 log = logging.getLogger("fencerow.worker")
@@ -32,6 +33,7 @@ class Holdings:
         engine: Engine,
         attempts: Mapping[tuple[str, int], Attempt],
         claims: Claims,
+        begun: Begun,
         telemetry: Telemetry,
         *,
         renew_s: float,
@@ -45,6 +47,7 @@ class Holdings:
         self._engine = engine
         self._attempts = attempts
         self._claims = claims
+        self._begun = begun
         self._telemetry = telemetry
         self._renew_s = renew_s
         self._cancel_raise_s = cancel_raise_s
@@ -81,6 +84,8 @@ class Holdings:
             elif held.cancel_requested:
                 attempt.end(Interrupt.CANCEL, self._cancel_raise_s)
         self._strangers = unknown
+        # What is seen for the first time may be the answer to a claim that is under way.
+        self._begun.compared(any_unknown=any(since < now for since in unknown.values()))
         for (job_id, number), since in tuple(unknown.items()):
             # A claim sent before the job was seen may still bring it.
             if now - since < self._renew_s or self._claims.any_sent_by(since):

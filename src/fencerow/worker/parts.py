@@ -18,7 +18,8 @@ from fencerow.model.wanted import Leave, Share
 from fencerow.telemetry import Telemetry
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
-from fencerow.worker.building import deadline_margin_s, make_pools, registration
+from fencerow.worker.begun import Begun
+from fencerow.worker.building import begun_least, deadline_margin_s, make_pools, registration
 from fencerow.worker.chore import Chore
 from fencerow.worker.chores import Chores
 from fencerow.worker.claimer import Claimer
@@ -68,7 +69,9 @@ class Parts:
         self.tasks: list[asyncio.Task[None]] = []
         self.death = Death(name, self._loop)
         self.lease = Lease(config.lease_s, config.renew_s)
-        self.pools = make_pools(queues, slots, config.prefetch_s, self._wake_claimers)
+        self.pools = make_pools(queues, slots, self._make_pool)
+        least = begun_least(self.pools, handlers.values())
+        self.begun = Begun(least, self.attempts, self.pools, lambda: self.keeper.look_now())
         self.claims = Claims(telemetry)
         self.chores = Chores(chores, telemetry)
         self.hearing = Hearing(
@@ -95,6 +98,7 @@ class Parts:
             self.pools,
             self.attempts,
             self.claims,
+            self.begun,
             telemetry,
             serve=self._serve,
             resized=self.slots.fill,
@@ -145,6 +149,8 @@ class Parts:
 
     def _forget(self, attempt: Attempt) -> None:
         self.attempts.pop(attempt.key, None)
+        if self.begun.met:
+            self.begun.go_on()
         if self.workplace.suspects.over(attempt):
             self.claims.wake(attempt.claimed.queue)
 
@@ -153,7 +159,7 @@ class Parts:
 
     def _serve(self, share: Share) -> None:
         """Serve queues that nobody served here before."""
-        pool = Pool(share.queues, share.slots, self._config.prefetch_s, self._wake_claimers)
+        pool = self._make_pool(share.queues, share.slots)
         self.pools.append(pool)
         loop = self.claims.add(self._make_claimer(pool), paused=self.control.paused)
         self.loops.append(loop)
@@ -178,6 +184,11 @@ class Parts:
         acker = Loop("acker", self.acker.tick, self._telemetry)
         return [*self.claims.loops, acker, *upkeep, *self.chores.loops]
 
+    def _make_pool(self, queues: Sequence[str], slots: int) -> Pool:
+        return Pool(
+            queues, slots, self._config.prefetch_s, self._wake_claimers, room=lambda: self.begun.room()
+        )
+
     def _make_claimer(self, pool: Pool) -> Claimer:
         return Claimer(
             self._engine,
@@ -190,6 +201,7 @@ class Parts:
             suspects=self.workplace.suspects,
             withheld=self.workplace.is_withheld,
             take=lambda attempt: self.take(pool, attempt),
+            doubt=self.begun.doubt,
             give_back=lambda attempt: self.acker.put(attempt, Released("waited too long for a slot"), 0.0),
         )
 
@@ -199,6 +211,7 @@ class Parts:
             self._engine,
             self.attempts,
             self.claims,
+            self.begun,
             self._telemetry,
             renew_s=config.renew_s,
             cancel_raise_s=config.cancel_raise_s,

@@ -22,7 +22,12 @@ class Pool:
     """Slots and the short buffer before them. Used on the event loop only."""
 
     def __init__(
-        self, queues: Sequence[str], slots: int, prefetch_s: float, wake: Callable[[str], None]
+        self,
+        queues: Sequence[str],
+        slots: int,
+        prefetch_s: float,
+        wake: Callable[[str], None],
+        room: Callable[[], int] = lambda: PREFETCH_MAX,
     ) -> None:
         self.queues = tuple(queues)
         self.slots = slots
@@ -30,6 +35,7 @@ class Pool:
         self.running = 0
         self._prefetch_s = prefetch_s
         self._wake = wake
+        self._may_begin = room  # how many more jobs, in this worker as a whole
         # A heap: higher priority first, then in order of arrival.
         self._ready: list[tuple[int, int, Attempt]] = []
         self._numbers = count()
@@ -83,7 +89,7 @@ class Pool:
             # Handlers that wait for nothing would keep the loop from the claims and outcomes that go on meanwhile.
             self._taken_in_a_row = 0
             await asyncio.sleep(0)
-        while self.open <= self.slots and not self._ready:
+        while self.open <= self.slots and not (self._ready and self._may_begin() > 0):
             await self._arrival()
         if self.open > self.slots:
             self.open -= 1
@@ -103,7 +109,7 @@ class Pool:
         They are of the same name and time limit, the one limit of the call. A suspect shares with nobody: a
         death must count against one job.
         """
-        room = (first.handler.batch_max or 1) - 1
+        room = min((first.handler.batch_max or 1) - 1, self._may_begin())
         if first.claimed.suspect or room < 1:
             return [first]
         alike = [entry for entry in self._ready if _may_share(first, entry[2])]
@@ -160,6 +166,11 @@ class Pool:
         taken = [attempt for _, _, attempt in sorted(self._ready, key=lambda entry: entry[:2])]
         self._ready.clear()
         return taken
+
+    def look_again(self) -> None:
+        """More jobs may begin: those slots that wait look whether there is one for them."""
+        if self._ready:
+            self._wake_all()
 
     def _say_room(self) -> None:
         """Wake the claimer, once until it looks."""

@@ -56,21 +56,35 @@ WHERE worker.state IN ('dead', 'retired')
 LIMIT 100;
 
 -- name: reclaim
--- Take running jobs back from dead holders, as suspects. A death counts a crash against a job that was noted to run
+-- Take running jobs back from dead holders, as suspects, but for those that had not begun: a worker begins the jobs of
+-- one lane, name and time limit in the order in which it claimed them, and no more than its row says before an end is
+-- confirmed. What stands further back goes first, so that a batch of this statement leaves the places as they are. A death counts a crash against a job that was noted to run
 -- alone there; nobody knows which of several it was, so there it counts nothing. Lest a job that always takes its worker
 -- along runs for ever, one that saw :deaths_per_crash times its crash budget of workers die, with no attempt that came
 -- to an end in between, fails too. Finals are moved by archive in the same transaction.
 -- Guard: running under one of these holders, named by value; locked rows are left for the next sweep.
 -- The job keeps its place in its lane.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
-found AS MATERIALIZED (
-    SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_requested_at, job.crashes, job.crashes_max
+line AS MATERIALIZED (
+    SELECT job.id,
+           NOT job.suspect AND row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.name, job.timeout_s
+                                                  ORDER BY job.claimed_at, job.run_at, job.id)
+                               > CAST(worker.stated ->> 'begun_max' AS bigint) AS waited
     FROM fencerow.jobs AS job
+    JOIN fencerow.workers AS worker ON worker.id = job.holder
     WHERE job.holder = ANY(CAST(:dead AS uuid[]))
       AND job.state = 'running'
-    ORDER BY job.id
+),
+found AS MATERIALIZED (
+    SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_requested_at, job.crashes, job.crashes_max,
+           COALESCE(line.waited, false) AS waited
+    FROM fencerow.jobs AS job
+    LEFT JOIN line ON line.id = job.id
+    WHERE job.holder = ANY(CAST(:dead AS uuid[]))
+      AND job.state = 'running'
+    ORDER BY COALESCE(line.waited, false) DESC, job.id
     LIMIT CAST(:limit AS integer)
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF job SKIP LOCKED
 ),
 told AS MATERIALIZED (
     SELECT found.*,
@@ -80,6 +94,7 @@ told AS MATERIALIZED (
            (SELECT count(*) + 1
             FROM fencerow.job_events AS note
             WHERE note.job_id = found.id AND note.kind = 'reclaimed'
+              AND note.detail ->> 'begun' IS DISTINCT FROM 'false'
               AND note.id > (SELECT COALESCE(max(ended.id), 0)
                              FROM fencerow.job_events AS ended
                              WHERE ended.job_id = found.id
@@ -89,6 +104,7 @@ told AS MATERIALIZED (
 judged AS MATERIALIZED (
     SELECT told.*,
            CASE WHEN told.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                WHEN told.waited THEN 'queued'
                 WHEN told.alone > 0 AND told.crashes + 1 >= told.crashes_max THEN 'failed'
                 WHEN told.deaths >= told.crashes_max * CAST(:deaths_per_crash AS integer) THEN 'failed'
                 ELSE 'queued' END AS became
@@ -98,7 +114,7 @@ moved AS (
     UPDATE fencerow.jobs AS job
     SET state = judged.became,
         crashes = job.crashes + judged.alone,
-        suspect = true,
+        suspect = NOT judged.waited,
         error = CASE WHEN judged.became = 'failed'
                      THEN json_build_object('type', 'CrashBudgetSpent', 'code', 'crashes_exhausted', 'message',
                           CASE WHEN judged.alone > 0
@@ -114,13 +130,13 @@ moved AS (
       AND job.holder = ANY(CAST(:dead AS uuid[]))
       AND job.attempt = judged.attempt
     RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.crashes,
-              judged.holder AS lost_holder, judged.claimed_at AS lost_claimed_at, judged.deaths, clock.now AS at
+              judged.holder AS lost_holder, judged.claimed_at AS lost_claimed_at, judged.deaths, judged.waited, clock.now AS at
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
     SELECT moved.id, moved.attempt, moved.at, 'reclaimed', CAST(:actor AS text),
            json_build_object('holder', moved.lost_holder, 'claimed_at_us', fencerow.us(moved.lost_claimed_at),
-                             'became', moved.state, 'crashes', moved.crashes, 'deaths', moved.deaths)
+                             'became', moved.state, 'crashes', moved.crashes, 'deaths', moved.deaths, 'begun', NOT moved.waited)
     FROM moved
 )
 SELECT id, state, queue, priority, fencerow.us(run_at), attempt, lost_holder FROM moved;

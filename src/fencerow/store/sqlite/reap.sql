@@ -45,7 +45,9 @@ WHERE job.state = 'running'
 LIMIT 100;
 
 -- name: reclaim
--- Take running jobs back from dead holders, as suspects. A death counts a crash against a job that was noted to run
+-- Take running jobs back from dead holders, as suspects, but for those that had not begun: a worker begins the jobs of
+-- one lane, name and time limit in the order in which it claimed them, and no more than its row says before an end is
+-- confirmed. What stands further back goes first, so that a batch of this statement leaves the places as they are. A death counts a crash against a job that was noted to run
 -- alone there; nobody knows which of several it was, so there it counts nothing. Lest a job that always takes its worker
 -- along runs for ever, one that saw :deaths_per_crash times its crash budget of workers die, with no attempt that came
 -- to an end in between, fails too. Finals are moved by archive in the same transaction.
@@ -54,10 +56,12 @@ LIMIT 100;
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT told.id, told.attempt, fencerow.now(), 'reclaimed', :actor, json_object('holder', told.holder, 'claimed_at_us', told.claimed_at,
        'became', CASE WHEN told.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                      WHEN told.waited THEN 'queued'
                       WHEN told.alone AND told.crashes + 1 >= told.crashes_max THEN 'failed'
                       WHEN told.deaths >= told.crashes_max * :deaths_per_crash THEN 'failed'
                       ELSE 'queued' END,
        'crashes', told.crashes + told.alone, 'deaths', told.deaths,
+       'begun', json(CASE WHEN told.waited THEN 'false' ELSE 'true' END),
        'message', CASE WHEN told.alone
                        THEN 'crash ' || (told.crashes + 1) || ' of ' || told.crashes_max || ': its worker died while it ran there alone'
                        ELSE told.deaths || ' workers in a row died while they ran it' END)
@@ -68,14 +72,21 @@ FROM (SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_request
              (SELECT count(*) + 1
               FROM fencerow.job_events AS note
               WHERE note.job_id = job.id AND note.kind = 'reclaimed'
+                AND json_extract(note.detail, '$.begun') IS NOT 0
                 AND note.id > (SELECT COALESCE(max(ended.id), 0)
                                FROM fencerow.job_events AS ended
                                WHERE ended.job_id = job.id
-                                 AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'))) AS deaths
+                                 AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'))) AS deaths,
+             NOT job.suspect AND COALESCE(
+                 row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.name, job.timeout_s
+                                    ORDER BY job.claimed_at, job.run_at, job.id)
+                 > (SELECT json_extract(worker.stated, '$.begun_max')
+                    FROM fencerow.workers AS worker
+                    WHERE worker.id = job.holder), 0) AS waited
       FROM fencerow.jobs AS job
       WHERE job.holder IN (SELECT value FROM json_each(:dead))
         AND job.state = 'running'
-      ORDER BY job.id
+      ORDER BY waited DESC, job.id
       LIMIT :limit) AS told;
 SELECT job.id, json_extract(note.detail, '$.became'), job.queue, job.priority, job.run_at, job.attempt, job.holder
 FROM fencerow.jobs AS job
@@ -85,7 +96,7 @@ WHERE job.holder IN (SELECT value FROM json_each(:dead))
 UPDATE fencerow.jobs
 SET state = json_extract(note.detail, '$.became'),
     crashes = json_extract(note.detail, '$.crashes'),
-    suspect = 1,
+    suspect = json_extract(note.detail, '$.begun'),
     error = CASE WHEN json_extract(note.detail, '$.became') = 'failed'
                  THEN json_object('type', 'CrashBudgetSpent', 'code', 'crashes_exhausted',
                                   'message', json_extract(note.detail, '$.message'))

@@ -1,0 +1,146 @@
+"""No more jobs begin than the worker's row says may have begun."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from fencerow.store import store
+from fencerow.worker import begun as module
+from fencerow.worker.attempt import Attempt
+from fencerow.worker.begun import Begun
+from fencerow.worker.handler import Handler
+from fencerow.worker.pool import Pool
+from tests.jobs import AnyEngine
+from tests.worker.stage import Stage, handler, job_of, until, working
+from tests.worker.test_parts import attempt, noop
+
+
+def _batch() -> Handler:
+    return replace(handler(noop), batch_max=10)
+
+
+def _hold(stage: Stage, gate: asyncio.Event) -> None:
+    """Let no outcome be written before the gate opens."""
+    acker = stage.worker._parts.acker
+    write = acker._write_all
+
+    async def held() -> None:
+        await gate.wait()
+        await write()
+
+    acker._write_all = held  # type: ignore[method-assign]
+
+
+class Scene:
+    """A pool with waiting jobs before a bound."""
+
+    def __init__(self, least: int, waiting: int) -> None:
+        self.held: list[Attempt] = [attempt() for _ in range(waiting)]
+        self.asked = 0
+        self.pool = Pool(["mail"], 100, 1.0, lambda _: None, room=lambda: self.begun.room())
+        self.begun = Begun(least, self.held, [self.pool], self.ask)
+        for each in self.held:
+            self.pool.put(each)
+
+    def ask(self) -> None:
+        self.asked += 1
+
+    async def begin(self, count: int) -> int:
+        """So many slots want a job each; returns how many have got one."""
+        slots = [asyncio.create_task(self.pool.get()) for _ in range(count)]
+        await asyncio.sleep(0)
+        return sum(each.done() for each in slots)
+
+
+async def test_no_more_begin_than_may() -> None:
+    scene = Scene(least=3, waiting=10)
+
+    assert await scene.begin(5) == 3
+    assert (scene.begun.count(), scene.begun.met, scene.asked) == (3, True, 1)
+
+
+async def test_whoever_was_refused_goes_on_when_one_is_confirmed() -> None:
+    scene = Scene(least=3, waiting=10)
+    await scene.begin(5)
+    scene.held.pop()
+    scene.begun.go_on()
+    await asyncio.sleep(0)
+
+    assert scene.begun.count() == 3
+
+
+async def test_a_higher_bound_holds_once_the_row_has_it() -> None:
+    scene = Scene(least=3, waiting=10)
+    await scene.begin(9)
+    asked = scene.begun.stated()
+    assert (asked, scene.begun.count()) == (6, 3)
+    scene.begun.confirmed(asked)
+    await asyncio.sleep(0)
+
+    assert scene.begun.count() == 6
+
+
+async def test_a_lower_one_holds_before_the_row_has_it() -> None:
+    scene = Scene(least=3, waiting=10)
+    await scene.begin(9)
+    before = scene.begun.stated()
+    scene.begun.confirmed(before)
+    scene.held.clear()
+    scene.pool.take_all()
+    scene.begun.confirmed(before)
+
+    assert (scene.begun.stated(), scene.begun.room()) == (3, 3)
+    scene.begun.confirmed(before)  # it was on its way
+    assert scene.begun.room() == 3
+
+
+async def test_after_a_lost_reply_nothing_is_said_until_all_is_known() -> None:
+    begun = Scene(least=3, waiting=0).begun
+    said = []
+    begun.doubt()
+    for unknown in (True, False, False):
+        said.append(begun.stated())
+        begun.compared(any_unknown=unknown)
+
+    assert [*said, begun.stated()] == [None, None, None, 3]
+
+
+async def test_a_call_of_a_batch_takes_no_more_than_may_begin() -> None:
+    scene = Scene(least=3, waiting=0)
+    items = [Attempt(each.claimed, "holder", _batch()) for each in (attempt() for _ in range(8))]
+    for each in items:
+        scene.held.append(each)
+        scene.pool.put(each)
+    first = await scene.pool.get()
+    assert first is not None
+
+    assert len(scene.pool.joined(first)) == 3
+
+
+@pytest.mark.parametrize("ahead", [0, 50])
+async def test_a_worker_begins_no_more_while_outcomes_are_not_written(
+    lite: AnyEngine, monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    monkeypatch.setattr(module, "AT_MOST", 4 + ahead)
+    monkeypatch.setattr("fencerow.worker.building.AHEAD", ahead)
+    ran: list[int] = []
+
+    async def count(number: int) -> None:
+        ran.append(number)
+
+    gate = asyncio.Event()
+    async with working(lite, count, queues={"mail": 4}) as stage:
+        _hold(stage, gate)
+        jobs = [job_of("count", {"number": number}) for number in range(40)]
+        await lite.arun(store.submit(jobs))
+        stage.worker._parts.claims.look_again()
+        await until(lambda: len(ran) >= min(40, 4 + ahead), what="as many as may begin")
+        await until(lambda: ahead > 0 or stage.worker._parts.begun.met, what="the bound is met")
+        most = len(ran)
+        gate.set()
+        await until(lambda: len(ran) == 40, what="all ran")
+
+    assert most == min(40, 4 + ahead)
