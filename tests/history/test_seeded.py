@@ -238,7 +238,7 @@ SEEDS: dict[str, Seed] = {
         {"I17"},
     ),
     "nobody takes back": Seed(
-        [("reclaim", "ORDER BY job.id", "AND false ORDER BY job.id")],
+        [("reclaim", "ORDER BY COALESCE(line.waited", "AND false ORDER BY COALESCE(line.waited")],
         abandoned,
         {"I1", "I9"},
     ),
