@@ -208,10 +208,11 @@ def greedy(play: Play) -> None:
 
 def abandoned(play: Play) -> None:
     """A worker falls silent; another renews and sweeps for longer than the bound, in real time."""
-    silent, awake = play.worker(lease_s=0.3), play.worker(lease_s=0.3)
+    # A renewal that comes later than half a lease after the last would be a gap, as on a busy machine.
+    silent, awake = play.worker(lease_s=0.3), play.worker(lease_s=1.0)
     play.submit()
     play.claim(silent)
-    for _ in range(20):
+    for _ in range(35):
         play.run(store.renew(holder=awake))
         play.die()
         dead = play.run(store.dead_holders())

@@ -58,18 +58,20 @@ LIMIT 100;
 -- name: reclaim
 -- Take running jobs back from dead holders, as suspects, but for those that had not begun: a worker begins the jobs of
 -- one lane, name and time limit in the order in which it claimed them, and no more than its row says before an end is
--- confirmed. What stands further back goes first, so that a batch of this statement leaves the places as they are. A death counts a crash against a job that was noted to run
--- alone there; nobody knows which of several it was, so there it counts nothing. Lest a job that always takes its worker
--- along runs for ever, one that saw :deaths_per_crash times its crash budget of workers die, with no attempt that came
--- to an end in between, fails too. Finals are moved by archive in the same transaction.
+-- confirmed. What stands further back goes first, so that a batch of this statement leaves the places as they are.
+-- A death counts a crash against a job that was noted to run alone there; nobody knows which of several it was, so there
+-- it counts nothing. Lest a job that always takes its worker along runs for ever, one that saw :deaths_per_crash times
+-- its crash budget of workers die, with no attempt that came to an end in between, fails too. Finals are moved by
+-- archive in the same transaction.
 -- Guard: running under one of these holders, named by value; locked rows are left for the next sweep.
 -- The job keeps its place in its lane.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 line AS MATERIALIZED (
     SELECT job.id,
-           NOT job.suspect AND row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.name, job.timeout_s
-                                                  ORDER BY job.claimed_at, job.run_at, job.id)
-                               > CAST(worker.stated ->> 'begun_max' AS bigint) AS waited
+           NOT job.suspect
+           AND row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.name, job.timeout_s
+                                  ORDER BY job.claimed_at, job.run_at, job.id)
+               > CAST(worker.stated ->> 'begun_max' AS bigint) AS waited
     FROM fencerow.jobs AS job
     JOIN fencerow.workers AS worker ON worker.id = job.holder
     WHERE job.holder = ANY(CAST(:dead AS uuid[]))
@@ -130,7 +132,8 @@ moved AS (
       AND job.holder = ANY(CAST(:dead AS uuid[]))
       AND job.attempt = judged.attempt
     RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.crashes,
-              judged.holder AS lost_holder, judged.claimed_at AS lost_claimed_at, judged.deaths, judged.waited, clock.now AS at
+              judged.holder AS lost_holder, judged.claimed_at AS lost_claimed_at, judged.deaths, judged.waited,
+              clock.now AS at
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)

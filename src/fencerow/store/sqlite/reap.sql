@@ -47,10 +47,11 @@ LIMIT 100;
 -- name: reclaim
 -- Take running jobs back from dead holders, as suspects, but for those that had not begun: a worker begins the jobs of
 -- one lane, name and time limit in the order in which it claimed them, and no more than its row says before an end is
--- confirmed. What stands further back goes first, so that a batch of this statement leaves the places as they are. A death counts a crash against a job that was noted to run
--- alone there; nobody knows which of several it was, so there it counts nothing. Lest a job that always takes its worker
--- along runs for ever, one that saw :deaths_per_crash times its crash budget of workers die, with no attempt that came
--- to an end in between, fails too. Finals are moved by archive in the same transaction.
+-- confirmed. What stands further back goes first, so that a batch of this statement leaves the places as they are.
+-- A death counts a crash against a job that was noted to run alone there; nobody knows which of several it was, so there
+-- it counts nothing. Lest a job that always takes its worker along runs for ever, one that saw :deaths_per_crash times
+-- its crash budget of workers die, with no attempt that came to an end in between, fails too. Finals are moved by
+-- archive in the same transaction.
 -- Guard: running under one of these holders, named by value. The job keeps its place in its lane.
 -- The first statement notes what each becomes; the others read it there. An attempt is taken back at most once.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
