@@ -16,6 +16,7 @@ from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
+from fencerow.testing.proxy import FaultProxy
 from tests.leftovers import no_connections_left, no_threads_left
 from tests.race.evidence import (  # noqa: F401 (hooks must be found here)
     pytest_addoption,
@@ -38,6 +39,22 @@ def server() -> Iterator[PostgresServer]:
     """A server of this pytest process. Give each test its own database: see `postgres_url`."""
     with PostgresServer(fast=True) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def tcp_server() -> Iterator[PostgresServer]:
+    """A server behind a TCP port, where faults can be put in between: migrated, role and database `app`."""
+    with PostgresServer(fast=True, tcp=True) as running:
+        engine = postgres_engine(running.create_role_and_schema(role=ROLE, database="app"))
+        store.migrate(engine)
+        engine.close()
+        yield running
+
+
+@pytest.fixture
+def proxy(tcp_server: PostgresServer) -> Iterator[FaultProxy]:
+    with FaultProxy(tcp_server.port) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

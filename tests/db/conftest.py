@@ -52,17 +52,6 @@ async def loan(lender: Lender, lent_engine: SqliteEngine | PostgresEngine) -> As
 # --- a server that falls silent --------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def tcp_server() -> Iterator[PostgresServer]:
-    with PostgresServer(fast=True, tcp=True) as running:
-        made = PostgresEngine(
-            running.create_role_and_schema(role="app", database="app"), store.postgres_queries()
-        )
-        store.migrate(made)
-        made.close()
-        yield running
-
-
 @pytest.fixture
 def silence(tcp_server: PostgresServer) -> Iterator[Silence]:
     with Silence(tcp_server.port) as made:

@@ -20,23 +20,6 @@ from tests.jobs import new_job, read, register, running
 INSERT = "INSERT INTO"
 
 
-@pytest.fixture(scope="module")
-def tcp_server() -> Iterator[PostgresServer]:
-    with PostgresServer(fast=True, tcp=True) as running_server:
-        engine = PostgresEngine(
-            running_server.create_role_and_schema(role="app", database="app"), store.postgres_queries()
-        )
-        store.migrate(engine)
-        engine.close()
-        yield running_server
-
-
-@pytest.fixture
-def proxy(tcp_server: PostgresServer) -> Iterator[FaultProxy]:
-    with FaultProxy(tcp_server.port) as made:
-        yield made
-
-
 @pytest.fixture
 def through(tcp_server: PostgresServer, proxy: FaultProxy) -> Iterator[PostgresEngine]:
     url = f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -23,23 +23,6 @@ TIMEOUT_S = 0.5
 SOON_S = 5.0  # on a busy machine; less than the engine's own patience
 
 Ask = Callable[[At, list[str]], Awaitable[Any]]
-
-
-@pytest.fixture(scope="module")
-def tcp_server() -> Iterator[PostgresServer]:
-    with PostgresServer(fast=True, tcp=True) as running:
-        made = PostgresEngine(
-            running.create_role_and_schema(role="app", database="app"), store.postgres_queries()
-        )
-        store.migrate(made)
-        made.close()
-        yield running
-
-
-@pytest.fixture
-def proxy(tcp_server: PostgresServer) -> Iterator[FaultProxy]:
-    with FaultProxy(tcp_server.port) as made:
-        yield made
 
 
 @pytest.fixture

@@ -39,12 +39,6 @@ def tcp_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def proxy(tcp_server: PostgresServer) -> Iterator[FaultProxy]:
-    with FaultProxy(tcp_server.port) as made:
-        yield made
-
-
-@pytest.fixture
 def url(tcp_server: PostgresServer, proxy: FaultProxy) -> str:
     return f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app"
 

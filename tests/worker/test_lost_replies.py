@@ -24,17 +24,6 @@ STATEMENTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def tcp_server() -> Iterator[PostgresServer]:
-    with PostgresServer(fast=True, tcp=True) as running:
-        made = PostgresEngine(
-            running.create_role_and_schema(role="app", database="app"), store.postgres_queries()
-        )
-        store.migrate(made)
-        made.close()
-        yield running
-
-
 @pytest.fixture
 def near(tcp_server: PostgresServer) -> Iterator[PostgresEngine]:
     engine = PostgresEngine(tcp_server.conninfo("app", "app"), store.postgres_queries())
