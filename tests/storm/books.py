@@ -18,13 +18,14 @@ from fencerow.testing.invariants import EDGES, together
 from tests.storm import ledger
 from tests.storm.post import HISTORY
 from tests.storm.record import Told, lines, operations
-from tests.storm.work import TRANSACTIONAL
+from tests.storm.work import HEALTHY, TRANSACTIONAL
 
 # What ends a claim. Of a job that succeeded each claim but the last has one such line, of any other each claim.
 ENDINGS = frozenset(
     {"retried", "snoozed", "released", "reclaimed", "crashed", "timed_out", "failed", "stopped"}
 )
 SINKLESS = TRANSACTIONAL
+OUT_OF_TIME = "AttemptTimeout"
 
 
 Standing = tuple[str, int, object]  # state, attempt, holder
@@ -77,6 +78,7 @@ def reckon(engine: ledger.Engine, folder: Path) -> Books:
     _check_results(books, rows)
     _check_moves(books, rows, engine)
     _check_claims(books, rows, engine)
+    _check_healthy(books, rows, engine)
     _check_tables(books, engine)
     _check_history(books, engine, folder)
     wrong = [
@@ -251,6 +253,19 @@ def _check_claims(books: Books, rows: dict[str, Row], engine: ledger.Engine) -> 
         if sorted(ended[i]) != list(range(1, row.attempt + (row.state is not State.SUCCEEDED)))
     ]
     books.refuse("each claim has one end", wrong, sum(row.attempt for row in rows.values()))
+
+
+def _check_healthy(books: Books, rows: dict[str, Row], engine: ledger.Engine) -> None:
+    """No job whose handler does nothing wrong fails, and none is ended by a time limit that it would have kept."""
+    healthy = {i: row for i, row in rows.items() if row.name in HEALTHY}
+    wrong = [f"{i} {row}" for i, row in healthy.items() if row.state is State.FAILED]
+    ends = ledger.ask(engine, "SELECT job_id, attempt, kind, detail FROM fencerow.job_events")
+    wrong += [
+        f"{job} {healthy[str(job)].name}, attempt {attempt}: {kind} {detail}"
+        for job, attempt, kind, detail in ends
+        if str(job) in healthy and (kind == "timed_out" or OUT_OF_TIME in str(detail))
+    ]
+    books.refuse("nothing healthy was failed", wrong, len(healthy))
 
 
 def _check_tables(books: Books, engine: ledger.Engine) -> None:

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 import psycopg
 
 from fencerow import Config, FencerowError, Handle, JobCancelled, JobFailed, ResultTimeout
-from fencerow.testing.history.engine import recording
 from tests.storm.plan import CLIENT_SETTINGS
-from tests.storm.post import HISTORY, Post
+from tests.storm.post import Post
 from tests.storm.record import Record
 from tests.storm.work import Work
 
@@ -27,7 +26,7 @@ KEYS_FROM, STRANGE_FROM = 900_000_000_000, 950_000_000_000
 NUMBERS_EACH = 10_000_000
 ASYNC_KINDS = {
     "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 10, "slow_plain": 10, "long": 8,
-    "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1,
+    "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1, "limited": 8, "limited_plain": 6, "guarded": 10,
 }  # fmt: skip
 PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4}
 RESULT_S = 10.0
@@ -39,9 +38,7 @@ class Client:
     def __init__(self, post: Post) -> None:
         self._post = post
         self._record = Record(post.folder / f"{post.name}.client")
-        self._work = Work(post.url, Config(**CLIENT_SETTINGS))
-        recording(self._work.app, post.folder / HISTORY)
-        self._work.app.client.patience_s = 1.0
+        self.work = self._work = Work(post.url, Config(**CLIENT_SETTINGS))
         self._chance = random.Random(f"{post.seed} {post.name}")
         self._numbers = itertools.count(post.number * NUMBERS_EACH)
         self._lock = threading.Lock()
@@ -49,6 +46,7 @@ class Client:
 
     async def run(self) -> None:
         """Submit as many as the board allows, until told to stop."""
+        self._work.app.client.patience_s = 1.0
         plain = threading.Thread(target=self._serve_plainly, name="plain", daemon=True)
         plain.start()
         await asyncio.gather(*(self._serve() for _ in range(TURNS)))

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+from tests.storm.orders import BlockLoop, TakeDescriptors, tell
 from tests.storm.plan import LEASE_S
 from tests.storm.scene import Scene, Silence, until
 from tests.storm.team import is_stopped
+
+INSIDE_S = 3.0  # how long a fault waits until a worker is where it is to be struck
 
 
 def kill_worker(scene: Scene[Any]) -> bool:
@@ -30,18 +33,49 @@ def kill_client(scene: Scene[Any]) -> bool:
         return victim is not None and scene.team.kill(victim)
 
 
-def stop_worker(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) -> bool:
+def stop_inside(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) -> bool:
+    """SIGSTOP while a guarded `job.transaction()` is open: its locks must not keep the job from others."""
+    return stop_worker(scene, all_stand, only_inside=True)
+
+
+def block_loop(scene: Scene[Any]) -> bool:
+    """The event loop of a worker stands still for longer than a lease: its threads go on, and renew."""
+    with scene.team.one(scene.chance, is_worker=True) as victim:
+        if victim is None:
+            return False
+        seconds = LEASE_S * (1.1 + scene.chance.random() / 2)
+        with victim.ordering:
+            away_ms = tell(victim.control, BlockLoop(seconds), within_s=3 * LEASE_S + 2.0)
+        return away_ms is not None and away_ms >= seconds * 1000
+
+
+def take_descriptors(scene: Scene[Any]) -> bool:
+    """A worker can open nothing for a while: no file, no connection, no child."""
+    with scene.team.one(scene.chance, is_worker=True) as victim:
+        if victim is None:
+            return False
+        order = TakeDescriptors(LEASE_S * scene.chance.uniform(0.2, 0.7))
+        with victim.ordering:
+            return tell(victim.control, order, within_s=LEASE_S + 2.0) is not None
+
+
+def stop_worker(
+    scene: Scene[Any], all_stand: Callable[[], bool] | None = None, *, only_inside: bool = False
+) -> bool:
     """SIGSTOP for longer than the lease, so that others take over what it runs, then SIGCONT.
 
-    `all_stand` is asked meanwhile: whether the stopped one keeps all the others from working.
+    `all_stand` is asked meanwhile: whether the stopped one keeps all the others from working. `only_inside` waits
+    for the moment when a guarded transaction is open.
     """
     with scene.stops, scene.team.one(scene.chance, is_worker=True) as victim, ExitStack() as stack:
-        if victim is None:
+        if victim is None or (only_inside and not until(victim.post.is_inside, INSIDE_S)):
             return False
         os.kill(victim.pid, signal.SIGSTOP)
         at = time.time()
         try:
-            if not until(lambda: is_stopped(victim.pid), 1.0):
+            if not until(lambda: is_stopped(victim.pid), 1.0) or (
+                only_inside and not victim.post.is_inside()
+            ):
                 return False
             if all_stand is not None and all_stand():
                 stack.enter_context(scene.trouble("stopped with a lock in its hands"))

@@ -15,8 +15,8 @@ from fencerow.testing.faults import Phase
 from tests.outages.cuts import OF_CALLERS, OF_WORKERS
 from tests.storm import faults
 from tests.storm.ground import PostgresGround
-from tests.storm.plan import LEASE_S
-from tests.storm.scene import Fault, Kind, Scene, until
+from tests.storm.plan import HOUR_S, LEASE_S, OUTAGE_S
+from tests.storm.scene import AN_HOUR, Fault, Kind, Scene, until
 
 SECONDS = {Phase.DELAY: 1.0, Phase.TRICKLE: 0.004}  # how late, and how long between two bytes
 CUT_S = 2.0  # how long a cut waits for the statement that it is meant for
@@ -104,6 +104,20 @@ def crash_server(scene: On) -> bool:
         scene.ground.whole.release()
 
 
+def stay_away(scene: On) -> bool:
+    """The server is away for longer than the time limit of jobs: their outcomes wait, and must not be judged before."""
+    if not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble("server away"):
+            scene.ground.server.stop("immediate")
+            time.sleep(OUTAGE_S)
+            scene.ground.server.start()
+            return _is_back(scene)
+    finally:
+        scene.ground.whole.release()
+
+
 def fill_disk(scene: On) -> bool:
     """No space for a while: first tables cannot grow, then the log cannot, and the server may end by itself."""
     disk = scene.ground.disk
@@ -128,17 +142,22 @@ def jump_clock(scene: On) -> bool:
         return False
     try:
         with scene.trouble("clock jumped"):
-            wanted_s = round(scene.chance.uniform(-3, 3) * LEASE_S, 3)
-            scene.ground.clock.advance(wanted_s)
-            try:
-                time.sleep(0.2 + scene.chance.random())
-                with scene.ground.server.connect("app") as connection:
-                    found = connection.execute(
-                        "SELECT extract(epoch FROM fencerow.now() - clock_timestamp())"
-                    ).fetchone()
-            finally:
-                scene.ground.clock.close()
-            return found is not None and abs(float(found[0]) - wanted_s) < 0.2
+            return _jumped(
+                scene, round(scene.chance.uniform(-3, 3) * LEASE_S, 3), 0.2 + scene.chance.random()
+            )
+    finally:
+        scene.ground.whole.release()
+
+
+def jump_an_hour(scene: On) -> bool:
+    """The database's clock is an hour wrong for longer than a lease: every lease and deadline is in the wrong hour."""
+    if not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble(AN_HOUR):
+            return _jumped(
+                scene, scene.chance.choice([-HOUR_S, HOUR_S]), LEASE_S * scene.chance.uniform(0.5, 2.0)
+            )
     finally:
         scene.ground.whole.release()
 
@@ -191,6 +210,9 @@ def lock_table(scene: On) -> bool:
 KINDS: Mapping[str, Kind[PostgresGround]] = {
     "worker killed": Kind(280, faults.kill_worker),
     "worker stopped beyond its lease": Kind(80, faults.stop_worker),
+    "worker stopped inside a guarded transaction": Kind(20, faults.stop_inside),
+    "event loop of a worker blocked": Kind(15, faults.block_loop),
+    "no descriptors left to a worker": Kind(15, faults.take_descriptors),
     "client killed": Kind(60, faults.kill_client),
     "worker cut before its message": Kind(120, meet(Phase.BEFORE, is_worker=True)),
     "worker cut before the answer": Kind(130, meet(Phase.UNANSWERED, is_worker=True)),
@@ -211,9 +233,25 @@ KINDS: Mapping[str, Kind[PostgresGround]] = {
     "server crashed by an immediate stop": Kind(8, crash_server, strikes_all=True),
     "disk full": Kind(4, fill_disk, strikes_all=True),
     "clock jumped": Kind(10, jump_clock, strikes_all=True),
+    "clock jumped an hour": Kind(5, jump_an_hour, strikes_all=True),
+    "server away for longer than a deadline": Kind(3, stay_away, strikes_all=True),
     "connections exhausted": Kind(6, take_connections, strikes_all=True),
     "table locked by a stranger": Kind(8, lock_table, strikes_all=True),
 }
+
+
+def _jumped(scene: On, wanted_s: float, hold_s: float) -> bool:
+    """Set the server's clock off for so long; whether it was seen to be off by that."""
+    scene.ground.clock.advance(wanted_s)
+    try:
+        time.sleep(hold_s)
+        with scene.ground.server.connect("app") as connection:
+            found = connection.execute(
+                "SELECT extract(epoch FROM fencerow.now() - clock_timestamp())"
+            ).fetchone()
+    finally:
+        scene.ground.clock.close()
+    return found is not None and abs(float(found[0]) - wanted_s) < 0.2
 
 
 def _taken_to_the_last(scene: On, stack: ExitStack) -> str:

@@ -8,13 +8,16 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fencerow.errors import FencerowError, StorageFull
 from tests.storm import faults
 from tests.storm.ground import SqliteGround
-from tests.storm.plan import LEASE_S
-from tests.storm.scene import Kind, Scene, Silence, until
+from tests.storm.orders import SetClock, tell
+from tests.storm.plan import HOUR_S, LEASE_S, OUTAGE_S
+from tests.storm.scene import AN_HOUR, Kind, Scene, Silence, until
+from tests.storm.team import Member
 
 STRACE = shutil.which("strace")
 INJECT_S = 4.0
@@ -28,8 +31,21 @@ def stop_worker(scene: On) -> bool:
     return faults.stop_worker(scene, all_stand=lambda: _is_locked(scene))
 
 
+def stop_inside(scene: On) -> bool:
+    return faults.stop_inside(scene, all_stand=lambda: _is_locked(scene))
+
+
 def lock_file(scene: On) -> bool:
     """A stranger holds the write lock, as a backup or a shell left open does."""
+    return _locked(scene, 0.3 + scene.chance.random())
+
+
+def stay_away(scene: On) -> bool:
+    """The file is locked for longer than the time limit of jobs: their outcomes wait, and must not be judged before."""
+    return _locked(scene, OUTAGE_S)
+
+
+def _locked(scene: On, hold_s: float) -> bool:
     if not scene.ground.whole.acquire(timeout=TURN_S):
         return False
     try:
@@ -43,7 +59,7 @@ def lock_file(scene: On) -> bool:
                 stranger.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError:
                 return False
-            time.sleep(0.3 + scene.chance.random())
+            time.sleep(hold_s)
             stranger.execute("ROLLBACK")
             return True
     finally:
@@ -76,15 +92,41 @@ def jump_clock(scene: On) -> bool:
         offset_us = round(scene.chance.uniform(-3, 3) * LEASE_S * 1_000_000)
         seen = []
         for wanted_us in (offset_us, 0):
-            try:
-                victim.control.send(wanted_us)
-                if not victim.control.poll(2.0):
-                    return False
-                seen.append(abs(victim.control.recv() - time.time() * 1_000_000 - wanted_us) < 500_000)
-            except (OSError, EOFError):
-                return False
+            seen.append(_obeyed(victim, wanted_us))
             time.sleep(0.3 + scene.chance.random() * LEASE_S)
         return all(seen)
+
+
+def jump_an_hour(scene: On) -> bool:
+    """The clock of the host is an hour wrong for longer than a lease: that of every process, also of new ones."""
+    if not scene.ground.whole.acquire(timeout=TURN_S):
+        return False
+    try:
+        with scene.trouble(AN_HOUR):
+            wanted_us = round(scene.chance.choice([-HOUR_S, HOUR_S]) * 1_000_000)
+            try:
+                seen = _everybody_obeyed(scene, wanted_us)
+                time.sleep(LEASE_S * scene.chance.uniform(0.5, 2.0))
+            finally:
+                back = _everybody_obeyed(scene, 0)
+            return seen and back
+    finally:
+        scene.ground.whole.release()
+
+
+def _everybody_obeyed(scene: On, wanted_us: int) -> bool:
+    """Set the clock of all; whether most were seen to obey: one that is stopped or killed meanwhile cannot."""
+    scene.ground.set_clock(wanted_us)
+    members = scene.team.set_clock(wanted_us)
+    with ThreadPoolExecutor(len(members)) as pool:
+        answers = list(pool.map(lambda member: _obeyed(member, wanted_us), members))
+    return sum(answers) * 2 > len(answers)
+
+
+def _obeyed(member: Member, wanted_us: int) -> bool:
+    with member.ordering:
+        said_us = tell(member.control, SetClock(wanted_us))
+    return said_us is not None and abs(said_us - time.time() * 1_000_000 - wanted_us) < 500_000
 
 
 def fail_write(scene: On) -> bool:
@@ -103,9 +145,14 @@ def kill_in_write(scene: On) -> bool:
 KINDS: Mapping[str, Kind[SqliteGround]] = {
     "worker killed": Kind(56, faults.kill_worker),
     "worker stopped beyond its lease": Kind(8, stop_worker),
+    "worker stopped inside a guarded transaction": Kind(3, stop_inside),
+    "event loop of a worker blocked": Kind(4, faults.block_loop),
+    "no descriptors left to a worker": Kind(4, faults.take_descriptors),
     "client killed": Kind(14, faults.kill_client),
     "clock of a process jumped": Kind(4, jump_clock, strikes_all=True),
     "file locked by a stranger": Kind(5, lock_file, strikes_all=True),
+    "clock jumped an hour": Kind(2, jump_an_hour, strikes_all=True),
+    "file locked for longer than a deadline": Kind(1, stay_away, strikes_all=True),
     "disk full": Kind(1, fill_disk, strikes_all=True),
     **(
         {"worker killed in a write": Kind(8, kill_in_write), "write failed": Kind(8, fail_write)}

@@ -75,6 +75,11 @@ class SqliteGround(Ground):
         super().__init__(engine, disk, clock_of(engine))
         self.path = path
 
+    def set_clock(self, offset_us: int) -> None:
+        """Set our own clock off by so much."""
+        assert isinstance(self.engine, SqliteEngine)
+        self.engine.clock.offset_us = offset_us
+
     def url(self, *, is_worker: bool, spared: bool = False) -> str:
         """Where workers and clients are told the database is."""
         return f"sqlite:///{self.path}"

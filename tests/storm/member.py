@@ -6,15 +6,15 @@ import asyncio
 import logging
 import os
 import signal
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from fencerow import Config
+from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.trouble import is_trouble
 from fencerow.testing.history.engine import recording
+from tests.storm import orders
 from tests.storm.bugs import beneath, spoil
 from tests.storm.client import Client
 from tests.storm.plan import WORKER_SETTINGS
@@ -35,7 +35,7 @@ def call(post: Post, control: Connection) -> None:
     """A client, until SIGTERM."""
     take_up(post)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message).300s")
-    asyncio.run(_call(post))
+    asyncio.run(_call(post, control))
 
 
 async def _serve(post: Post, control: Connection) -> None:
@@ -44,12 +44,9 @@ async def _serve(post: Post, control: Connection) -> None:
     def mark(job_id: str, attempt: int) -> None:
         os.write(sink, f"{job_id} {attempt}\n".encode())
 
-    work = Work(post.url, Config(**WORKER_SETTINGS), mark)
-    recording(work.app, post.folder / HISTORY)
-    engine = beneath(work.app.engine)
+    work = Work(post.url, Config(**WORKER_SETTINGS), mark, post.inside)
+    engine = _prepared(post, work, control)
     spoil(engine, post.bug)
-    if isinstance(engine, SqliteEngine):
-        threading.Thread(target=_obey, args=(engine, control), daemon=True).start()
     await _run(post, work)
     await work.app.aclose()
 
@@ -78,15 +75,18 @@ def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[],
     return call_both
 
 
-async def _call(post: Post) -> None:
+async def _call(post: Post, control: Connection) -> None:
     client = Client(post)
+    _prepared(post, client.work, control)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, client.stop)
     await client.run()
 
 
-def _obey(engine: SqliteEngine, control: Connection) -> None:
-    """Move this process' clock when told to, and say so. SQLite has no clock but those of its processes."""
-    with suppress(EOFError, OSError):
-        while True:
-            engine.clock.offset_us = control.recv()
-            control.send(engine.clock.now_us())
+def _prepared(post: Post, work: Work, control: Connection) -> PostgresEngine | SqliteEngine:
+    """Record what this process asks the database, go by the clock of the day, and listen to orders."""
+    recording(work.app, post.folder / HISTORY)
+    engine = beneath(work.app.engine)
+    if isinstance(engine, SqliteEngine):
+        engine.clock.offset_us = post.clock_us
+    orders.obey(engine, control)
+    return engine

@@ -17,6 +17,15 @@ RECOVERY_S = LEASE_S + SWEEP_S * 1.2 + 2.5
 # After trouble of everybody's it takes a connection, and a lease without a gap before anybody is declared dead.
 RECOVERY_AFTER_TROUBLE_S = RECOVERY_S + 3.0
 
+# The time limit of jobs that need far less: whatever stands still meanwhile, none of them may be ended for it. A stop
+# and a blocked loop are shorter; an outage is longer than the deadline that the limit becomes in the database.
+LIMIT_S = 2.5 * LEASE_S
+CHILD_START_S = 6.0
+OUTAGE_S = LIMIT_S + LEASE_S + CHILD_START_S + 3.0
+HOUR_S = 3600.0
+# After the clock was an hour off, leases that were written meanwhile must be seen through before they count as over.
+RECOVERY_AFTER_HOUR_S = RECOVERY_AFTER_TROUBLE_S + 4 * LEASE_S
+
 ROUND = 120  # faults after which all kinds come again
 
 # PostgreSQL takes the larger part of a storm: it has more that can break.
@@ -33,6 +42,7 @@ WORKER_SETTINGS: Mapping[str, Any] = {
     "cancel_raise_s": 0.2,
     "cancel_kill_s": 0.5,
     "shutdown_s": 3.0,
+    "child_start_s": CHILD_START_S,
     "connect_timeout_s": 2.0,
     "pool_max": 5,
 }

@@ -6,13 +6,15 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
 HISTORY = "history"  # the folder, below that of the storm
+INSIDE = "inside"
 
 
 class Board:
@@ -50,6 +52,23 @@ class Post:
     bug: str
     mix: Mapping[str, int] | None  # what a client submits; None: everything
     board: Board
+    clock_us: int = 0  # how far the clock of the day is off: SQLite has none but those of its processes
+
+    @contextmanager
+    def inside(self, job_id: str) -> Iterator[None]:
+        """A guarded transaction of this process is open: seen from outside by a file."""
+        mark = self.folder / INSIDE / self.name / job_id
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+        try:
+            yield
+        finally:
+            mark.unlink(missing_ok=True)
+
+    def is_inside(self) -> bool:
+        """Whether a guarded transaction of this process is open."""
+        folder = self.folder / INSIDE / self.name
+        return folder.is_dir() and any(folder.iterdir())
 
 
 def take_up(post: Post) -> None:

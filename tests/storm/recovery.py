@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 
 from fencerow.db.postgres import PostgresEngine
 from tests.storm import ledger
-from tests.storm.plan import LEASE_S, RECOVERY_AFTER_TROUBLE_S, RECOVERY_S
-from tests.storm.scene import Silence, Trouble
+from tests.storm.plan import LEASE_S, RECOVERY_AFTER_HOUR_S, RECOVERY_AFTER_TROUBLE_S, RECOVERY_S
+from tests.storm.scene import AN_HOUR, Silence, Trouble
 
 POSTGRES = """
 SELECT worker.name, CAST(extract(epoch FROM worker.registered_at) * 1000000 AS bigint),
@@ -42,6 +42,8 @@ class Recovery:
 
     @property
     def is_late(self) -> bool:
+        if self.trouble == AN_HOUR:
+            return self.took_s > RECOVERY_AFTER_HOUR_S
         return self.took_s > (RECOVERY_AFTER_TROUBLE_S if self.trouble else RECOVERY_S)
 
 
@@ -61,7 +63,10 @@ def recoveries(
         held = [since for name, since in taken if name == silence.worker and since < silence.at]
         if not held:
             continue
-        again = min((s.at for s in silences if s.worker == silence.worker and s.at > silence.at), default=inf)
+        # What was taken back while the clock was an hour ahead, and noted in a time to come, measures nothing.
+        again = min(
+            (s.at for s in silences if s.worker == silence.worker and s.at > silence.at), default=time.time()
+        )
         back = [at for at in taken[silence.worker, max(held)] if silence.at - 0.5 < at < again]
         if back:
             last = _last_trouble(troubles, silence.at, max(back))

@@ -16,6 +16,8 @@ from tests.storm.team import Team
 
 G = TypeVar("G", bound=Ground)
 
+AN_HOUR = "clock jumped an hour"  # the trouble after which recovery has a bound of its own
+
 
 @dataclass(frozen=True)
 class Silence:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -35,6 +35,7 @@ class Member:
     is_worker: bool
     spared: bool  # the one that is neither killed nor stopped: to it the bound on recovery is owed
     struck: bool = False  # a fault has it in hand
+    ordering: threading.Lock = field(default_factory=threading.Lock)  # one order at a time, and its answer
 
     @property
     def pid(self) -> int:
@@ -71,6 +72,12 @@ class Team:
             made = Member(post, process, ours, time.time(), is_worker, spared)
             self.members.append(made)
             return made
+
+    def set_clock(self, offset_us: int) -> list[Member]:
+        """From now on new processes start with their clock so far off; returns those that have to be told."""
+        with self._lock:
+            self._first = replace(self._first, clock_us=offset_us)
+            return list(self.members)
 
     @contextmanager
     def one(self, chance: random.Random, *, is_worker: bool) -> Iterator[Member | None]:

@@ -6,9 +6,11 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from fencerow import App, Backoff, BatchItem, Config, Defaults, Fail, Job
+from fencerow import App, Backoff, BatchItem, Config, Defaults, Fail, Job, once
+from tests.storm.plan import LIMIT_S
 
 # A storm may kill a worker more often than a job's own budget expects; what is tested is not the budget.
 PATIENT = Defaults(
@@ -16,15 +18,27 @@ PATIENT = Defaults(
 )
 
 Mark = Callable[[str, int], None]
+Inside = Callable[[str], AbstractContextManager[None]]
+HELD_S = {"postgresql": 0.6, "sqlite": 0.05}  # a transaction of SQLite keeps everybody waiting
 
 
 class Work:
-    """One program with these jobs, as each worker and each client has it. `mark` writes a line of the outside sink."""
+    """One program with these jobs, as each worker and each client has it.
 
-    def __init__(self, url: str, config: Config, mark: Mark | None = None) -> None:
+    `mark` writes a line of the outside sink; `inside` shows to the outside that a guarded transaction is open.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        config: Config,
+        mark: Mark | None = None,
+        inside: Inside = lambda _job_id: nullcontext(),
+    ) -> None:
         self.app = App(url, config=config, defaults=PATIENT)
         sink: Mark = mark or (lambda _job_id, _attempt: None)
         table = "fencerow.effect" if url.startswith("postgresql:") else "fencerow_effect"
+        held_s = HELD_S[url.partition(":")[0]]
         insert = f"INSERT INTO {table} VALUES ('{{}}', {{}}, '{{}}')"
 
         @self.app.job
@@ -93,6 +107,27 @@ class Work:
                 raise Fail("until somebody revives it")
             return job.attempt
 
+        @self.app.job(timeout_s=LIMIT_S)
+        async def limited(job: Job, n: int) -> int:
+            sink(job.id, job.attempt)
+            await asyncio.sleep(0.3)
+            return job.attempt
+
+        @self.app.job(timeout_s=LIMIT_S)
+        def limited_plain(job: Job, n: int) -> int:
+            sink(job.id, job.attempt)
+            time.sleep(0.3)
+            return job.attempt
+
+        @self.app.job
+        def guarded(job: Job, n: int) -> int:
+            # A guard of ours takes locks of its own inside the job's transaction, which stays open for a while.
+            with job.transaction() as connection, inside(job.id):
+                once(self.app, f"guarded {job.id}", connection=connection).call(int, 1)
+                connection.execute(insert.format(job.id, job.attempt, job.holder))
+                time.sleep(held_s)
+            return job.attempt
+
         @self.app.batch_job(batch_max=20)
         async def parcel(items: Sequence[BatchItem[int, int]]) -> None:
             for item in items:
@@ -104,11 +139,28 @@ class Work:
 
         self.pay, self.pay_plain, self.pay_again, self.parcel = pay, pay_plain, pay_again, parcel
         self.look, self.read, self.nap = look, read, nap
+        self.limited, self.limited_plain, self.guarded = limited, limited_plain, guarded
         self.slow, self.slow_plain, self.long, self.doomed = slow, slow_plain, long, doomed
 
 
 # Their effect is one row in the same commit as their success, and no other row.
-TRANSACTIONAL = frozenset({"pay", "pay_plain", "pay_again"})
+TRANSACTIONAL = frozenset({"pay", "pay_plain", "pay_again", "guarded"})
+# They end well whenever they are let: a failure, and a time limit that strikes them, is a fault of ours.
+HEALTHY = frozenset(
+    {
+        "pay",
+        "pay_plain",
+        "look",
+        "read",
+        "nap",
+        "slow",
+        "slow_plain",
+        "long",
+        "limited",
+        "limited_plain",
+        "guarded",
+    }
+)
 
 
 async def _done(answer: Any) -> None:
