@@ -25,7 +25,7 @@ from tests.race.evidence import (  # noqa: F401 (hooks must be found here)
 )
 
 # Loaded here, since only this file is read by each of several test processes; `tally` prints how many scenarios passed.
-pytest_plugins = ["tests.marks", "tests.systems.tally", "tests.through"]
+pytest_plugins = ["tests.marks", "tests.outside", "tests.systems.tally", "tests.through"]
 
 MEMORY = Path("/dev/shm")
 TEMPLATE = "migrated"

@@ -49,6 +49,40 @@ def test_an_unknown_option_is_refused_with_the_nearest_names() -> None:
         Config.load({}, lease=3)
 
 
+@pytest.mark.parametrize("name", ["FENCEROW_DATABASE_URL", "FENCEROW_POOLMAX", "FENCEROW_LEASE_SECONDS"])
+def test_what_others_call_a_setting_is_refused_too(name: str) -> None:
+    with pytest.raises(ConfigError, match="no setting"):
+        Config.load({name: "hunter2"})
+
+
+def test_a_variable_that_is_near_to_no_setting_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        Config.load({"FENCEROW_GREENHOUSE": "hunter2"})
+
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "FENCEROW_GREENHOUSE" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize("service", ["FENCEROW", "FENCEROW_WORKER", "FENCEROW_CLI"])
+def test_what_kubernetes_makes_for_a_service_is_ignored(
+    service: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = {
+        f"{service}_SERVICE_HOST": "10.0.0.1",
+        f"{service}_SERVICE_PORT": "80",
+        f"{service}_SERVICE_PORT_HTTP_METRICS": "9090",
+        f"{service}_PORT": "tcp://10.0.0.1:80",
+        f"{service}_PORT_80_TCP": "tcp://10.0.0.1:80",
+        f"{service}_PORT_80_TCP_PROTO": "tcp",
+        f"{service}_PORT_80_TCP_PORT": "80",
+        f"{service}_PORT_80_TCP_ADDR": "10.0.0.1",
+    }
+
+    assert Config.load(made) == Config()
+    assert caplog.records == []
+
+
 def test_names_of_the_tools_are_let_through() -> None:
     Config.load(dict.fromkeys(RESERVED_NAMES, "x"))
 

@@ -12,8 +12,10 @@ HEAD = """# Settings
 This page is printed from `src/fencerow/config/config.py` by `tools/settings.py`; a test compares them.
 
 Every setting is a field of `Config` and has an environment variable: `FENCEROW_` and its name in capitals. A name
-ends with its unit: `_s` seconds, `_bytes` bytes. A blank variable counts as absent. An unknown one is an error, because
-a misspelled setting must not be passed over (`FENCEROW_CLI_…` stands for options of the command).
+ends with its unit: `_s` seconds, `_bytes` bytes. A blank variable counts as absent. One that is nearly the name
+of a setting is an error, because a misspelled setting must not be passed over; any other unknown one is a warning in
+the log. What Kubernetes puts into each container for a service named `fencerow` or `fencerow-…` (`FENCEROW_PORT`,
+`FENCEROW_SERVICE_HOST` and so on) is ignored. `FENCEROW_CLI_…` stands for options of the command.
 
 | setting | variable | default | values | meaning |
 |---|---|---|---|---|

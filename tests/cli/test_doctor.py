@@ -14,6 +14,8 @@ from fencerow.db.filesystem import Mount
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor import backlog, on_postgres, on_sqlite
+from fencerow.doctor.examine import with_queries
+from fencerow.doctor.shape import expected, shape_of
 from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests import jobs
@@ -54,6 +56,54 @@ def test_a_person_reads_what_to_do(cli: Cli, url: str, engine: AnyEngine) -> Non
     assert "mail is paused by ada: \\x1bmoving" in result.out
     assert "paused queue: `fencerow queues resume mail`" in result.out
     assert "\x1b" not in result.out
+
+
+def test_the_shape_that_doctor_compares_with_is_what_the_migrations_make(engine: AnyEngine) -> None:
+    with_queries(engine)
+
+    assert shape_of(engine) == expected(engine.dialect), "run tools/shape.py"
+
+
+def test_an_index_that_was_dropped_by_hand_is_seen(cli: Cli, url: str, engine: AnyEngine) -> None:
+    index = "fencerow_jobs_lane" if isinstance(engine, SqliteEngine) else "fencerow.jobs_lane"
+    with engine.session() as session:
+        session.connection.execute(f"DROP INDEX {index}")
+
+    found = finding(cli("doctor", "--json"), "tables")
+
+    assert found["level"] == "fail"
+    assert "jobs_lane is missing" in found["found"]
+    assert "CREATE INDEX" in found["fix"]
+
+
+def test_a_constraint_that_is_not_ours_any_more_is_seen(
+    cli: Cli, postgres_url: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("FENCEROW_URL", postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE fencerow.jobs DROP CONSTRAINT jobs_priority_check")
+        connection.execute(
+            "ALTER TABLE fencerow.jobs ADD CONSTRAINT jobs_priority_check CHECK (priority < 1000)"
+        )
+
+    found = finding(cli("doctor", "--json"), "tables")
+
+    assert "jobs_priority_check was changed" in found["found"]
+    assert "100" in found["fix"]
+
+
+def test_tables_of_another_name_have_the_same_shape(
+    sqlite_path: Path, server: PostgresServer, empty_postgres_url: str
+) -> None:
+    lite = SqliteEngine(sqlite_path, store.sqlite_queries("jobs_"), prefix="jobs_")
+    with server.connect(str(psycopg.conninfo.conninfo_to_dict(empty_postgres_url)["dbname"])) as owner:
+        owner.execute("CREATE SCHEMA jobs AUTHORIZATION app")
+    pg = PostgresEngine(empty_postgres_url, store.postgres_queries("jobs"), schema="jobs")
+    for engine in (lite, pg):
+        store.migrate(engine)
+        with_queries(engine)
+        assert shape_of(engine) == expected(engine.dialect)
+        engine.close()
 
 
 def test_what_cannot_be_reached_fails(cli: Cli) -> None:

@@ -275,6 +275,19 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         assert process.stderr.read() == ""
 
 
+@pytest.mark.parametrize("service", ["FENCEROW", "FENCEROW_CLI"])
+def test_what_kubernetes_makes_for_a_service_of_our_name_stops_no_command(
+    service: str, cli: Cli, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv(f"{service}_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv(f"{service}_PORT", "tcp://10.0.0.1:80")
+    monkeypatch.setenv(f"{service}_PORT_80_TCP_ADDR", "10.0.0.1")
+
+    for words in (["jobs", "list"], ["queues"], ["workers"], ["doctor"], ["sql"]):
+        found = cli(*words)
+        assert (found.code, found.err) == (0, ""), words
+
+
 def test_every_error_of_ours_has_an_exit_code() -> None:
     from fencerow import errors
 

@@ -14,8 +14,7 @@ import pytest
 
 from fencerow import Database
 from fencerow.primitives import mutexes
-from fencerow.testing.pg_binaries import BinariesMissing
-from fencerow.testing.pgbouncer import PgBouncer, find_pgbouncer
+from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +22,7 @@ PROCESSES, THREADS, ROUNDS = 4, 5, 3
 OURS = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
 
 
-@pytest.fixture(params=["sqlite", "postgres", "pgbouncer"])
+@pytest.fixture(params=["sqlite", "postgres", pytest.param("pgbouncer", marks=pytest.mark.outside)])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{request.getfixturevalue('sqlite_path')}"
@@ -36,10 +35,6 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "postgres":
         yield found
         return
-    try:
-        find_pgbouncer()
-    except BinariesMissing as missing:
-        pytest.skip(str(missing))
     with PgBouncer(server) as pooler:
         yield pooler.conninfo(name, "app")
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import click
 
-from fencerow.config import COMMAND_PREFIX, Config, masked
+from fencerow.config import COMMAND_PREFIX, Config, is_injected, masked
 from fencerow.errors import ConfigError, InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -132,7 +132,7 @@ def refuse_unknown_variables(root: click.Group, environ: Mapping[str, str]) -> N
     """
     known = set(_variables(root, COMMAND_PREFIX.rstrip("_")))
     for name in sorted(environ):
-        if name.startswith(COMMAND_PREFIX) and name not in known:
+        if name.startswith(COMMAND_PREFIX) and name not in known and not is_injected(name):
             close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
             raise ConfigError(
                 f"{ascii(name)[1:-1][:100]} belongs to no option of the command",

@@ -1,13 +1,13 @@
 """Every setting with its unit, default and environment name.
 
-A blank variable counts as absent. An unknown one is an error: a misspelled setting must not be passed over.
+A blank variable counts as absent. One that is nearly a setting is an error: a slip must not be passed over.
 """
 
 from __future__ import annotations
 
 from fencerow.config.config import Config, settings
-from fencerow.config.reading import COMMAND_PREFIX, RESERVED_NAMES
 from fencerow.config.setting import PREFIX, Setting
+from fencerow.config.variables import COMMAND_PREFIX, RESERVED_NAMES, is_injected
 from fencerow.model.backoff import Backoff
 from fencerow.model.defaults import Defaults
 from fencerow.model.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked, parse_url
@@ -23,6 +23,7 @@ __all__ = [
     "PostgresUrl",
     "Setting",
     "SqliteUrl",
+    "is_injected",
     "masked",
     "parse_url",
     "settings",

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from fencerow.config.reading import from_environment, refuse_unknown_options, refuse_unknown_variables
+from fencerow.config.reading import from_environment, refuse_unknown_options
 from fencerow.config.setting import Setting, check, number, text
+from fencerow.config.variables import refuse_unknown_variables
 from fencerow.errors import ConfigError
 from fencerow.model.backoff import Backoff
 from fencerow.model.defaults import DAY_S, Defaults
@@ -185,8 +186,9 @@ class Config:
         """Settings from the environment; an override that is not None wins.
 
         Raises:
-            ConfigError: a name is unknown (the nearest are in `fix`) or a value cannot be used.
-                Secrets are never shown.
+            ConfigError: an option is unknown, a variable is nearly a setting's (the nearest are in `fix`), or a value
+                cannot be used. Secrets are never shown. Other unknown FENCEROW_ variables are logged as a warning,
+                but for those that Kubernetes makes for its services.
         """
         known = {setting.name: setting for setting in settings()}
         refuse_unknown_variables(environ, known.values())

@@ -1,4 +1,4 @@
-"""Settings from the environment, and names that are none.
+"""Settings from the environment.
 
 The environment name of a setting is `FENCEROW_` and its name in capitals: `lease_s` is `FENCEROW_LEASE_S`.
 """
@@ -10,13 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fencerow.config.setting import PREFIX, Setting
+from fencerow.config.setting import Setting
+from fencerow.config.variables import did_you_mean
 from fencerow.errors import ConfigError
-
-# Variables that stand for options of the command, which knows their names and refuses others.
-COMMAND_PREFIX = "FENCEROW_CLI_"
-# Read by the command and the test tools, not by Config.
-RESERVED_NAMES = frozenset({"FENCEROW_PG_BIN", "FENCEROW_PG_FROM", "FENCEROW_APP"})
 
 
 def from_environment(setting: Setting, environ: Mapping[str, str]) -> Any:
@@ -47,17 +43,6 @@ def _ascii_number(text: str) -> str:
     return text
 
 
-def refuse_unknown_variables(environ: Mapping[str, str], known: Iterable[Setting]) -> None:
-    """A misspelled setting must not be passed over: ConfigError names the nearest."""
-    names = {setting.environment_name for setting in known} | RESERVED_NAMES
-    for name in sorted(environ):
-        if name.startswith(PREFIX) and not name.startswith(COMMAND_PREFIX) and name not in names:
-            # Its value is not shown: it may be a secret under a misspelled name.
-            raise ConfigError(
-                f"{ascii(name)[1:-1][:100]} is no setting", "it has no effect", _nearest(name, names)
-            )
-
-
 def refuse_unknown_options(overrides: Mapping[str, Any], known: Iterable[str]) -> None:
     """The same for settings that are given by name."""
     for name in overrides:
@@ -65,6 +50,6 @@ def refuse_unknown_options(overrides: Mapping[str, Any], known: Iterable[str]) -
             raise ConfigError(f"{name} is no setting", "it has no effect", _nearest(name, known))
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(names), n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(close)}?" if close else "see the list of settings"
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
+    return did_you_mean(close) if close else "see the list of settings"

@@ -22,6 +22,7 @@ from fencerow.doctor.mutexes import examine_mutexes
 from fencerow.doctor.on_postgres import examine_postgres
 from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
 from fencerow.doctor.periods import examine_periods
+from fencerow.doctor.shape import examine_shape
 from fencerow.errors import DatabaseError, FencerowError
 from fencerow.model.url import masked
 from fencerow.store.connect import open_engine
@@ -48,24 +49,30 @@ def examine(config: Config) -> list[Finding]:
 
 def _checks(engine: PostgresEngine | SqliteEngine, config: Config) -> Iterable[Finding]:
     if isinstance(engine, PostgresEngine):
-        names = postgres.names(engine.schema)
-        engine.queries = engine.queries.joined(load(PACKAGE, "postgres", "postgres", names))
+        with_queries(engine)
         yield from _guarded("server", lambda: examine_postgres(engine, config))
     else:
         foreign = list(_guarded("schema", lambda: schema.foreign(engine)))
         if foreign:
             yield from foreign
             return
-        engine.queries = engine.queries.joined(load(PACKAGE, "sqlite", "sqlite", sqlite.names(engine.prefix)))
+        with_queries(engine)
         yield from _guarded("file", lambda: examine_sqlite(engine))
     state = list(_guarded("schema", lambda: schema.examine_schema(engine)))
     yield from state
     if all(each.level != "fail" for each in state):
+        yield from _guarded("tables", lambda: examine_shape(engine))
         yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
         yield from _guarded("mutexes", lambda: examine_mutexes(engine))
         yield from _guarded("events", lambda: examine_events(engine, config))
         if isinstance(engine, PostgresEngine):
             yield from _guarded("periods", lambda: examine_periods(engine, config))
+
+
+def with_queries(engine: PostgresEngine | SqliteEngine) -> None:
+    """Let an engine know the queries of the doctor."""
+    names = sqlite.names(engine.prefix) if isinstance(engine, SqliteEngine) else postgres.names(engine.schema)
+    engine.queries = engine.queries.joined(load(PACKAGE, engine.dialect, engine.dialect, names))
 
 
 def _reached(config: Config) -> Iterable[Finding]:
