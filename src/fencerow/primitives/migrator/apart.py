@@ -5,19 +5,24 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from typing import Protocol
 
 from fencerow.db.direct import Code, Direct
 from fencerow.db.leases import Belief
 from fencerow.db.statement import Operation, Steps
 from fencerow.db.steady import steady
 from fencerow.errors import ShardBusy
-from fencerow.primitives.migrator.advance import Aim, Apart, finish, mark_of, renew
-from fencerow.primitives.migrator.concurrent import Marked, run_piece, run_plain
+from fencerow.primitives.migrator.advance import Aim, Apart, finish, mark_of, renew, session_of
+from fencerow.primitives.migrator.concurrent import Marked, refuse_another, run_piece, run_plain
 
 log = logging.getLogger("fencerow.migrator")
 
-Connect = Callable[[], Direct]
+
+class Connect(Protocol):
+    """Opens a connection to the shard, under this application name if one is given."""
+
+    def __call__(self, *, session: str | None = None) -> Direct: ...
 
 
 RENEWALS = 4  # so often within a lease: three may fail before the deadline
@@ -100,26 +105,30 @@ class StepLease:
 def run_apart(shard: Direct, connect: Connect, aim: Aim, apart: Apart, sent: float) -> int:
     """Run the step and note it; returns how many statements of it had been done before a crash.
 
-    `sent` is the `steady()` time before the statement that took it.
+    `sent` is the `steady()` time before the statement that took it. The step has a connection of its own: by its name
+    whoever takes over sees that the server still works for it, and what it sets there moves no line of the ledger.
 
     Raises:
         UserFailed: a statement raised. Those before it stay; the step is left as begun, free to be taken up.
         ShardBusy: the lease was lost on the way. Whoever has it goes on.
     """
-    lease = StepLease(connect, aim, apart, sent, lambda: _cancel(shard))
-    adopted = 0
-    try:
-        with lease.kept():
-            for operation in _parts(shard, aim, apart):
+    with closing(connect(session=session_of(aim.ledger, apart.step))) as own:
+        lease = StepLease(connect, aim, apart, sent, lambda: _cancel(own))
+        adopted = 0
+        try:
+            with lease.kept():
+                for operation in _parts(own, aim, apart):
+                    lease.check()
+                    adopted += not own.run(operation)
                 lease.check()
-                adopted += not shard.run(operation)
-            lease.check()
-    except BaseException as error:
-        if lease.lost:  # then nothing is ours to give back, and a statement that was given up is no failure
-            raise _lost(apart) from error
-        with suppress(Exception):  # the first error says more; the lease ends by itself
-            shard.run(renew(aim, apart, 0.0))
-        raise
+        except BaseException as error:
+            if (
+                lease.lost
+            ):  # then nothing is ours to give back, and a statement that was given up is no failure
+                raise _lost(apart) from error
+            with suppress(Exception):  # the first error says more; the lease ends by itself
+                shard.run(renew(aim, apart, 0.0))
+            raise
     if not shard.run(finish(aim, apart)):
         raise _lost(apart)
     return adopted
@@ -137,6 +146,8 @@ def _parts(shard: Direct, aim: Aim, apart: Apart) -> Iterator[Operation[bool]]:
         yield Operation("step", call, alone=True)
     for piece in apart.script.pieces:
         if shard.dialect == "postgres":
+            if apart.resumed:
+                yield refuse_another(piece, marked)
             yield run_piece(piece, marked, resumed=apart.resumed)
         else:
             yield run_plain(piece, marked)

@@ -128,12 +128,13 @@ class Run:
         except (psycopg.Error, sqlite3.Error) as error:
             raise _translated(self.shard, error) from error
 
-    def _connect(self, *, writes: bool = True) -> Direct:
+    def _connect(self, *, writes: bool = True, session: str | None = None) -> Direct:
         return self.shard.connect(
             self.aim.ledger,
             connect_timeout_s=self.connect_timeout_s,
             busy_timeout_s=self.aim.lock_wait_s,
             writes=writes,
+            session=session,
         )
 
 
