@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation
+from fencerow.db.statement import Operation, Steps
 from fencerow.primitives import reserving, sources, window
 from fencerow.primitives.reserving import (
     Turn,
@@ -27,7 +27,9 @@ from fencerow.primitives.sources import (
     release_source,
     renew_source,
     reserve_source,
+    settle_source,
 )
+from fencerow.primitives.user_table import Known
 from fencerow.primitives.window import admit, purge_windows, withdraw_admitted
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
@@ -123,6 +125,16 @@ def cases(mine: Users) -> list[Case]:
         assert (yield write(mine, contents[1], 2, "late")) is Stamp.REFUSED
         assert (yield mine.read()) == OLD
 
+    def known() -> Steps[Known]:
+        yield from ()
+        return spelling
+
+    def respelled() -> Script:
+        settled, _ = yield settle_source(contents[1], known)
+        assert not (yield forget_source(contents[1].target, settled.source)), "it is under the one name alone"
+        assert (yield forget_source(settled.target, settled.source))
+
+    spelling = Known("the_one_name", frozenset(), None)
     reserving_source = reserve_source(contents[1], None, lambda: mine.table.columns(mine.dialect))
     confirming = reserve(mine, again_old)
     return [
@@ -163,6 +175,12 @@ def cases(mine: Users) -> list[Case]:
             window_over,
             purge_windows(limit=5),
             swept(purge_windows(limit=5), purge_windows(limit=5), 0),
+        ),
+        Case(
+            "settle_source",
+            written(mine, *contents),
+            settle_source(contents[1], known),
+            respelled,
         ),
         Case("reserve_source", written(mine, contents[0]), reserving_source, needed),
         Case("reserve_source, the same content again", written(mine, *contents), confirming, unchanged),

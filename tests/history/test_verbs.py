@@ -69,7 +69,7 @@ UNRECORDED = {
             *("reserve_once", "end_once", "renew_once", "release_once", "purge_once"),
             *("admit", "withdraw_admitted", "purge_windows"),
             *("reserve_source", "confirm_source", "stamp_source", "renew_source", "release_source"),
-            *("forget_source", "purge_sources"),
+            *("respell_source", "forget_source", "purge_sources"),
         ),
         "of the user's own operations and tables; no job is touched",
     ),

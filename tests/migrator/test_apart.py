@@ -12,6 +12,8 @@ import psycopg
 import pytest
 
 from fencerow import Migrator
+from fencerow.db import leases
+from fencerow.db.steady import steady
 from fencerow.errors import InvalidMigrations, MigrationFailed, ShardBusy
 from fencerow.primitives.migrator import Outcome, Report
 from fencerow.primitives.migrator.advance import Aim, Apart, Done, Waiting, apply_next, finish, renew
@@ -19,6 +21,7 @@ from fencerow.primitives.migrator.folder import read_folder
 from fencerow.primitives.migrator.ledger import Ledger
 from fencerow.primitives.migrator.shard import declared
 from fencerow.testing.postgres import PostgresServer
+from tests.migrator import runner
 from tests.migrator.conftest import Ground
 from tests.migrator.runner import killed, start
 
@@ -224,6 +227,44 @@ def test_a_lease_is_renewed_while_a_step_runs(ground: Ground) -> None:
     )
     assert migrator(ground, lease_s=1.0).migrate().ok
     assert ground.has("slow")
+
+
+def test_a_machine_that_slept_in_the_middle_of_a_step_does_not_go_on(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease has run out meanwhile, however short its own process thinks that it was away."""
+    slept = [0.0]
+    monkeypatch.setattr(leases, "steady", lambda: steady() + slept[0])
+    monkeypatch.setattr(runner, "fall_asleep", lambda: slept.__setitem__(0, 60.0), raising=False)
+    ground.write(
+        {
+            "0001_nap.py": (
+                "# migrate: no transaction\nfrom tests.migrator import runner\n"
+                "def up(connection):\n    runner.fall_asleep()\n"
+            )
+        }
+    )
+
+    report = migrator(ground).migrate()["a"]
+
+    assert report.outcome is Outcome.BUSY and isinstance(report.error, ShardBusy)
+    assert ground.ledger() == [(1, "started")]
+
+
+def test_a_statement_is_given_up_when_its_lease_cannot_be_renewed(pg_ground: Ground) -> None:
+    """The renewal hangs, and tells nothing: the belief ends all the same, before another may take over."""
+    pg_ground.write({"0001_slow.sql": "-- migrate: no transaction\nSELECT pg_sleep(600);"})
+    heard: list[Report] = []
+    thread = threading.Thread(target=lambda: heard.append(migrator(pg_ground, lease_s=2.0).migrate()))
+    thread.start()
+    until(pg_ground, UNDER_WAY.replace("2 */ CREATE", "1 */ SELECT"))
+    with psycopg.connect(pg_ground.urls["a"]) as locker:
+        locker.execute("SELECT version FROM schema_ledger FOR UPDATE")
+        thread.join(60)
+        assert not thread.is_alive()
+
+    assert isinstance(heard[0]["a"].error, ShardBusy)
+    assert pg_ground.ledger() == [(1, "started")]
 
 
 def aim(ground: Ground, holder: str) -> Aim:

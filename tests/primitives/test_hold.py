@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import pytest
 
+from fencerow.db import leases
 from fencerow.errors import MutexLost
-from fencerow.primitives import hold as module
+from fencerow.primitives import hold
 from fencerow.primitives.hold import Hold
 from fencerow.primitives.taking import delay_of
 
@@ -16,7 +17,8 @@ from fencerow.primitives.taking import delay_of
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The clock of the host; its only element may be changed."""
     clock = [1000.0]
-    monkeypatch.setattr(module, "steady", lambda: clock[0])
+    for module in (hold, leases):
+        monkeypatch.setattr(module, "steady", lambda: clock[0])
     return clock
 
 

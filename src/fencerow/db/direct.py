@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from psycopg import IsolationLevel, sql
+from psycopg.rows import tuple_row
 
 from fencerow.db.engine import drive
 from fencerow.db.faults import CONTENTION, connection_lost
@@ -78,8 +79,11 @@ class PostgresDirect:
 
     dialect = "postgres"
 
-    def __init__(self, conninfo: str, queries: Queries, *, connect_timeout_s: float) -> None:
-        self.connection = connect_postgres(conninfo, connect_timeout_s, **CONNECTION_SETTINGS)
+    def __init__(
+        self, conninfo: str, queries: Queries, *, connect_timeout_s: float, session: str | None = None
+    ) -> None:
+        settings = CONNECTION_SETTINGS | ({} if session is None else {"application_name": session})
+        self.connection = connect_postgres(conninfo, connect_timeout_s, **settings)
         self.connection.isolation_level = IsolationLevel.READ_COMMITTED
         self.connection.read_only = False
         self._queries = queries
@@ -94,7 +98,9 @@ class PostgresDirect:
                 return self._users(statement)
         rows: Rows = []
         for text in self._queries[statement.name].statements:
-            cursor = self.connection.execute(sql.SQL(pyformat(text)), statement.params)  # pyright: ignore[reportArgumentType]
+            # A function of the user's may have given the connection another form for its rows.
+            cursor = self.connection.cursor(row_factory=tuple_row)
+            cursor.execute(sql.SQL(pyformat(text)), statement.params)  # pyright: ignore[reportArgumentType]
             rows += cursor.fetchall() if cursor.description else []
         return rows
 
@@ -157,7 +163,9 @@ class SqliteDirect:
         params = {name: statement.params[name] for name in query.parameters}
         rows: Rows = []
         for text in query.statements:
-            rows += self.connection.execute(text, params).fetchall()
+            cursor = self.connection.cursor()
+            cursor.row_factory = None  # a function of the user's may have given the connection another
+            rows += cursor.execute(text, params).fetchall()
         return rows
 
     def _users(self, statement: Raw | Code) -> Rows:

@@ -1,7 +1,6 @@
 """What a process believes of a mutex it took, by the steady clock of its own host.
 
-The database decides who holds a mutex; this only makes the holder stop before others may start. The deadline counts
-from before the take or the renewal was sent, so it lies before the row's `until` however slow the answer was.
+The database decides who holds a mutex; this only makes the holder stop before others may start (`db/leases.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import threading
 from collections.abc import Callable
 
 from fencerow.db.engine import Engine
+from fencerow.db.leases import Belief
 from fencerow.db.statement import Operation
 from fencerow.db.steady import steady
 from fencerow.errors import MutexLost
@@ -49,8 +49,7 @@ class Hold:
         self.stale_s = stale_s
         self._fence = fence
         self._pid = os.getpid()
-        self._margin_s = min(2.0, stale_s * 0.1)
-        self._deadline = sent + stale_s - self._margin_s
+        self._belief = Belief(stale_s, sent)
         self._ended = False  # given back, or never ours to renew again
         self._reason: str | None = None
         self._standing = threading.Lock()  # closed while it stands: who waits for the end waits here
@@ -62,7 +61,7 @@ class Hold:
     @property
     def deadline(self) -> float:
         """The `steady()` time until which it may be relied upon."""
-        return self._deadline
+        return self._belief.deadline
 
     @property
     def renew_s(self) -> float:
@@ -72,7 +71,7 @@ class Hold:
     @property
     def lost(self) -> bool:
         """Whether it may be somebody else's by now. It never becomes untrue again."""
-        if self._reason is None and not self._ended and steady() >= self._deadline:
+        if self._reason is None and not self._ended and self._belief.lost:
             self._reason = LATE
         return self._reason is not None
 
@@ -113,7 +112,7 @@ class Hold:
         until = steady() + timeout_s
         while not self.lost and not self._ended and (now := steady()) < until:
             # Whoever comes through lets the next one through.
-            if self._standing.acquire(timeout=max(0.0, min(until, self._deadline) - now)):
+            if self._standing.acquire(timeout=max(0.0, min(until, self.deadline) - now)):
                 self._standing.release()
                 break
         return self.lost
@@ -127,7 +126,7 @@ class Hold:
     def renewed(self, sent: float) -> None:
         """A renewal that was sent at this `steady()` time went well."""
         if self._reason is None:
-            self._deadline = max(self._deadline, sent + self.stale_s - self._margin_s)
+            self._belief.renewed(sent)
 
     def lose(self, reason: str) -> None:
         """It is not to be relied upon any more."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
+from uuid import UUID
 
-from fencerow.db.statement import Operation
+from fencerow.db.statement import Operation, Steps
 from fencerow.errors import FencerowError, InvalidInput, OnceMisuse, SourceBusy
 from fencerow.model.ids import new_id
 from fencerow.primitives import sources
@@ -27,9 +29,10 @@ from fencerow.primitives.sources import (
     renew_source,
     replace_rows,
     reserve_source,
+    settle_source,
     stamp_source,
 )
-from fencerow.primitives.user_table import Rows, UserTable
+from fencerow.primitives.user_table import Known, Rows, UserTable
 
 VERSION_MAX = 2**63 - 1
 
@@ -49,7 +52,7 @@ class Replacing:
         self._wanted = wanted
         self._wait_s = wait_s
         self._answer: Answer | None = None
-        self._columns: frozenset[str] = frozenset()
+        self._columns: frozenset[str] = frozenset()  # none before it was entered
         self._attempt = running.get()
         self._tries = 0
         self._written = False
@@ -128,6 +131,7 @@ class Replacing:
     def __enter__(self) -> Self:
         self._check_unused()
         check_tables(self._place)
+        self._settle(*run(self._place, settle_source(self._wanted, self._look())))
         until, pause = time.monotonic() + self._wait_s, pauses()
         while True:
             answer, self._columns = run(self._place, self._reserving())
@@ -139,6 +143,7 @@ class Replacing:
     async def __aenter__(self) -> Self:
         self._check_unused()
         await acheck_tables(self._place)
+        self._settle(*await arun(self._place, settle_source(self._wanted, self._look())))
         until, pause = time.monotonic() + self._wait_s, pauses()
         while True:
             answer, self._columns = await arun(self._place, self._reserving())
@@ -168,6 +173,15 @@ class Replacing:
             self._note(error, second)
 
     # --- inside ------------------------------------------------------------------------------------
+
+    def _look(self) -> Callable[[], Steps[Known]]:
+        return partial(self._table.known, self._place.engine.dialect)
+
+    def _settle(self, wanted: Wanted, known: Known) -> None:
+        self._wanted = wanted
+        self._table = dataclasses.replace(self._table, source_type=known.source_type)
+        if known.source_type is not None or isinstance(self._source, UUID):
+            self._source = wanted.source
 
     def _reserving(self) -> Operation[tuple[Answer, frozenset[str]]]:
         look = partial(self._table.columns, self._place.engine.dialect)
@@ -302,7 +316,8 @@ def replace_for(
 def forget_source(place: Place, *, table: str, source: object, connection: object | None = None) -> bool:
     """Forget what is known of a source, for one that is gone for good; its rows are the caller's to remove."""
     check_tables(place)
-    return run(place, sources.forget_source(table, check_key(_text(source), "the source")), connection)
+    look = partial(UserTable(table, "source").looked_up, place.engine.dialect)
+    return run(place, sources.forget_source(table, check_key(_text(source), "the source"), look), connection)
 
 
 def _check_version(version: object) -> None:

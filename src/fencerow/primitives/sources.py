@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from fencerow.db.statement import Param, Steps, execute, operation, text_or_none, whole
 from fencerow.errors import Busy, SourceConflict
 from fencerow.primitives.checked import hold_attempt
 from fencerow.primitives.running import Running
+from fencerow.primitives.user_table import Known
 
 ROUNDS_MAX = 20
 
@@ -64,6 +65,26 @@ class _Source:
     reserved: bool
     reserved_version: int | None
     reserved_hash: str | None
+
+
+@operation(repeatable=True)
+def settle_source(wanted: Wanted, look: Callable[[], Steps[Known]]) -> Steps[tuple[Wanted, Known]]:
+    """Before anything else: how the table and the source are spelled, so that one source is known by one name.
+
+    Raises:
+        UnusableTable: there is no such table. InvalidInput: its column cannot hold such a source.
+    """
+    known = yield from look()
+    settled = replace(wanted, target=known.spelling, source=known.spelled(wanted.source))
+    if (settled.target, settled.source) != (wanted.target, wanted.source):
+        yield from execute(
+            "respell_source",
+            target=settled.target,
+            source=settled.source,
+            old_target=wanted.target,
+            old_source=wanted.source,
+        )
+    return settled, known
 
 
 @operation(repeatable=True)
@@ -141,10 +162,16 @@ def release_source(wanted: Wanted) -> Steps[bool]:
     return bool(rows)
 
 
-@operation(alone=True, repeatable=True)
-def forget_source(target: str, source: str) -> Steps[bool]:
-    """Forget a source altogether; false means that nothing was known of it."""
-    return bool((yield from execute("forget_source", target=target, source=source)))
+@operation(repeatable=True)
+def forget_source(
+    target: str, source: str, look: Callable[[], Steps[Known | None]] | None = None
+) -> Steps[bool]:
+    """Forget a source altogether, however its table is spelled; false means that nothing was known of it."""
+    known = None if look is None else (yield from look())
+    forgotten = False
+    for name in sorted({target} if known is None else {target, known.spelling}):
+        forgotten |= bool((yield from execute("forget_source", target=name, source=source)))
+    return forgotten
 
 
 @operation(alone=True)

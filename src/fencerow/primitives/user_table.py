@@ -5,22 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from fencerow.db.queries import Queries, Query
-from fencerow.db.statement import Steps, execute, execute_composed, first_column
-from fencerow.errors import OnceMisuse, UnusableTable
+from fencerow.db.statement import Steps, execute, execute_composed, text_or_none
+from fencerow.errors import InvalidInput, OnceMisuse, UnusableTable
 from fencerow.primitives.names import plain_name, quoted, table_name
 
 ROWS_MAX = 500  # in one INSERT
 PARAMS_MAX = 2000
+WHOLE_NUMBERS = ("smallint", "integer", "bigint")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the catalogue says of a user's table: its one spelling, its columns, and the type of the source column.
+
+    The spelling is without the schema where the name alone leads there. A SQLite file has no types to speak of.
+    """
+
+    spelling: str
+    columns: frozenset[str]
+    source_type: str | None
+
+    def spelled(self, source: object) -> str:
+        """The source as the column would give it back: one source has one text, whoever names it.
+
+        Raises:
+            InvalidInput: the column cannot hold it.
+        """
+        text = str(source)
+        try:
+            if self.source_type == "uuid":
+                return str(UUID(text))
+            if self.source_type in WHOLE_NUMBERS:
+                return str(int(text))
+        except ValueError:
+            raise InvalidInput(
+                f"the source {ascii(text)[:80]} does not fit into its column",
+                f"{self.spelling} has a column of type {self.source_type} for it",
+                "pass the value that stands in the source column",
+            ) from None
+        return text
 
 
 @dataclass(frozen=True, slots=True)
 class UserTable:
-    """A table and the column that says which source a row belongs to."""
+    """A table and the column that says which source a row belongs to.
+
+    `source_type` is that column's type once the catalogue was asked: the source goes to the server as text, and the
+    column decides what it is, whichever driver sends it.
+    """
 
     name: str
     source_column: str
+    source_type: str | None = None
 
     def __post_init__(self) -> None:
         table_name(self.name)
@@ -31,22 +70,34 @@ class UserTable:
         return table_name(self.name).quoted
 
     def columns(self, dialect: str) -> Steps[frozenset[str]]:
-        """The names of its columns.
+        """The names of its columns, see `known`."""
+        return (yield from self.known(dialect)).columns
+
+    def known(self, dialect: str) -> Steps[Known]:
+        """What the catalogue says of it.
 
         Raises:
             UnusableTable: there is no such table, or it lacks the source column.
         """
-        target = self.quoted if dialect == "postgres" else self.name.rpartition(".")[2]
-        found = first_column((yield from execute("columns_of_users_table", target=target)))
-        if not found:
+        known = yield from self.looked_up(dialect)
+        if known is None:
             raise UnusableTable(
                 f"there is no table {self.name!r} that this connection can see",
                 "names count in upper and lower case as they were created",
                 "create it, or name its schema: schema.table",
             )
-        if self.source_column not in found:
-            raise self.lacks(self.source_column, found)
-        return frozenset(found)
+        if self.source_column not in known.columns:
+            raise self.lacks(self.source_column, sorted(known.columns))
+        return known
+
+    def looked_up(self, dialect: str) -> Steps[Known | None]:
+        """What the catalogue says of it, or None when there is no such table."""
+        target = self.quoted if dialect == "postgres" else self.name.rpartition(".")[2]
+        rows = yield from execute("columns_of_users_table", target=target)
+        types = {str(name): text_or_none(kind) for name, kind, _ in rows}
+        if not rows:
+            return None
+        return Known(str(rows[0][2]), frozenset(types), types.get(self.source_column))
 
     def lacks(self, column: str, found: Sequence[str]) -> UnusableTable:
         """It has no such column."""
@@ -58,14 +109,19 @@ class UserTable:
 
     def removal(self, queries: Queries) -> Query:
         """The statement that removes all rows of a source."""
-        text = f"DELETE FROM {self.quoted} WHERE {quoted(self.source_column)} = :source"  # noqa: S608 (checked names)
+        text = f"DELETE FROM {self.quoted} WHERE {quoted(self.source_column)} = {self._sent('source')}"  # noqa: S608 (checked names)
         return queries.composed("remove_rows_of_source", text)
 
     def insertion(self, queries: Queries, columns: Sequence[str], rows: int) -> Query:
         """The statement that inserts so many rows; its parameters are v0_0, v0_1 and so on."""
         names = ", ".join(map(quoted, columns))
         values = ", ".join(
-            "(" + ", ".join(f":v{row}_{column}" for column in range(len(columns))) + ")"
+            "("
+            + ", ".join(
+                self._sent(f"v{row}_{column}") if name == self.source_column else f":v{row}_{column}"
+                for column, name in enumerate(columns)
+            )
+            + ")"
             for row in range(rows)
         )
         text = f"INSERT INTO {self.quoted} ({names}) VALUES {values}"  # noqa: S608 (checked names)
@@ -84,6 +140,12 @@ class UserTable:
                 for column, value in enumerate(each)
             }
             yield from execute_composed(query, values)
+
+    def _sent(self, parameter: str) -> str:
+        """How a statement writes the source."""
+        if self.source_type is None:
+            return f":{parameter}"
+        return f"CAST(CAST(:{parameter} AS text) AS {self.source_type})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +179,7 @@ class Rows:
                     "all rows of a source are inserted by one statement",
                     "give every row the same columns, None where there is nothing",
                 )
-            if row.get(table.source_column, source) != source:
+            if str(row.get(table.source_column, source)) != str(source):
                 raise OnceMisuse(
                     f"row {number} belongs to source {row[table.source_column]!r}",
                     f"the rows of {source!r} are being replaced",

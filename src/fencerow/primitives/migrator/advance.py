@@ -82,6 +82,8 @@ def apply_next(aim: Aim, *, to: int | None = None) -> Steps[Advance]:
     if not left:
         return None
     step, begun = left[0], _begun(noted, left[0])
+    if begun and (yield from _under_way(aim, step)):
+        return Waiting.SERVER
     if not step.up.in_transaction:
         return (yield from _take_apart(aim, step, "started", resumed=begun))
     if begun:  # outside of a transaction, and its file was rewritten since
@@ -109,8 +111,11 @@ def revert_next(aim: Aim, to: int) -> Steps[Advance]:
         return None
     step = left[0]
     assert step.down is not None
+    begun = _begun(noted, step)
+    if begun and (yield from _under_way(aim, step)):
+        return Waiting.SERVER
     if not step.down.in_transaction:
-        return (yield from _take_apart(aim, step, "reverting", resumed=_begun(noted, step)))
+        return (yield from _take_apart(aim, step, "reverting", resumed=begun))
     yield from _run_inside(step.down)
     yield from execute("forget_step", version=step.version)
     return Done(step)
@@ -149,6 +154,14 @@ def mark_of(ledger: Ledger, step: Step) -> str:
     return f"/* fencerow {ledger.table} {step.version} */"
 
 
+def session_of(ledger: Ledger, step: Step) -> str:
+    """The application name of the connection on which a step runs outside of a transaction.
+
+    The statements of a function of the user's bear no mark; this they do.
+    """
+    return f"fencerow step {ledger.lock & (2**64 - 1):016x} {step.version}"
+
+
 def _locked(aim: Aim, *, create: bool) -> Steps[list[Noted] | Waiting]:
     """The ledger, read under the lock."""
     yield from execute("be_impatient", lock_wait_ms=f"{max(1, round(aim.lock_wait_s * 1000))}")
@@ -179,9 +192,15 @@ def _begun(noted: Sequence[Noted], step: Step) -> bool:
     return any(line.version == step.version and not line.whole for line in noted)
 
 
+def _under_way(aim: Aim, step: Step) -> Steps[bool]:
+    """Whether the server still works for somebody who began this step and may be gone."""
+    rows = yield from execute(
+        "statements_under_way", mark=mark_of(aim.ledger, step), session=session_of(aim.ledger, step)
+    )
+    return bool(rows[0][0])
+
+
 def _take_apart(aim: Aim, step: Step, doing: str, *, resumed: bool) -> Steps[Advance]:
-    if (yield from execute("statements_under_way", mark=mark_of(aim.ledger, step)))[0][0]:
-        return Waiting.SERVER
     rows = yield from execute(
         "take_apart",
         version=step.version,
@@ -201,6 +220,7 @@ def _run_inside(script: Script) -> Steps[None]:
         yield Code("step", {}, None, script.file.name, script.function)
     for piece in script.pieces:
         yield Raw("step", {}, Query("step", (piece.text,), ()), script.file.name, piece.line)
+    yield from execute("forget_settings")
     if (yield from execute("this_transaction"))[0][0] != before:
         raise MigrationFailed(
             f"{script.file.name} ended the transaction that it ran in",

@@ -4,41 +4,64 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from typing import Protocol
 
 from fencerow.db.direct import Code, Direct
+from fencerow.db.leases import Belief
 from fencerow.db.statement import Operation, Steps
+from fencerow.db.steady import steady
 from fencerow.errors import ShardBusy
-from fencerow.primitives.migrator.advance import Aim, Apart, finish, mark_of, renew
-from fencerow.primitives.migrator.concurrent import Marked, run_piece, run_plain
+from fencerow.primitives.migrator.advance import Aim, Apart, finish, mark_of, renew, session_of
+from fencerow.primitives.migrator.concurrent import Marked, refuse_another, run_piece, run_plain
 
 log = logging.getLogger("fencerow.migrator")
 
-Connect = Callable[[], Direct]
+
+class Connect(Protocol):
+    """Opens a connection to the shard, under this application name if one is given."""
+
+    def __call__(self, *, session: str | None = None) -> Direct: ...
 
 
-class Lease:
-    """Keeps a step ours from a thread with a connection of its own; the step's connection may be busy for hours."""
+RENEWALS = 4  # so often within a lease: three may fail before the deadline
+LOOK_S = 0.5  # a wait does not count the time during which the machine slept; the belief does
+JOIN_S = 5.0  # a renewal that hangs is left to itself: it can do nothing but renew this very attempt
 
-    def __init__(self, connect: Connect, aim: Aim, apart: Apart, lost: Callable[[], None]) -> None:
+
+class StepLease:
+    """Keeps a step ours from a thread with a connection of its own; the step's connection may be busy for hours.
+
+    A second thread waits for the end of the belief, because a renewal may hang: it asks the server to give up what is
+    under way, before anybody else may begin.
+    """
+
+    def __init__(
+        self, connect: Connect, aim: Aim, apart: Apart, sent: float, lost: Callable[[], None]
+    ) -> None:
+        """The step was taken by a statement that was sent after this `steady()` time."""
         self._connect = connect
         self._aim = aim
         self._apart = apart
         self._lost = lost
         self._stop = threading.Event()
-        self._until = time.monotonic() + aim.lease_s
-        self._thread = threading.Thread(target=self._renew, name="fencerow-migrator-lease", daemon=True)
+        self._belief = Belief(aim.lease_s, sent)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        self._thread.start()
+        threads = [
+            threading.Thread(target=each, name="fencerow-migrator-lease", daemon=True)
+            for each in (self._renew, self._watch)
+        ]
+        for thread in threads:
+            thread.start()
         try:
             yield
         finally:
             self._stop.set()
-            self._thread.join()
+            for thread in threads:
+                thread.join(JOIN_S)
 
     def check(self) -> None:
         """Refuse to send anything more once somebody else may have taken over.
@@ -46,51 +69,66 @@ class Lease:
         Raises:
             ShardBusy: the lease is lost.
         """
-        if time.monotonic() > self._until:
+        if self.lost:
             raise _lost(self._apart)
+
+    @property
+    def lost(self) -> bool:
+        """Whether somebody else may have the step by now."""
+        return self._belief.lost
+
+    def _watch(self) -> None:
+        while not self._belief.lost:
+            if self._stop.wait(min(LOOK_S, self._belief.left_s)):
+                return
+        self._lost()
 
     def _renew(self) -> None:
         connection: Direct | None = None
-        while not self._stop.wait(self._aim.lease_s / 3):
-            asked = time.monotonic()
+        while not self._stop.wait(self._aim.lease_s / RENEWALS) and not self._belief.lost:
+            sent = steady()
             try:
                 connection = connection or self._connect()
-                kept = connection.run(renew(self._aim, self._apart, self._aim.lease_s))
+                if connection.run(renew(self._aim, self._apart, self._aim.lease_s)):
+                    self._belief.renewed(sent)
+                else:
+                    self._belief.lose()
             except Exception as error:
                 log.warning("the lease of step %s was not renewed: %s", self._apart.step, error)
                 if connection is not None:
                     connection.close()
                 connection = None
-                kept = time.monotonic() < self._until
-            else:
-                self._until = asked + self._aim.lease_s if kept else 0.0
-            if not kept:
-                self._until = 0.0
-                self._lost()
-                break
         if connection is not None:
             connection.close()
 
 
-def run_apart(shard: Direct, connect: Connect, aim: Aim, apart: Apart) -> int:
+def run_apart(shard: Direct, connect: Connect, aim: Aim, apart: Apart, sent: float) -> int:
     """Run the step and note it; returns how many statements of it had been done before a crash.
+
+    `sent` is the `steady()` time before the statement that took it. The step has a connection of its own: by its name
+    whoever takes over sees that the server still works for it, and what it sets there moves no line of the ledger.
 
     Raises:
         UserFailed: a statement raised. Those before it stay; the step is left as begun, free to be taken up.
         ShardBusy: the lease was lost on the way. Whoever has it goes on.
     """
-    lease = Lease(connect, aim, apart, lambda: _cancel(shard))
-    adopted = 0
-    try:
-        with lease.kept():
-            for operation in _parts(shard, aim, apart):
+    with closing(connect(session=session_of(aim.ledger, apart.step))) as own:
+        lease = StepLease(connect, aim, apart, sent, lambda: _cancel(own))
+        adopted = 0
+        try:
+            with lease.kept():
+                for operation in _parts(own, aim, apart):
+                    lease.check()
+                    adopted += not own.run(operation)
                 lease.check()
-                adopted += not shard.run(operation)
-            lease.check()
-    except BaseException:
-        with suppress(Exception):  # the first error says more; the lease ends by itself
-            shard.run(renew(aim, apart, 0.0))
-        raise
+        except BaseException as error:
+            if (
+                lease.lost
+            ):  # then nothing is ours to give back, and a statement that was given up is no failure
+                raise _lost(apart) from error
+            with suppress(Exception):  # the first error says more; the lease ends by itself
+                shard.run(renew(aim, apart, 0.0))
+            raise
     if not shard.run(finish(aim, apart)):
         raise _lost(apart)
     return adopted
@@ -108,6 +146,8 @@ def _parts(shard: Direct, aim: Aim, apart: Apart) -> Iterator[Operation[bool]]:
         yield Operation("step", call, alone=True)
     for piece in apart.script.pieces:
         if shard.dialect == "postgres":
+            if apart.resumed:
+                yield refuse_another(piece, marked)
             yield run_piece(piece, marked, resumed=apart.resumed)
         else:
             yield run_plain(piece, marked)
@@ -120,7 +160,7 @@ def _cancel(shard: Direct) -> None:
 
 def _lost(apart: Apart) -> ShardBusy:
     return ShardBusy(
-        f"step {apart.step} was taken over by another migrator while it ran here",
+        f"step {apart.step} may have been taken over by another migrator while it ran here",
         "the lease was not renewed in time",
         "look at the shard's status; the other one goes on",
     )

@@ -34,7 +34,7 @@ class Migrator:
     look at the ledger and its line there are one transaction. A step with the line
     `-- migrate: no transaction` runs outside of one, under a lease of `lease_s`, and bears to be begun again.
 
-    At most `parallel` shards are worked on at a time, with a connection each, and one more while a step runs
+    At most `parallel` shards are worked on at a time, with a connection each, and two more while a step runs
     outside of a transaction. A lock on a table is waited for `lock_wait_s` at a time, so that others get
     through; `wait_s` is how long a shard may keep us waiting before the next step begins.
 

@@ -13,6 +13,7 @@ import psycopg
 from fencerow.db.direct import Direct, Raw, UserFailed, is_contention, is_lost
 from fencerow.db.faults import first_line
 from fencerow.db.statement import Operation
+from fencerow.db.steady import steady
 from fencerow.errors import FencerowError, LedgerUnreadable, MigrationFailed, ShardBusy, ShardUnreachable
 from fencerow.primitives.migrator.advance import Advance, Aim, Apart, Done, Waiting, look
 from fencerow.primitives.migrator.apart import run_apart
@@ -103,12 +104,12 @@ class Run:
 
     def _one(self, shard: Direct, following: Next) -> Step | str | None:
         """The step that was done, why none could be done now, or None if none is left."""
-        inside = True
+        inside, sent = True, steady()
         try:
             got = shard.run(following(self.aim))
             if isinstance(got, Apart):
                 inside = False
-                run_apart(shard, self._connect, self.aim, got)
+                run_apart(shard, self._connect, self.aim, got, sent)
                 return got.step
         except UserFailed as error:
             raise _failed(self.shard, error, inside=inside) from error.__cause__
@@ -127,12 +128,13 @@ class Run:
         except (psycopg.Error, sqlite3.Error) as error:
             raise _translated(self.shard, error) from error
 
-    def _connect(self, *, writes: bool = True) -> Direct:
+    def _connect(self, *, writes: bool = True, session: str | None = None) -> Direct:
         return self.shard.connect(
             self.aim.ledger,
             connect_timeout_s=self.connect_timeout_s,
             busy_timeout_s=self.aim.lock_wait_s,
             writes=writes,
+            session=session,
         )
 
 

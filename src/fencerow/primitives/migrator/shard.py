@@ -50,9 +50,15 @@ class Shard:
         return tuple(str(found.get(part) or "") for part in ("host", "hostaddr", "port", "dbname"))
 
     def connect(
-        self, ledger: Ledger, *, connect_timeout_s: float, busy_timeout_s: float, writes: bool = True
+        self,
+        ledger: Ledger,
+        *,
+        connect_timeout_s: float,
+        busy_timeout_s: float,
+        writes: bool = True,
+        session: str | None = None,
     ) -> Direct:
-        """Open a connection.
+        """Open a connection, on a server under the application name `session` if it is given.
 
         Raises:
             ShardUnreachable: none came about; the database's own reason is in `why`.
@@ -60,7 +66,10 @@ class Shard:
         try:
             if isinstance(self.url, PostgresUrl):
                 return PostgresDirect(
-                    self.url.conninfo, ledger.queries("postgres"), connect_timeout_s=connect_timeout_s
+                    self.url.conninfo,
+                    ledger.queries("postgres"),
+                    connect_timeout_s=connect_timeout_s,
+                    session=session,
                 )
             return SqliteDirect(
                 Path(self.url.path), ledger.queries("sqlite"), busy_timeout_s=busy_timeout_s, writes=writes

@@ -124,11 +124,36 @@ WHERE known.target = gone.target
   AND known.touched_at < (SELECT fencerow.now()) - fencerow.seconds(:age_s)
 RETURNING known.source;
 
+-- name: respell_source
+-- What was noted under another spelling of the same table and source goes on under the one spelling. What stands there
+-- already is newer, and stays.
+WITH old AS (
+    DELETE FROM fencerow.sources
+    WHERE target = :old_target
+      AND source = :old_source
+    RETURNING number, version, content_hash, written_number, written_by, row_count, owner, token,
+        reserved_version, reserved_hash, until, touched_at
+)
+INSERT INTO fencerow.sources (
+    target, source, number, version, content_hash, written_number, written_by, row_count, owner, token,
+    reserved_version, reserved_hash, until, touched_at
+)
+SELECT :target, :source, number, version, content_hash, written_number, written_by, row_count, owner, token,
+    reserved_version, reserved_hash, until, touched_at
+FROM old
+ON CONFLICT (target, source) DO NOTHING
+RETURNING number;
+
 -- name: columns_of_users_table
--- The columns of a user's table, in order; no row when there is no such table.
-SELECT attribute.attname
-FROM pg_attribute AS attribute
-WHERE attribute.attrelid = to_regclass(:target)
+-- The columns of a user's table, in order, with their types, and the one spelling of its name: without the schema where
+-- the name alone leads there. No row when there is no such table.
+SELECT attribute.attname,
+    format_type(attribute.atttypid, -1),
+    CASE WHEN pg_table_is_visible(rel.oid) THEN rel.relname ELSE space.nspname || '.' || rel.relname END
+FROM pg_class AS rel
+JOIN pg_namespace AS space ON space.oid = rel.relnamespace
+JOIN pg_attribute AS attribute ON attribute.attrelid = rel.oid
+WHERE rel.oid = to_regclass(:target)
   AND attribute.attnum > 0
   AND NOT attribute.attisdropped
 ORDER BY attribute.attnum;

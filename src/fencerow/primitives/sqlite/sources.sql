@@ -118,8 +118,21 @@ WHERE (target, source) IN (SELECT old.target, old.source
                            LIMIT :limit)
 RETURNING source;
 
+-- name: respell_source
+-- What was noted under another spelling of the same table and source goes on under the one spelling. What stands there
+-- already is newer, and stays.
+UPDATE OR IGNORE fencerow.sources
+SET target = :target, source = :source
+WHERE target = :old_target
+  AND source = :old_source
+RETURNING number;
+
 -- name: columns_of_users_table
--- The columns of a user's table, in order; no row when there is no such table.
-SELECT field.name
+-- The columns of a user's table, in order, and the one spelling of its name: as it was created. Columns here have no
+-- type that would decide about a value. No row when there is no such table.
+SELECT field.name,
+    NULL,
+    coalesce((SELECT known.name FROM sqlite_master AS known
+              WHERE known.name = :target COLLATE NOCASE AND known.type IN ('table', 'view')), :target)
 FROM pragma_table_info(:target) AS field
 ORDER BY field.cid;

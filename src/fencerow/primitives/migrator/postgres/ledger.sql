@@ -52,6 +52,13 @@ ORDER BY version;
 -- Its number, by which we see that a step has not ended it.
 SELECT CAST(pg_current_xact_id() AS text);
 
+-- name: forget_settings
+-- What a step has set for its session ends with it: else the next step, and the ledger's own line, would go where it said.
+-- The role is not among what RESET ALL resets.
+RESET SESSION AUTHORIZATION;
+RESET ROLE;
+RESET ALL;
+
 -- name: note_step
 -- Note a step in the transaction that ran it: both or neither.
 INSERT INTO fencerow.ledger (version, name, checksum, state, noted_by)
@@ -114,18 +121,21 @@ WHERE version = CAST(:version AS bigint)
 RETURNING version;
 
 -- name: statements_under_way
--- Whether a statement of that mark still runs: its client may be dead and its lease past, yet the server goes on.
+-- Whether a statement of that mark still runs, or a transaction of the session in which its function ran is open: the
+-- client may be dead and its lease past, yet the server goes on.
 SELECT EXISTS (
     SELECT 1 FROM pg_stat_activity AS act
     WHERE act.datname = current_database()
-      AND act.state = 'active'
       AND act.pid <> pg_backend_pid()
-      AND starts_with(act.query, CAST(:mark AS text))
+      AND (act.state = 'active' AND starts_with(act.query, CAST(:mark AS text))
+           OR act.state <> 'idle' AND act.application_name = CAST(:session AS text))
 );
 
 -- name: find_index
--- An index of that name on that table, and whether it is valid: one that a crash left behind is not.
-SELECT quote_ident(space.nspname) || '.' || quote_ident(rel.relname), idx.indisvalid
+-- An index of that name on that table, whether it is valid (one that a crash left behind is not), and what it is.
+SELECT quote_ident(space.nspname) || '.' || quote_ident(rel.relname), idx.indisvalid,
+    CASE WHEN idx.indisunique THEN 'UNIQUE ' ELSE '' END
+        || substring(pg_get_indexdef(idx.indexrelid) FROM ' (USING .*)$')
 FROM pg_index AS idx
 JOIN pg_class AS rel ON rel.oid = idx.indexrelid
 JOIN pg_namespace AS space ON space.oid = rel.relnamespace

@@ -43,6 +43,10 @@ ORDER BY version;
 -- A step cannot end it here: the connection refuses.
 SELECT 'this one';
 
+-- name: forget_settings
+-- A connection keeps what PRAGMA says, and none of it changes where the ledger is.
+SELECT 1;
+
 -- name: note_step
 -- Note a step in the transaction that ran it: both or neither.
 INSERT INTO fencerow.ledger (version, name, checksum, state, noted_by)
@@ -97,4 +101,4 @@ RETURNING version;
 
 -- name: statements_under_way
 -- A statement ends with its process here, so none does.
-SELECT :mark IS NULL;
+SELECT :mark IS NULL AND :session IS NULL;
