@@ -164,11 +164,11 @@ def test_while_one_does_it_another_is_told_so(at: At, clock: DatabaseClock) -> N
 
 def test_whoever_crashed_may_go_on_at_once_and_others_after_the_lease(at: At, clock: DatabaseClock) -> None:
     """A crash is a turn that was begun and never left: nobody says anything about it any more."""
-    crashed = once(at, "k", owner="worker-1", stale_s=60).__enter__()
+    crashed = once(at, "k", owner="worker-1", attempt=1, stale_s=60).__enter__()
 
     with once(at, "k", owner="worker-2", stale_s=60) as other:
         assert not other.needed
-    again = once(at, "k", owner="worker-1", stale_s=60)
+    again = once(at, "k", owner="worker-1", attempt=2, stale_s=60)
     assert again.__enter__().needed, "it is no duplicate of itself"
 
     clock.advance(61)
@@ -183,6 +183,27 @@ def test_whoever_crashed_may_go_on_at_once_and_others_after_the_lease(at: At, cl
                 zombie.renew()
         other.done("in time")
     assert once(at, "k").call(lambda: "again") == "in time"
+
+
+@pytest.mark.parametrize("attempts", [(1, 1), (2, 1), (None, None), (None, 1), (1, None)])
+def test_what_may_be_at_work_still_is_not_taken_over(
+    at: At, clock: DatabaseClock, attempts: tuple[int | None, int | None]
+) -> None:
+    """Only a later attempt of the owner knows that the earlier one is over."""
+    mine, asking = attempts
+    with once(at, "k", owner="nightly", attempt=mine, stale_s=60) as first:
+        with once(at, "k", owner="nightly", attempt=asking, stale_s=60) as second:
+            assert not second.needed
+        first.done("in time")
+    assert once(at, "k").call(lambda: "again") == "in time"
+
+
+@pytest.mark.parametrize(
+    "given", [{"attempt": 1}, {"owner": "a", "attempt": -1}, {"owner": "a", "attempt": True}]
+)
+def test_an_attempt_is_a_number_of_an_owners(at: At, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="attempt is"):
+        once(at, "k", **given).call(lambda: 1)
 
 
 def test_a_renewed_lease_is_not_taken_over(at: At, clock: DatabaseClock) -> None:

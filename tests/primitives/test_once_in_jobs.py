@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
 
 from fencerow import App, DedupeWindow, Job, once, replace_for
 from fencerow.config import Config
+from fencerow.errors import OnceRunning
 from fencerow.primitives.sources import Found
 from fencerow.testing.clock import DatabaseClock
 from fencerow.worker import maintenance
@@ -37,6 +40,58 @@ async def test_a_rerun_is_no_duplicate_of_the_run_that_failed(engine: AnyEngine)
 
     assert SEEN == [(1, True, True), (2, True, True)]
     assert once(at, "order-1").call(lambda: "twice") == "paid"
+
+
+async def test_side_by_side_in_one_attempt_it_is_done_once(engine: AnyEngine) -> None:
+    """Two tasks of one handler ask for one key: the second waits for the first, or is told that it is at work."""
+    SEEN.clear()
+    at, asked = At(engine), asyncio.Event()
+
+    async def effect() -> str:
+        SEEN.append("charged")
+        await asked.wait()
+        return "paid"
+
+    async def impatient() -> str:
+        while not SEEN:
+            await asyncio.sleep(0)
+        try:
+            return await once(at, "order-1").acall(effect)
+        except OnceRunning:
+            return "told so"
+        finally:
+            asked.set()
+
+    async def charge(job: Job) -> None:
+        patient = once(at, "order-1", wait_s=60).acall
+        SEEN.append(await asyncio.gather(patient(effect), patient(effect), impatient()))
+
+    async with working(engine, charge) as stage:
+        await stage.run("charge")
+
+    assert SEEN == ["charged", ["paid", "paid", "told so"]]
+
+
+async def test_threads_of_one_attempt_do_it_once(engine: AnyEngine) -> None:
+    SEEN.clear()
+    at = At(engine)
+
+    def charge(job: Job) -> None:
+        def effect() -> str:
+            SEEN.append("charged")
+            return "paid"
+
+        def ask() -> str:
+            return once(at, "order-1", wait_s=60).call(effect)
+
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(copy_context().run, ask) for _ in range(8)]
+            SEEN.append({each.result() for each in asked})
+
+    async with working(engine, charge) as stage:
+        await stage.run("charge")
+
+    assert ["charged", {"paid"}] == SEEN
 
 
 async def test_plain_handlers_and_replacements_know_their_job(engine: AnyEngine) -> None:

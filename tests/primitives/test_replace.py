@@ -147,10 +147,12 @@ def test_a_failed_computation_frees_the_source_at_once(replace: Replace) -> None
 def test_a_crashed_computation_is_taken_up_by_its_owner_at_once_and_by_others_later(
     replace: Replace, clock: DatabaseClock, engine: AnyEngine
 ) -> None:
-    crashed = replace(content_hash="a", owner="job:1", stale_s=60).__enter__()
+    crashed = replace(content_hash="a", owner="job:1", attempt=1, stale_s=60).__enter__()
     with pytest.raises(SourceBusy), replace(content_hash="a", owner="job:2"):
         pass
-    again = replace(content_hash="a", owner="job:1", stale_s=60).__enter__()
+    with pytest.raises(SourceBusy), replace(content_hash="a", owner="job:1", attempt=1):
+        pass
+    again = replace(content_hash="a", owner="job:1", attempt=2, stale_s=60).__enter__()
     assert again.needed
 
     clock.advance(61)

@@ -44,19 +44,21 @@ def mine(race: Race) -> Users:
     return Users(race.mode)
 
 
-def key(owner: str, payload: str = "p") -> OnceKey:
-    return OnceKey("s", "k", owner, payload, STALE_S, 3600.0)
+def key(owner: str, attempt: int | None = None, *, payload: str = "p") -> OnceKey:
+    return OnceKey("s", "k", owner, attempt, payload, STALE_S, 3600.0)
 
 
 def token(who: int) -> str:
     return uid(400 + who)
 
 
-def doing_once(mine: Users | None, name: str, who: int, owner: str | None = None) -> Actor:
+def doing_once(
+    mine: Users | None, name: str, who: int, owner: str | None = None, attempt: int | None = None
+) -> Actor:
     """Take the key, do it (where somebody counts), say so; returns what came of the taking and of the saying."""
 
     def script(_: Any) -> Script:
-        wanted = key(owner or name)
+        wanted = key(owner or name, attempt)
         taken: Reserved = yield reserve_once(wanted, token(who))
         if taken.turn is not Turn.MINE:
             return taken, None
@@ -114,10 +116,10 @@ def test_it_is_done_once(race: Race, mine: Users) -> None:
 
 def test_without_the_guard_it_is_done_twice(race: Race, mine: Users) -> None:
     """On SQLite the look before it sees the same, since nobody comes in between; there both are taken out."""
-    guard = "AND (known.owner = EXCLUDED.owner OR known.until <= fencerow.now())"
+    guard = "AND (known.until <= fencerow.now()\n"
     race.turns_red(
         two_callers(mine),
-        Cut("reserve_once", (guard, ""), (guard.replace("EXCLUDED", "excluded"), "")),
+        Cut("reserve_once", (guard, "AND (true\n"), (guard, "AND (true\n")),
         Cut("read_once", None, ("WHERE known.scope", "WHERE false AND known.scope")),
     )
 
@@ -160,7 +162,7 @@ def dead_owner() -> Scenario:
     """Job 1 took the key and died. Its rerun, another job, and time that passes; a zombie may end what it took."""
 
     def setup() -> Script:
-        yield reserve_once(key("job:1"), token(0))
+        yield reserve_once(key("job:1", 1), token(0))
 
     def check(story: Story) -> None:
         answers = told(story)
@@ -175,7 +177,11 @@ def dead_owner() -> Scenario:
     return Scenario(
         "once, its owner dead × its rerun × another × time",
         setup,
-        [doing_once(None, "again", 1, "job:1"), doing_once(None, "other", 2, "job:2"), Actor("time", time)],
+        [
+            doing_once(None, "again", 1, "job:1", 2),
+            doing_once(None, "other", 2, "job:2", 1),
+            Actor("time", time),
+        ],
         check,
     )
 
@@ -185,10 +191,9 @@ def test_a_crashed_run_is_no_duplicate_of_itself(race: Race, mine: Users) -> Non
 
 
 def test_without_the_owner_it_is(race: Race, mine: Users) -> None:
-    guard = "known.owner = EXCLUDED.owner OR known.until"
+    guard = "OR known.owner = EXCLUDED.owner AND known.attempt < EXCLUDED.attempt\n"
     race.turns_red(
-        dead_owner(),
-        Cut("reserve_once", (guard, "known.until"), (guard.replace("EXCLUDED", "excluded"), "known.until")),
+        dead_owner(), Cut("reserve_once", (guard, "\n"), (guard.replace("EXCLUDED", "excluded"), "\n"))
     )
 
 
@@ -196,6 +201,85 @@ def test_without_the_token_a_zombie_ends_what_another_took(race: Race, mine: Use
     race.turns_red(
         dead_owner(),
         Cut("end_once", ("AND token = CAST(:token AS uuid)", ""), ("AND token = :token", "")),
+    )
+
+
+# --- twice in one attempt, and in an older one ---------------------------------------------------------------
+
+
+def side_by_side(mine: Users) -> Scenario:
+    """Two tasks of one attempt; a third run of the owner says which of them did it."""
+
+    def check(story: Story) -> None:
+        effects = mine.effects(story)
+        assert len(effects) == 1, f"done {len(effects)} times in one attempt"
+        for name, (taken, ended) in told(story).items():
+            assert (taken.turn is Turn.MINE, ended) == ((True, True) if name == effects[0] else (False, None))
+        assert result_of(story) == f'"{effects[0]}"'
+
+    return Scenario(
+        "once × once in one attempt",
+        lambda: iter_clear(mine),
+        [doing_once(mine, "first", 1, "job:1", 1), doing_once(mine, "second", 2, "job:1", 1)],
+        check,
+    )
+
+
+def test_side_by_side_in_one_attempt_it_is_done_once(race: Race, mine: Users) -> None:
+    race(side_by_side(mine))
+
+
+def test_it_is_done_twice_where_the_owner_alone_counts(race: Race, mine: Users) -> None:
+    """On SQLite the look before it sees the same; there that is taken out too."""
+    newer = "known.owner = EXCLUDED.owner AND known.attempt < EXCLUDED.attempt"
+    owned = "known.owner = EXCLUDED.owner"
+    race.turns_red(
+        side_by_side(mine),
+        Cut(
+            "reserve_once",
+            (newer, owned),
+            (newer.replace("EXCLUDED", "excluded"), owned.replace("EXCLUDED", "excluded")),
+        ),
+        Cut("read_once", None, ("WHERE known.scope", "WHERE false AND known.scope")),
+    )
+
+
+def older_attempt(mine: Users) -> Scenario:
+    """The owner's second run has the key and is slow; its first one, long given up, wakes up and asks."""
+
+    def setup() -> Script:
+        yield mine.clear()
+        yield reserve_once(key("job:1", 2), token(0))
+        yield later(STALE_S + 1)
+
+    def check(story: Story) -> None:
+        taken, _ = story.results["zombie"]
+        assert taken.turn is not Turn.MINE, "an older attempt took the key from a newer one"
+        assert story.results["newer"] is True
+
+    return Scenario(
+        "once of an older attempt × end of the newer one's",
+        setup,
+        [
+            doing_once(None, "zombie", 1, "job:1", 1),
+            doing("newer", end_once(key("job:1", 2), token(0), '"newer"')),
+        ],
+        check,
+    )
+
+
+def test_an_older_attempt_takes_nothing_from_a_newer_one(race: Race, mine: Users) -> None:
+    race(older_attempt(mine))
+
+
+@in_modes("plain", "held")
+def test_it_does_where_only_the_lease_counts(race: Race, mine: Users) -> None:
+    """The look is taken out too: it sees the same, where nobody comes in between."""
+    guard = "AND (known.owner = EXCLUDED.owner AND known.attempt > EXCLUDED.attempt) IS NOT TRUE"
+    race.turns_red(
+        older_attempt(mine),
+        Cut("reserve_once", (guard, "")),
+        Cut("read_once", ("WHERE known.scope", "WHERE false AND known.scope")),
     )
 
 

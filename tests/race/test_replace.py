@@ -32,9 +32,13 @@ def mine(race: Race) -> Users:
 
 
 def wanted(
-    who: int, version: int | None = None, content: str | None = None, owner: str | None = None
+    who: int,
+    version: int | None = None,
+    content: str | None = None,
+    owner: str | None = None,
+    attempt: int | None = None,
 ) -> Wanted:
-    return Wanted("chunks", "faq", version, content, owner or f"call:{who}", uid(300 + who), STALE_S)
+    return Wanted("chunks", "faq", version, content, owner or f"call:{who}", attempt, uid(300 + who), STALE_S)
 
 
 def reserve(mine: Users, content: Wanted) -> Operation[tuple[Answer, frozenset[str]]]:
@@ -303,9 +307,9 @@ def dying(mine: Users) -> Scenario:
 
     return Scenario(
         "a reservation whose owner died × its rerun × another × time",
-        written(mine, wanted(0, None, "h0"), wanted(1, None, "h1", "job:1")),
+        written(mine, wanted(0, None, "h0"), wanted(1, None, "h1", "job:1", 1)),
         [
-            replacing(mine, "again", wanted(2, None, "h1", "job:1"), *SETS["first"]),
+            replacing(mine, "again", wanted(2, None, "h1", "job:1", 2), *SETS["first"]),
             replacing(mine, "other", wanted(3, None, "h1", "job:3"), *SETS["second"]),
             Actor("time", time),
         ],
@@ -324,8 +328,8 @@ def test_without_the_owner_check_its_own_rerun_waits_for_itself(race: Race, mine
         dying(mine),
         Cut(
             "reserve_source",
-            ("OR known.owner = EXCLUDED.owner\n", "\n"),
-            ("OR known.owner = excluded.owner\n", "\n"),
+            ("OR known.owner = EXCLUDED.owner AND known.attempt < EXCLUDED.attempt\n", "\n"),
+            ("OR known.owner = excluded.owner AND known.attempt < excluded.attempt\n", "\n"),
         ),
     )
 

@@ -11,6 +11,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn, ParamSpec, TypeVar, Unpack
 
@@ -27,6 +28,7 @@ from fencerow.client.handle import Handle
 from fencerow.config import Config, Defaults
 from fencerow.errors import DeclarationError, UnknownJob
 from fencerow.model.text import check_text
+from fencerow.primitives.ready import check_tables
 from fencerow.telemetry import Telemetry
 from fencerow.worker.chore import Chore
 from fencerow.worker.handler import Handler
@@ -102,7 +104,10 @@ class App(Database):
         with self._opening:
             if self._client is None:
                 self._client = Client(
-                    self.engine, actor=self.actor, telemetry=self.telemetry, ready=self.check_or_create
+                    self.engine,
+                    actor=self.actor,
+                    telemetry=self.telemetry,
+                    ready=partial(check_tables, self),
                 )
             return self._client
 

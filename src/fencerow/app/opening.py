@@ -17,6 +17,7 @@ from fencerow.config import Config
 from fencerow.db.engine import Engine
 from fencerow.errors import SchemaMissing, SchemaTooOld
 from fencerow.model.url import PostgresUrl, SqliteUrl, parse_url
+from fencerow.primitives.ready import note_ready
 from fencerow.store import store
 from fencerow.store.connect import DEFAULT_URL
 
@@ -83,6 +84,7 @@ def make_ready(engine: Engine, actor: str | None) -> None:
         if engine.dialect != "sqlite":
             raise
         store.migrate(engine, actor=actor)
+    note_ready(engine)
 
 
 def default_actor() -> str:

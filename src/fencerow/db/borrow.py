@@ -45,6 +45,10 @@ class Borrowed(Protocol):
 
     async def arun(self, operation: Operation[T]) -> T: ...
 
+    def is_open(self) -> bool:
+        """Whether a transaction of the user's is open, without asking the database or beginning one."""
+        ...
+
 
 @runtime_checkable
 class Wrapping(Protocol):
@@ -64,6 +68,9 @@ class SyncBorrowed:
 
     def run(self, operation: Operation[T]) -> T:
         return play(self._lent.plan(operation), self._lent.send)
+
+    def is_open(self) -> bool:
+        return self._lent.is_open()
 
     async def arun(self, operation: Operation[T]) -> T:  # noqa: ARG002
         raise UnusableConnection(
@@ -86,6 +93,9 @@ class AsyncBorrowed:
     async def arun(self, operation: Operation[T]) -> T:
         return await aplay(self._lent.plan(operation), self._lent.send)
 
+    def is_open(self) -> bool:
+        return self._lent.is_open()
+
 
 class SwitchedBorrowed:
     """A SQLAlchemy async object: it runs sync code that awaits its driver underneath."""
@@ -100,6 +110,12 @@ class SwitchedBorrowed:
 
     async def arun(self, operation: Operation[T]) -> T:
         return cast(T, await self._lender.run_sync(self._run, operation))
+
+    def is_open(self) -> bool:
+        from fencerow.db.adapters.lent_sqlalchemy import lent
+
+        sync = getattr(self._lender, "sync_connection", None) or self._lender.sync_session
+        return lent(sync, self._engine).is_open()
 
     def _run(self, sync: Any, operation: Operation[T]) -> T:
         from fencerow.db.adapters.lent_sqlalchemy import lent

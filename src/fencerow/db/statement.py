@@ -133,6 +133,11 @@ def whole(value: object) -> int:
     return value
 
 
+def whole_or_none(value: object) -> int | None:
+    """A column that holds a whole number, or nothing."""
+    return None if value is None else whole(value)
+
+
 def text_or_none(value: object) -> str | None:
     """A column that holds text, or an id, or nothing."""
     return None if value is None else str(value)

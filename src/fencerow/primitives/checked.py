@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -66,12 +66,43 @@ def fingerprint_of(payload: Any) -> str:
     return hashlib.sha256(b"json\0" + sorted_raw).hexdigest()
 
 
-def owner_now(given: str | None) -> str:
-    """Who works here: the job this code runs in, else whoever was named, else somebody new."""
+class Owner(NamedTuple):
+    """Who works, and in which of its runs: a later run may take up what an earlier one has left behind."""
+
+    name: str
+    attempt: int | None
+
+
+def owner_now(given: str | None, attempt: int | None) -> Owner:
+    """Who works here: whoever was named, else the job this code runs in, else somebody new.
+
+    Raises:
+        InvalidInput: the name cannot be kept, or the attempt is no number or nobody's.
+    """
+    if given is None and attempt is not None:
+        raise InvalidInput(
+            f"attempt is {attempt!r} and no owner was named",
+            "an attempt is one of an owner's; inside a job it is known",
+            "pass owner= too, or leave attempt out",
+        )
     if given is not None:
-        return check_text(given, "the owner", KEY_LENGTH_MAX)
-    attempt = running.get()
-    return f"job:{attempt.job_id}" if attempt is not None else f"call:{new_id()}"
+        return Owner(check_text(given, "the owner", KEY_LENGTH_MAX), _number(attempt))
+    here = running.get()
+    if here is not None:
+        return Owner(f"job:{here.job_id}", here.attempt)
+    return Owner(f"call:{new_id()}", None)
+
+
+def _number(attempt: object) -> int | None:
+    if attempt is None:
+        return None
+    if isinstance(attempt, bool) or not isinstance(attempt, int) or not 0 <= attempt < 2**63:
+        raise InvalidInput(
+            f"attempt is {attempt!r}"[:100],
+            "it is a whole number that each later run of the owner raises",
+            "correct the attempt",
+        )
+    return attempt
 
 
 def hold_attempt(attempt: Running | None) -> Steps[None]:

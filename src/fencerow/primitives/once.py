@@ -16,9 +16,9 @@ from fencerow.model.ids import new_id
 from fencerow.model.signature import return_annotation
 from fencerow.primitives.bounded import awithin, within
 from fencerow.primitives.checked import STALE_S_MIN, check_key, check_seconds, fingerprint_of, owner_now
-from fencerow.primitives.once_run import OnceRun, agive_back, give_back, giving
+from fencerow.primitives.once_run import OnceRun, afree_unmarked, agive_back, free_unmarked, give_back, giving
 from fencerow.primitives.pauses import pauses
-from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.place import Place, arun, joining, run
 from fencerow.primitives.ready import acheck_tables, check_tables
 from fencerow.primitives.reserving import (
     OnceKey,
@@ -45,6 +45,7 @@ class Once:
         scope: str,
         fingerprint: Any,
         owner: str | None,
+        attempt: int | None,
         stale_s: float,
         lifetime_s: float,
         timeout_s: float,
@@ -57,6 +58,7 @@ class Once:
         self._scope = check_key(scope, "the scope")
         self._fingerprint = fingerprint
         self._owner = owner
+        self._attempt = attempt
         self._stale_s = check_seconds(stale_s, "stale_s", STALE_S_MIN)
         self._lifetime_s = check_seconds(lifetime_s, "lifetime_s", 0.0)
         self._timeout_s = check_seconds(timeout_s, "timeout_s", 0.01, 3600.0)
@@ -132,6 +134,8 @@ class Once:
             give_back(turn, error)
         elif turn.is_open:
             turn.done()
+        else:
+            free_unmarked(turn)
 
     async def __aenter__(self) -> OnceRun:
         self._check_free()
@@ -146,6 +150,8 @@ class Once:
             await agive_back(turn, error)
         elif turn.is_open:
             await turn.adone()
+        else:
+            await afree_unmarked(turn)
 
     # --- taking the key ----------------------------------------------------------------------------
 
@@ -170,7 +176,7 @@ class Once:
             await asyncio.sleep(min(next(pause), left_s))
 
     def _reserve(self, wanted: OnceKey, token: str) -> Reserved:
-        taking = reserve_once(wanted, token, running.get())
+        taking = joining(reserve_once(wanted, token, running.get()), self._connection)
 
         def ask() -> Reserved:
             check_tables(self._place)
@@ -188,7 +194,7 @@ class Once:
         )
 
     async def _areserve(self, wanted: OnceKey, token: str) -> Reserved:
-        taking = reserve_once(wanted, token, running.get())
+        taking = joining(reserve_once(wanted, token, running.get()), self._connection)
 
         async def ask() -> Reserved:
             await acheck_tables(self._place)
@@ -206,10 +212,12 @@ class Once:
     def _wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OnceKey:
         key = check_key(self._key(*args, **kwargs), "the key") if callable(self._key) else self._key
         payload = self._fingerprint(*args, **kwargs) if callable(self._fingerprint) else self._fingerprint
+        owner = owner_now(self._owner, self._attempt)
         return OnceKey(
             self._scope,
             key,
-            owner_now(self._owner),
+            owner.name,
+            owner.attempt,
             fingerprint_of(payload),
             self._stale_s,
             self._lifetime_s,
@@ -240,6 +248,7 @@ def once(
     scope: str = "once",
     fingerprint: Any = None,
     owner: str | None = None,
+    attempt: int | None = None,
     stale_s: float = 300.0,
     lifetime_s: float = 86400.0,
     timeout_s: float = 10.0,
@@ -251,13 +260,15 @@ def once(
 
     A later caller gets the stored result, for `lifetime_s` from the end on. One that comes while it is being done
     waits up to `wait_s`, and is then told so. After a failure the key is free at once. Who crashed in the middle
-    holds it for `stale_s`, by the database's clock; the same owner takes it up again before that. The owner is the
-    job that this code runs in, else `owner`, else nobody that was there before. `fingerprint` is data that tells
-    payloads apart: another one under the same key is refused.
+    holds it for `stale_s`, by the database's clock; a later attempt of the same owner takes it up before that. The
+    owner is the job that this code runs in, with its attempt; outside of jobs it is `owner` with `attempt`, a number
+    that each later run raises. Without an attempt nobody takes it up early: an earlier run may be at work still.
+    `fingerprint` is data that tells payloads apart: another one under the same key is refused.
 
     With `connection` all of it is part of the transaction that is open there.
 
     Raises, when the key is taken:
+        UnusableConnection: no transaction is open on `connection`.
         OnceConflict: the key belongs to another payload.
         Unavailable, Busy: the database did not answer within `timeout_s`. Do not go on without it.
         InvalidInput: the key is empty, too long, or holds what cannot be kept.
@@ -269,6 +280,7 @@ def once(
         scope=scope,
         fingerprint=fingerprint,
         owner=owner,
+        attempt=attempt,
         stale_s=stale_s,
         lifetime_s=lifetime_s,
         timeout_s=timeout_s,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from fencerow.db.statement import Operation
 from fencerow.errors import FencerowError, OnceLost, OnceMisuse, OnceRunning
 from fencerow.model.codec import ValueCodec
-from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.place import Place, arun, joining, run, still_open
 from fencerow.primitives.reserving import OnceKey, Reserved, Turn, end_once, release_once, renew_once
+
+log = logging.getLogger("fencerow.once")
 
 
 class OnceRun:
@@ -36,6 +39,7 @@ class OnceRun:
         self._happened = False
         self._released = False
         self._result: Any = None
+        self._marked_on: object | None = None  # whose open transaction has the mark
 
     @property
     def key(self) -> str:
@@ -54,6 +58,11 @@ class OnceRun:
     def is_open(self) -> bool:
         """Whether this caller has the key and has not said yet what came of it."""
         return self.needed and not self._ended and not self._released
+
+    @property
+    def is_marked_by_caller(self) -> bool:
+        """Whether the mark is part of a transaction of the caller's, which may have been rolled back since."""
+        return self._marked_on is not None
 
     @property
     def happened(self) -> bool:
@@ -91,19 +100,21 @@ class OnceRun:
         """Say that the effect has happened, and keep its result for later callers.
 
         With `connection` the mark is part of the transaction that is open there: effect and mark are committed
-        together, or neither is. May be repeated after an error; the first result stays.
+        together, or neither is. If it was rolled back by the end of the block, the key is given back. May be
+        repeated after an error; the first result stays.
 
         Raises:
+            UnusableConnection: no transaction is open on `connection`.
             OnceLost: the lease ran out and another took the key over. Roll your transaction back.
             InvalidPayload, PayloadTooLarge: the result cannot be kept.
         """
         ending = self._ending(result, connection)
-        self._settle(run(self._place, ending, self._via(connection)), result)
+        self._settle(run(self._place, ending, self._via(connection)), result, connection)
 
     async def adone(self, result: Any = None, *, connection: object | None = None) -> None:
         """`done` for async code."""
         ending = self._ending(result, connection)
-        self._settle(await arun(self._place, ending, self._via(connection)), result)
+        self._settle(await arun(self._place, ending, self._via(connection)), result, connection)
 
     def renew(self) -> None:
         """Let the lease end `stale_s` from now, for an effect that takes longer.
@@ -124,12 +135,23 @@ class OnceRun:
     def release(self) -> bool:
         """Give the key back without a result: it may be done again at once, by anybody."""
         self._released = True
-        return run(self._place, self._releasing(), self._connection)
+        return self._given(run(self._place, self._releasing(), self._free_via()))
 
     async def arelease(self) -> bool:
         """`release` for async code."""
         self._released = True
-        return await arun(self._place, self._releasing(), self._connection)
+        return self._given(await arun(self._place, self._releasing(), self._free_via()))
+
+    def _given(self, freed: bool) -> bool:
+        if freed:  # also where it was marked: that was rolled back
+            self._ended, self._marked_on = False, None
+        return freed
+
+    def _free_via(self) -> object | None:
+        """Where the key is given back: in the caller's transaction while it is open, which may hold the row locked."""
+        if self._marked_on is not None and still_open(self._place, self._marked_on):
+            return self._marked_on
+        return self._connection
 
     def _releasing(self) -> Operation[bool]:
         return giving(self._wanted, self._token)
@@ -141,7 +163,8 @@ class OnceRun:
         self._check_mine()
         # An effect in a transaction of the caller's is undone with it; any other one stays, marked or not.
         self._happened = self._happened or self._via(connection) is None
-        return end_once(self._wanted, self._token, self._codec.encode(result).decode())
+        ending = end_once(self._wanted, self._token, self._codec.encode(result).decode())
+        return joining(ending, self._via(connection))
 
     def _check_mine(self) -> None:
         if not self.needed:
@@ -151,10 +174,10 @@ class OnceRun:
                 "do the effect only where `needed` is true",
             )
 
-    def _settle(self, ended: bool, result: Any) -> None:
+    def _settle(self, ended: bool, result: Any, connection: object | None) -> None:
         if not ended:
             raise self._lost()
-        self._ended, self._result = True, result
+        self._ended, self._result, self._marked_on = True, result, connection
 
     def _lost(self) -> OnceLost:
         return OnceLost(
@@ -189,3 +212,28 @@ async def agive_back(turn: OnceRun, error: BaseException) -> None:
         error.add_note(
             f"the key {turn.key!r} could not be given back, it is free when its lease ends: {second}"
         )
+
+
+def free_unmarked(turn: OnceRun) -> None:
+    """Give the key back if the mark was rolled back with the caller's transaction, and the effect with it."""
+    if turn.is_marked_by_caller:
+        try:
+            turn.release()
+        except FencerowError as error:
+            _unknown(turn, error)
+
+
+async def afree_unmarked(turn: OnceRun) -> None:
+    if turn.is_marked_by_caller:
+        try:
+            await turn.arelease()
+        except FencerowError as error:
+            _unknown(turn, error)
+
+
+def _unknown(turn: OnceRun, error: FencerowError) -> None:
+    log.warning(
+        "whether the mark of key %r was committed was not found out; if not, it is free when its lease ends: %s",
+        turn.key,
+        error,
+    )

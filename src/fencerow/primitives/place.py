@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from fencerow.config import Config
 from fencerow.db.borrow import borrowed
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
+from fencerow.errors import UnusableConnection
 
 T = TypeVar("T")
 
@@ -54,3 +56,16 @@ async def arun(place: Place, operation: Operation[T], connection: object | None 
     if connection is None:
         return await place.engine.arun(operation)
     return await borrowed(connection, place.engine).arun(operation)
+
+
+def joining(operation: Operation[T], connection: object | None) -> Operation[T]:
+    """An operation that must be part of the caller's transaction: refused on a connection that has none open."""
+    return operation if connection is None else replace(operation, inside=True)
+
+
+def still_open(place: Place, connection: object) -> bool:
+    """Whether a transaction of the caller's is open on a connection. Asks nobody, and begins none."""
+    try:
+        return borrowed(connection, place.engine).is_open()
+    except UnusableConnection:
+        return False  # closed, most likely: whatever was open there has ended

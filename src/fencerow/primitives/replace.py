@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -17,7 +18,7 @@ from fencerow.model.ids import new_id
 from fencerow.primitives import sources
 from fencerow.primitives.checked import STALE_S_MIN, check_key, check_seconds, owner_now
 from fencerow.primitives.pauses import pauses
-from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.place import Place, arun, run, still_open
 from fencerow.primitives.ready import acheck_tables, check_tables
 from fencerow.primitives.running import running
 from fencerow.primitives.sources import (
@@ -33,6 +34,8 @@ from fencerow.primitives.sources import (
     stamp_source,
 )
 from fencerow.primitives.user_table import Known, Rows, UserTable
+
+log = logging.getLogger("fencerow.once")
 
 VERSION_MAX = 2**63 - 1
 
@@ -56,6 +59,7 @@ class Replacing:
         self._attempt = running.get()
         self._tries = 0
         self._written = False
+        self._written_on: object | None = None  # whose open transaction has the rows
 
     # --- what was found ----------------------------------------------------------------------------
 
@@ -88,19 +92,19 @@ class Replacing:
             SourceConflict: the version was written with another content meanwhile.
             UnusableTable: the table lacks a column of theirs. LeaseLost: stop working on the job.
         """
-        return self._settled(run(self._place, self._replacing(list(rows)), connection))
+        return self._settled(run(self._place, self._replacing(list(rows)), connection), connection)
 
     async def ainsert(self, rows: Iterable[Mapping[str, Any]], *, connection: object | None = None) -> bool:
         """`insert` for async code."""
-        return self._settled(await arun(self._place, self._replacing(list(rows)), connection))
+        return self._settled(await arun(self._place, self._replacing(list(rows)), connection), connection)
 
     def clear(self, *, connection: object | None = None) -> bool:
         """Remove all rows of the source. It is remembered, so that an older version does not bring them back."""
-        return self._settled(run(self._place, self._writing(Rows((), ())), connection))
+        return self._settled(run(self._place, self._writing(Rows((), ())), connection), connection)
 
     async def aclear(self, *, connection: object | None = None) -> bool:
         """`clear` for async code."""
-        return self._settled(await arun(self._place, self._writing(Rows((), ())), connection))
+        return self._settled(await arun(self._place, self._writing(Rows((), ())), connection), connection)
 
     def take(self, *, connection: object) -> bool:
         """Lock the source in the transaction that is open on `connection`, for rows that the caller writes by itself.
@@ -111,12 +115,12 @@ class Replacing:
             UnusableConnection: it has no transaction open, or cannot be used.
         """
         stamping = stamp_source(self._mine(), self._number(), self._attempt)
-        return self._settled(run(self._place, stamping, connection), repeated=False)
+        return self._settled(run(self._place, stamping, connection), connection, repeated=False)
 
     async def atake(self, *, connection: object) -> bool:
         """`take` for async code."""
         stamping = stamp_source(self._mine(), self._number(), self._attempt)
-        return self._settled(await arun(self._place, stamping, connection), repeated=False)
+        return self._settled(await arun(self._place, stamping, connection), connection, repeated=False)
 
     def renew(self) -> bool:
         """Let the reservation end `stale_s` from now; false: another computes this source now, for good or ill."""
@@ -158,7 +162,7 @@ class Replacing:
         if not self._holds(error):
             return
         try:
-            run(self._place, release_source(self._wanted))
+            run(self._place, release_source(self._wanted), self._free_via())
         except FencerowError as second:
             self._note(error, second)
 
@@ -168,7 +172,7 @@ class Replacing:
         if not self._holds(error):
             return
         try:
-            await arun(self._place, release_source(self._wanted))
+            await arun(self._place, release_source(self._wanted), self._free_via())
         except FencerowError as second:
             self._note(error, second)
 
@@ -202,7 +206,7 @@ class Replacing:
             self._mine(), self._number(), self._attempt, row_count=len(rows.values), write=write
         )
 
-    def _settled(self, stamp: Stamp, *, repeated: bool = True) -> bool:
+    def _settled(self, stamp: Stamp, connection: object | None, *, repeated: bool = True) -> bool:
         self._tries += 1
         if stamp is Stamp.REPEATED and self._tries > 1:
             raise OnceMisuse(
@@ -211,6 +215,7 @@ class Replacing:
                 "pass all rows at once",
             )
         self._written = stamp is Stamp.FRESH or (stamp is Stamp.REPEATED and repeated)
+        self._written_on = connection if self._written else None
         return self._written
 
     def _mine(self) -> Wanted:
@@ -252,9 +257,24 @@ class Replacing:
 
     def _holds(self, error: BaseException | None) -> bool:
         """Whether a reservation of ours may stand there: it was not written, or what wrote it may be undone."""
-        return self._answer is not None and self.needed and (error is not None or not self._written)
+        may_stand = error is not None or not self._written or self._written_on is not None
+        return self._answer is not None and self.needed and may_stand
+
+    def _free_via(self) -> object | None:
+        """Where it is given back: in the caller's transaction while it is open, which may hold the row locked."""
+        if self._written_on is not None and still_open(self._place, self._written_on):
+            return self._written_on
+        return None
 
     def _note(self, error: BaseException | None, second: FencerowError) -> None:
+        if error is None and self._written:
+            log.warning(
+                "whether the rows of source %r were committed was not found out; if not, it is free when its "
+                "reservation ends: %s",
+                self._wanted.source,
+                second,
+            )
+            return
         if error is None:
             raise second
         error.add_note(f"the reservation could not be given back, it ends by itself: {second}")
@@ -269,6 +289,7 @@ def replace_for(
     version: int | None = None,
     content_hash: str | None = None,
     owner: str | None = None,
+    attempt: int | None = None,
     stale_s: float = 300.0,
     wait_s: float = 30.0,
 ) -> Replacing:
@@ -281,7 +302,8 @@ def replace_for(
     No transaction is open in the block: at its start a short one finds out whether this content is written already
     (then nothing is to be done), is outdated, or is being computed by another (then it waits up to `wait_s` for
     that), and reserves it for this caller. A caller that dies loses the reservation after `stale_s`, by the
-    database's clock; the same owner, such as the same job, takes it up at once.
+    database's clock; a later attempt of the same owner, such as the same job, takes it up at once. Outside of jobs
+    that is `owner` with `attempt`, a number that each later run raises.
 
     The greater `version` wins, whoever finishes last. Without versions the later reservation does. At least one
     of `version` and `content_hash` is needed; what the rows depend on besides the content, such as the model
@@ -301,12 +323,14 @@ def replace_for(
     if version is not None:
         _check_version(version)
     known = UserTable(table, source_column)
+    worker = owner_now(owner, attempt)
     wanted = Wanted(
         target=table,
         source=check_key(_text(source), "the source"),
         version=version,
         content_hash=None if content_hash is None else check_key(content_hash, "content_hash"),
-        owner=owner_now(owner),
+        owner=worker.name,
+        attempt=worker.attempt,
         token=new_id(),
         stale_s=check_seconds(stale_s, "stale_s", STALE_S_MIN),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from fencerow.db.statement import Steps, execute, operation, text_or_none, whole
+from fencerow.db.statement import Steps, execute, operation, text_or_none, whole, whole_or_none
 from fencerow.errors import Busy, OnceConflict
 from fencerow.primitives.checked import hold_attempt
 from fencerow.primitives.running import Running
@@ -15,11 +15,15 @@ ROUNDS_MAX = 20  # of take and look; each loses only to somebody who won
 
 @dataclass(frozen=True, slots=True)
 class OnceKey:
-    """What is to be done once: by whom, for which payload, and for how long it counts."""
+    """What is to be done once: by whom, for which payload, and for how long it counts.
+
+    `attempt` tells a later run of the owner from one that may be at work still; None: no later run is known.
+    """
 
     scope: str
     key: str
     owner: str
+    attempt: int | None
     fingerprint: str
     stale_s: float
     lifetime_s: float
@@ -46,6 +50,7 @@ class Reserved:
 @dataclass(frozen=True, slots=True)
 class _Found:
     owner: str
+    attempt: int | None
     token: str
     fingerprint: str
     done: bool
@@ -60,7 +65,8 @@ def reserve_once(wanted: OnceKey, token: str, attempt: Running | None = None) ->
     """Take the key, or find out whose it is. One transaction, before the effect.
 
     May be repeated with the same token. Inside a job the job's row is locked first, so that a stale attempt
-    takes nothing from a newer one of the same job.
+    takes nothing from a newer one of the same job. The same attempt is refused as others are: what it began before may
+    be at work in another of its threads or coroutines.
 
     Raises:
         OnceConflict: the key belongs to another payload. LeaseLost: the attempt no longer holds its job.
@@ -69,7 +75,7 @@ def reserve_once(wanted: OnceKey, token: str, attempt: Running | None = None) ->
     for _ in range(ROUNDS_MAX):
         # Looked at first: an upsert that is refused locks the row all the same, and its commit waits for the disk.
         found = yield from _read(wanted.scope, wanted.key)
-        turn = _judged(found, wanted)
+        turn = _judged(found, wanted, token)
         if found is not None and turn is not None:
             return Reserved(turn, found.owner, found.result, found.since_us)
         taken = yield from execute(
@@ -77,6 +83,7 @@ def reserve_once(wanted: OnceKey, token: str, attempt: Running | None = None) ->
             scope=wanted.scope,
             key=wanted.key,
             owner=wanted.owner,
+            attempt=wanted.attempt,
             token=token,
             fingerprint=wanted.fingerprint,
             stale_s=wanted.stale_s,
@@ -137,9 +144,10 @@ def _read(scope: str, key: str) -> Steps[_Found | None]:
     rows = yield from execute("read_once", scope=scope, key=key)
     if not rows:
         return None
-    owner, token, fingerprint, done, result, since_us, lapsed, over = rows[0]
+    owner, attempt, token, fingerprint, done, result, since_us, lapsed, over = rows[0]
     return _Found(
         str(owner),
+        whole_or_none(attempt),
         str(token),
         str(fingerprint),
         bool(done),
@@ -150,7 +158,7 @@ def _read(scope: str, key: str) -> Steps[_Found | None]:
     )
 
 
-def _judged(found: _Found | None, wanted: OnceKey) -> Turn | None:
+def _judged(found: _Found | None, wanted: OnceKey, token: str) -> Turn | None:
     """Whose turn it is by what was found; None when it may be taken after all: things changed meanwhile."""
     if found is None or found.over:
         return None
@@ -158,7 +166,14 @@ def _judged(found: _Found | None, wanted: OnceKey) -> Turn | None:
         raise _conflict(found, wanted)
     if found.done:
         return Turn.DONE
-    return None if found.lapsed or found.owner == wanted.owner else Turn.OTHERS
+    if found.token == token:
+        return None  # an earlier try of this very call took it
+    if found.owner == wanted.owner and found.attempt is not None and wanted.attempt is not None:
+        if found.attempt < wanted.attempt:
+            return None
+        if found.attempt > wanted.attempt:
+            return Turn.OTHERS
+    return None if found.lapsed else Turn.OTHERS
 
 
 def _conflict(found: _Found, wanted: OnceKey) -> OnceConflict:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from fencerow.db.statement import Param, Steps, execute, operation, text_or_none, whole
+from fencerow.db.statement import Param, Steps, execute, operation, text_or_none, whole, whole_or_none
 from fencerow.errors import Busy, SourceConflict
 from fencerow.primitives.checked import hold_attempt
 from fencerow.primitives.running import Running
@@ -17,13 +17,17 @@ ROUNDS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The content that a caller has for a source, and who computes its rows. `token` is this very reservation's."""
+    """The content that a caller has for a source, and who computes its rows. `token` is this very reservation's.
+
+    `attempt` tells a later run of the owner from one that may be at work still; None: no later run is known.
+    """
 
     target: str
     source: str
     version: int | None
     content_hash: str | None
     owner: str
+    attempt: int | None
     token: str
     stale_s: float
 
@@ -62,6 +66,8 @@ class _Source:
     written_number: int
     written_by: str | None
     owner: str
+    attempt: int | None
+    token: str | None
     reserved: bool
     reserved_version: int | None
     reserved_hash: str | None
@@ -108,7 +114,11 @@ def reserve_source(
         if answer.found is Found.NEEDED:
             columns = columns or (yield from look())
             rows = yield from execute(
-                "reserve_source", _content(wanted), owner=wanted.owner, stale_s=wanted.stale_s
+                "reserve_source",
+                _content(wanted),
+                owner=wanted.owner,
+                attempt=wanted.attempt,
+                stale_s=wanted.stale_s,
             )
             if rows:
                 return Answer(Found.NEEDED, whole(rows[0][0]), wanted.owner), columns
@@ -218,19 +228,23 @@ def _read(wanted: Wanted) -> Steps[_Source | None]:
         written_number,
         written_by,
         owner,
+        attempt,
+        token,
         reserved_version,
         reserved_hash,
         reserved,
     ) = rows[0]
     return _Source(
         whole(number),
-        None if version is None else whole(version),
+        whole_or_none(version),
         text_or_none(content_hash),
         whole(written_number),
         text_or_none(written_by),
         str(owner),
+        whole_or_none(attempt),
+        text_or_none(token),
         bool(reserved),
-        None if reserved_version is None else whole(reserved_version),
+        whole_or_none(reserved_version),
         text_or_none(reserved_hash),
     )
 
@@ -255,7 +269,7 @@ def _judged(known: _Source | None, wanted: Wanted) -> Answer:
             return Answer(Found.UNCHANGED)
     if same:
         return Answer(Found.UNCHANGED)
-    if known.reserved and known.owner != wanted.owner and _is_underway(known, wanted):
+    if known.reserved and not _is_left_to(known, wanted) and _is_underway(known, wanted):
         return Answer(Found.BUSY, owner=known.owner)
     return Answer(Found.NEEDED)
 
@@ -266,6 +280,15 @@ def _is_written(known: _Source, wanted: Wanted) -> bool:
         and wanted.content_hash is not None
         and known.content_hash == wanted.content_hash
     )
+
+
+def _is_left_to(known: _Source, wanted: Wanted) -> bool:
+    """Whether who reserved it was an older attempt of the same owner, or an earlier try of this very call."""
+    if known.token == wanted.token:
+        return True
+    if known.owner != wanted.owner or known.attempt is None or wanted.attempt is None:
+        return False
+    return known.attempt < wanted.attempt
 
 
 def _is_underway(known: _Source, wanted: Wanted) -> bool:

@@ -14,7 +14,7 @@ from fencerow.model.ids import new_id
 from fencerow.model.text import check_text
 from fencerow.primitives.bounded import awithin, within
 from fencerow.primitives.checked import check_key, check_seconds, fingerprint_of
-from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.place import Place, arun, joining, run
 from fencerow.primitives.ready import acheck_tables, check_tables
 
 ROUNDS_MAX = 20
@@ -84,12 +84,13 @@ class DedupeWindow:
 
         Raises:
             Unavailable, Busy: the database did not answer within `timeout_s`. Do not go on without the answer.
+            UnusableConnection: no transaction is open on `connection`.
             InvalidInput: the key or the value is empty, too long, or holds what cannot be kept.
         """
         admission = self._admission(key, value, content)
         if connection is not None:
             check_tables(self._place)
-            return run(self._place, admission, connection)
+            return run(self._place, joining(admission, connection), connection)
         return within(
             self._timeout_s,
             f"{key!r} is new",
@@ -104,7 +105,7 @@ class DedupeWindow:
         admission = self._admission(key, value, content)
         if connection is not None:
             await acheck_tables(self._place)
-            return await arun(self._place, admission, connection)
+            return await arun(self._place, joining(admission, connection), connection)
         return await awithin(
             self._timeout_s,
             f"{key!r} is new",

@@ -16,6 +16,7 @@ from fencerow.db.connections import told
 from fencerow.db.engine import Engine, arun_all
 from fencerow.errors import ConfigError, OrderRefused
 from fencerow.model.wanted import Change, Leave
+from fencerow.primitives.ready import note_ready
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.building import check_children, connections, described
@@ -93,6 +94,7 @@ class Worker:
     async def start(self) -> None:
         """Check the schema, register, and start the loops."""
         await asyncio.to_thread(store.check_schema, self._engine)
+        note_ready(self._engine)
         parts = self._parts = self._made()
         try:
             await asyncio.to_thread(parts.keeper.start)

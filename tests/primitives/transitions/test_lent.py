@@ -35,7 +35,7 @@ async def move(documents: Transitions, loan: Loan, name: str, row_id: str, **giv
 
 
 async def test_a_state_may_look_like_a_parameter(loan: Loan, lent_engine: AnyEngine) -> None:
-    table = create(lent_engine, "CREATE TABLE {name} (id {text}, status {text})", "odd")
+    table = create(lent_engine, "CREATE TABLE {name} (id {text} PRIMARY KEY, status {text})", "odd")
     insert(lent_engine, table, "a", status="it's :new")
     odd = Transitions(
         AtEngine(lent_engine),

@@ -164,7 +164,7 @@ class OldWay(str, Enum):  # noqa: UP042 (that is the point)
 @pytest.mark.parametrize("way", [Way, OldWay])
 def test_states_may_be_members_of_an_enum(engine: AnyEngine, way: type[Any]) -> None:
     orders = where(engine, "orders")
-    sql(engine, f"CREATE TABLE {orders} (id text, status text)")
+    sql(engine, f"CREATE TABLE {orders} (id text PRIMARY KEY, status text)")
     made = Transitions(
         AtEngine(engine),
         table=orders,

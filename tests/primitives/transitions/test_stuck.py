@@ -123,7 +123,7 @@ def test_the_same_lease_may_be_kept_as_text_or_seconds(engine: AnyEngine, clock:
         with engine.session() as session:
             session.connection.execute(f"DROP TABLE IF EXISTS {where}")
             session.connection.execute(
-                f"CREATE TABLE {where} (id text, state text, fence integer, till {kind}, begun {kind})"
+                f"CREATE TABLE {where} (id text PRIMARY KEY, state text, fence integer, till {kind}, begun {kind})"
             )
             session.connection.execute(f"INSERT INTO {where} VALUES ('a', 'init', NULL, NULL, NULL)")
         for lease in (

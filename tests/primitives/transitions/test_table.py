@@ -137,7 +137,9 @@ def test_what_a_role_needs_that_only_moves_rows(
 
 def test_a_column_dropped_later_is_an_error_of_the_table(engine: AnyEngine) -> None:
     """Not of Fencerow's own tables, which are there."""
-    table = create(engine, text="CREATE TABLE {name} (id {text}, status {text}, n {whole})", name="narrow")
+    table = create(
+        engine, text="CREATE TABLE {name} (id {text} PRIMARY KEY, status {text}, n {whole})", name="narrow"
+    )
     documents = small(engine, table, moves=[Move("start", "queued", "running", counts="n")])
     insert(engine, table, "a")
     assert documents.move("start", "a") is not None
@@ -154,7 +156,8 @@ def test_names_are_quoted_so_any_case_will_do(engine: AnyEngine) -> None:
     schema = '"fencerow".' if engine.dialect == "postgres" else '"main".'
     sql(
         engine,
-        f'CREATE TABLE {schema}"Order" ("Id" integer, "State" text, "group" {TYPES[engine.dialect]["instant"]})',
+        f'CREATE TABLE {schema}"Order" '
+        f'("Id" integer UNIQUE, "State" text, "group" {TYPES[engine.dialect]["instant"]})',
     )
     sql(engine, f"INSERT INTO {schema}\"Order\" VALUES (1, 'it''s new', NULL)")
     orders = Transitions(
@@ -287,7 +290,7 @@ def test_a_zombie_that_writes_by_hand_is_refused(engine: AnyEngine, guarded: str
 def test_a_lent_transaction_may_have_made_the_table(pg: PostgresEngine) -> None:
     """As in a test or a migration of the user's: the look is on the same connection."""
     with psycopg.connect(pg.conninfo) as mine:
-        mine.execute("CREATE TABLE fencerow.fresh (id text, status text)")
+        mine.execute("CREATE TABLE fencerow.fresh (id text PRIMARY KEY, status text)")
         mine.execute("INSERT INTO fencerow.fresh VALUES ('a', 'queued')")
 
         assert small(pg, "fencerow.fresh").move("start", "a", connection=mine) is not None

@@ -83,6 +83,14 @@ class Lent(ABC):
             ReadOnly: it was declared read-only.
         """
 
+    def is_open(self) -> bool:
+        """Whether a transaction of the user's is open. Asks nobody, and begins none.
+
+        Raises:
+            UnusableConnection: it is closed, busy or in a failed transaction.
+        """
+        return self.standing() is Standing.OPEN
+
     @abstractmethod
     def send(self, sent: Sent) -> Any:
         """Send one text and return its rows (an awaitable of them on an async connection)."""
@@ -188,8 +196,8 @@ async def aplay(plan: Plan[T], send: Callable[[Sent], Awaitable[Rows]]) -> T:
 def no_transaction(name: str) -> UnusableConnection:
     """What lasts as long as a transaction was asked for where none is open."""
     return UnusableConnection(
-        f"no transaction is open on this connection, so {name!r} would do nothing",
-        "it lasts until the transaction ends",
+        f"no transaction is open on this connection, and {name!r} must be part of one",
+        "it lasts until the transaction ends, or is undone with it",
         "open a transaction first: BEGIN, or leave autocommit",
     )
 

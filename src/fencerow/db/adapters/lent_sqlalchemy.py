@@ -66,6 +66,10 @@ class LentPostgresAlchemy(LentPostgres):
             return INSIDE
         return NOTHING if operation.alone else WHOLE
 
+    def is_open(self) -> bool:
+        # Asked first: the standing of a session without a transaction would begin one.
+        return bool(self._lender.in_transaction()) and super().is_open()
+
     def send(self, sent: Sent) -> Rows:
         written = sent.text if sent.users else typed(sent.text, sent.parameters, sent.params)
         return _executed(self._lender, sent, written)
@@ -89,6 +93,10 @@ class LentSqliteAlchemy(LentSqlite):
         with misuse_explained(self.kind):
             below: Any = _connection(self._lender).connection
             return standing_of(below.driver_connection)
+
+    def is_open(self) -> bool:
+        # Asked first: the standing of a session without a transaction would begin one.
+        return bool(self._lender.in_transaction()) and super().is_open()
 
     def send(self, sent: Sent) -> Rows:
         return _executed(self._lender, sent, sent.text)

@@ -2,15 +2,19 @@
 
 -- name: reserve_once
 -- Take a key for one owner, before the effect. Waits for a concurrent taker to commit (then the key is its) or abort.
--- Guard: nobody has it; or its lifetime is over; or it is not done, for the same payload, and either the same
--- owner's, whose earlier run crashed, or past its lease.
-INSERT INTO fencerow.once_keys AS known (scope, key, owner, token, fingerprint, reserved_at, until, expires_at)
+-- Guard: nobody has it; or its lifetime is over; or it is not done, for the same payload, and either past its lease, or
+-- left by an older attempt of the same owner, or this very taking's, whose answer was lost. The same attempt is refused,
+-- since it may be at work in another of its threads or coroutines, and an older attempt takes nothing from a newer one.
+INSERT INTO fencerow.once_keys AS known (
+    scope, key, owner, attempt, token, fingerprint, reserved_at, until, expires_at
+)
 VALUES (
-    :scope, :key, :owner, CAST(:token AS uuid), :fingerprint, fencerow.now(),
+    :scope, :key, :owner, CAST(:attempt AS bigint), CAST(:token AS uuid), :fingerprint, fencerow.now(),
     fencerow.now() + fencerow.seconds(:stale_s), fencerow.now() + fencerow.seconds(:kept_s)
 )
 ON CONFLICT (scope, key) DO UPDATE
 SET owner = EXCLUDED.owner,
+    attempt = EXCLUDED.attempt,
     token = EXCLUDED.token,
     fingerprint = EXCLUDED.fingerprint,
     reserved_at = fencerow.now(),
@@ -21,13 +25,16 @@ SET owner = EXCLUDED.owner,
 WHERE known.expires_at <= fencerow.now()
    OR known.done_at IS NULL
       AND known.fingerprint = EXCLUDED.fingerprint
-      AND (known.owner = EXCLUDED.owner OR known.until <= fencerow.now())
+      AND (known.owner = EXCLUDED.owner AND known.attempt > EXCLUDED.attempt) IS NOT TRUE
+      AND (known.until <= fencerow.now()
+           OR known.owner = EXCLUDED.owner AND known.attempt < EXCLUDED.attempt
+           OR known.token = EXCLUDED.token)
 RETURNING owner;
 
 -- name: read_once
 -- Who has a key, and what came of it. A statement of its own: a taking one that was refused has a snapshot older than
 -- the winner's commit.
-SELECT known.owner, known.token, known.fingerprint, known.done_at IS NOT NULL AS done,
+SELECT known.owner, known.attempt, known.token, known.fingerprint, known.done_at IS NOT NULL AS done,
        CAST(known.result AS text) AS result, fencerow.us(known.reserved_at) AS reserved_at_us,
        known.until <= (SELECT fencerow.now()) AS lapsed, known.expires_at <= (SELECT fencerow.now()) AS over
 FROM fencerow.once_keys AS known

@@ -2,15 +2,19 @@
 
 -- name: reserve_once
 -- Take a key for one owner, before the effect.
--- Guard: nobody has it; or its lifetime is over; or it is not done, for the same payload, and either the same
--- owner's, whose earlier run crashed, or past its lease.
-INSERT INTO fencerow.once_keys AS known (scope, key, owner, token, fingerprint, reserved_at, until, expires_at)
+-- Guard: nobody has it; or its lifetime is over; or it is not done, for the same payload, and either past its lease, or
+-- left by an older attempt of the same owner, or this very taking's, whose answer was lost. The same attempt is refused,
+-- since it may be at work in another of its threads or coroutines, and an older attempt takes nothing from a newer one.
+INSERT INTO fencerow.once_keys AS known (
+    scope, key, owner, attempt, token, fingerprint, reserved_at, until, expires_at
+)
 VALUES (
-    :scope, :key, :owner, :token, :fingerprint, fencerow.now(),
+    :scope, :key, :owner, :attempt, :token, :fingerprint, fencerow.now(),
     fencerow.now() + CAST(:stale_s * 1000000 AS INTEGER), fencerow.now() + CAST(:kept_s * 1000000 AS INTEGER)
 )
 ON CONFLICT (scope, key) DO UPDATE
 SET owner = excluded.owner,
+    attempt = excluded.attempt,
     token = excluded.token,
     fingerprint = excluded.fingerprint,
     reserved_at = excluded.reserved_at,
@@ -21,12 +25,15 @@ SET owner = excluded.owner,
 WHERE known.expires_at <= fencerow.now()
    OR known.done_at IS NULL
       AND known.fingerprint = excluded.fingerprint
-      AND (known.owner = excluded.owner OR known.until <= fencerow.now())
+      AND (known.owner = excluded.owner AND known.attempt > excluded.attempt) IS NOT TRUE
+      AND (known.until <= fencerow.now()
+           OR known.owner = excluded.owner AND known.attempt < excluded.attempt
+           OR known.token = excluded.token)
 RETURNING owner;
 
 -- name: read_once
 -- Who has a key, and what came of it.
-SELECT known.owner, known.token, known.fingerprint, known.done_at IS NOT NULL AS done,
+SELECT known.owner, known.attempt, known.token, known.fingerprint, known.done_at IS NOT NULL AS done,
        known.result, known.reserved_at AS reserved_at_us,
        known.until <= fencerow.now() AS lapsed, known.expires_at <= fencerow.now() AS over
 FROM fencerow.once_keys AS known

@@ -3,7 +3,7 @@
 -- name: read_source
 -- What stands there of a source, and whether somebody computes.
 SELECT known.number, known.version, known.content_hash, known.written_number, known.written_by, known.owner,
-       known.reserved_version, known.reserved_hash,
+       known.attempt, known.token, known.reserved_version, known.reserved_hash,
        known.token IS NOT NULL AND known.until > fencerow.now() AS reserved
 FROM fencerow.sources AS known
 WHERE known.target = :target
@@ -11,17 +11,19 @@ WHERE known.target = :target
 
 -- name: reserve_source
 -- Say who computes the rows of a source now; the number orders those that have no version.
--- Guard: the content is newer than what is written and is not the same, and nobody else computes the same or newer.
+-- Guard: the content is newer than what is written and is not the same, and nobody else computes the same or newer:
+-- but an older attempt of the same owner, or this very reservation, whose answer was lost.
 INSERT INTO fencerow.sources AS known (
-    target, source, number, owner, token, reserved_version, reserved_hash, until, touched_at
+    target, source, number, owner, attempt, token, reserved_version, reserved_hash, until, touched_at
 )
 VALUES (
-    :target, :source, 1, :owner, :token, :version, :content_hash,
+    :target, :source, 1, :owner, :attempt, :token, :version, :content_hash,
     fencerow.now() + CAST(:stale_s * 1000000 AS INTEGER), fencerow.now()
 )
 ON CONFLICT (target, source) DO UPDATE
 SET number = known.number + 1,
     owner = excluded.owner,
+    attempt = excluded.attempt,
     token = excluded.token,
     reserved_version = excluded.reserved_version,
     reserved_hash = excluded.reserved_hash,
@@ -31,7 +33,8 @@ WHERE (known.version IS NULL OR known.version < excluded.reserved_version)
   AND (known.written_number > 0 AND known.content_hash = excluded.reserved_hash) IS NOT TRUE
   AND (known.token IS NULL
        OR known.until <= fencerow.now()
-       OR known.owner = excluded.owner
+       OR known.owner = excluded.owner AND known.attempt < excluded.attempt
+       OR known.token = excluded.token
        OR (known.reserved_hash = excluded.reserved_hash) IS NOT TRUE
           AND (known.reserved_version >= excluded.reserved_version) IS NOT TRUE)
 RETURNING number;

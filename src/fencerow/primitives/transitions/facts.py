@@ -11,6 +11,7 @@ from fencerow.db.statement import Operation, Steps, execute_composed
 from fencerow.errors import WrongTable
 from fencerow.primitives.names import TableName, literal
 from fencerow.primitives.transitions.declaring import listed
+from fencerow.primitives.transitions.identity import check_unique
 from fencerow.primitives.transitions.instants import Instants
 from fencerow.primitives.transitions.machine import Declared, Machine
 from fencerow.primitives.transitions.validating import lease_columns
@@ -58,7 +59,8 @@ def read_facts(declared: Declared, queries: Queries) -> Operation[Facts]:
     """Ask the database, and see that the declaration fits the table.
 
     Raises:
-        WrongTable: the table or one of its columns is not there, or of a type that does not fit.
+        WrongTable: the table or one of its columns is not there, or of a type that does not fit, or the id is not
+            unique by itself.
     """
 
     def columns(table: TableName) -> Steps[dict[str, str]]:
@@ -71,6 +73,7 @@ def read_facts(declared: Declared, queries: Queries) -> Operation[Facts]:
         history = (yield from columns(declared.history)) if declared.history else {}
         facts = Facts(queries.dialect, types, history)
         _fits(declared, facts)
+        yield from check_unique(declared.table, declared.id, queries)
         return facts
 
     # As a writer: on a lent SQLite connection it may be the first statement of a transaction that then writes.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -10,6 +9,7 @@ from typing import TypeVar
 from fencerow.db.statement import Operation
 from fencerow.errors import SchemaMissing, SchemaTooOld, WrongTable
 from fencerow.primitives.place import Place, arun, run
+from fencerow.primitives.ready import acheck_tables, check_tables
 from fencerow.primitives.running import running
 from fencerow.primitives.transitions.checking import as_wrong_table, explained
 from fencerow.primitives.transitions.composing import Written
@@ -63,7 +63,7 @@ class Runner:
             WrongTable: it does not. SchemaMissing: PostgreSQL has no Fencerow tables, and so no clock of ours.
         """
         if self._needs_schema:
-            self.place.check_or_create()
+            check_tables(self.place)
         return self._composed(
             run(self.place, read_facts(self.declared, self.place.engine.queries), connection)
         )
@@ -71,7 +71,7 @@ class Runner:
     async def alook(self, connection: object | None = None) -> Written:
         """`look` for async code."""
         if self._needs_schema:
-            await asyncio.to_thread(self.place.check_or_create)
+            await acheck_tables(self.place)
         facts = read_facts(self.declared, self.place.engine.queries)
         return self._composed(await arun(self.place, facts, connection))
 

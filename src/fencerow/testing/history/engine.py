@@ -199,6 +199,9 @@ class RecordingBorrowed:
         witness.undecided(LENT)
         return answer
 
+    def is_open(self) -> bool:
+        return self._inner.is_open()
+
 
 def _witness(recorder: Recorder) -> Witness:
     return Witness(recorder, recorder.begin())
