@@ -25,7 +25,7 @@ from fencerow.primitives.consumers import Aside, Lease, Stored
 from fencerow.telemetry import Event as Told
 from fencerow.telemetry import Telemetry, clean
 from fencerow.worker.events.consumer import Consumer
-from fencerow.worker.events.delivery import Delivery
+from fencerow.worker.events.delivery import GRACE_S, Delivery
 from fencerow.worker.events.event import Event
 
 log = logging.getLogger("fencerow.events")
@@ -271,7 +271,13 @@ class Drainer:
 
     def _event(self, stored: Stored, acknowledge: Operation[None]) -> Event:
         return Event(
-            stored, self._consumer.group, self._engine, acknowledge, is_async=self._consumer.is_async
+            stored,
+            self._consumer.group,
+            self._engine,
+            acknowledge,
+            is_async=self._consumer.is_async,
+            # By then a handler that runs has been ended, or was left behind.
+            idle_s=self._consumer.timeout_s + GRACE_S,
         )
 
     async def _outcome(self, event: Event) -> BaseException | None:
