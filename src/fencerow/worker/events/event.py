@@ -120,11 +120,6 @@ class Event:
         return self._transaction
 
     @property
-    def in_doubt(self) -> bool:
-        """Whether the commit of its transaction was sent and no answer came."""
-        return self._transaction is not None and self._transaction.in_doubt
-
-    @property
     def acknowledged(self) -> bool:
         """Whether its transaction was committed."""
         return self._transaction is not None and self._transaction.acknowledged

@@ -35,7 +35,6 @@ class EventTransaction:
         self._session: Session | None = None
         self._asession: AsyncSession | None = None
         self.acknowledged = False
-        self.in_doubt = False  # the commit was sent, and no answer came
 
     def __enter__(self) -> Any:
         self._enter_once(in_async=False)
@@ -52,8 +51,7 @@ class EventTransaction:
         with self._sync:
             _check_unended(self._session.connection)
             self._session.run(self._acknowledge)
-            self.in_doubt = True
-        self.acknowledged, self.in_doubt = True, False
+        self.acknowledged = True
 
     async def __aenter__(self) -> Any:
         self._enter_once(in_async=True)
@@ -71,8 +69,7 @@ class EventTransaction:
         async with self._async:
             _check_unended(self._asession.connection)
             await self._asession.arun(self._acknowledge)
-            self.in_doubt = True
-        self.acknowledged, self.in_doubt = True, False
+        self.acknowledged = True
 
     def _enter_once(self, *, in_async: bool) -> None:
         if in_async != self._is_async:
