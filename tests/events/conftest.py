@@ -21,8 +21,13 @@ async def app(engine: AnyEngine) -> AsyncIterator[App]:
 
 def app_on(engine: AnyEngine, **settings: object) -> App:
     """One more process, as far as the database can tell."""
+    return app_at(url_of(engine), **settings)
+
+
+def app_at(url: str, **settings: object) -> App:
+    """The same from another process."""
     quick = {"lease_s": 3.0, "renew_s": 0.5, "poll_max_s": 0.2, "poll_min_s": 0.01, **settings}
-    return App(url_of(engine), config=Config(**quick))  # type: ignore[arg-type]
+    return App(url, config=Config(**quick))  # type: ignore[arg-type]
 
 
 def url_of(engine: AnyEngine) -> str:

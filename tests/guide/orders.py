@@ -113,6 +113,14 @@ def second_of_three_is_lost(scene: Scene) -> str:
     handle = scene["send_all"].submit(["a", "b", "c"])
     scene.work()
     assert handle.refresh().state is State.SUCCEEDED
+
+    scene.dies("before send e")
+    scene.killed(lambda: scene["send_all"](["d", "e", "f"]))
+    handle = scene["send_all"].submit(["d", "e", "f"])
+    scene.work()
+    scene.pass_time(120)  # the lease of the one who died is over
+    scene.work()
+    assert handle.refresh().state is State.SUCCEEDED
     return f"calls: {scene.outside.calls}, letters: {len(scene.outside.done)}"
 
 

@@ -31,20 +31,21 @@ class Death(BaseException):
 class Outside:
     """A service that does what it is asked: once per key if it is given one, and never for an old token."""
 
-    def __init__(self, after: Callable[[str], None]) -> None:
+    def __init__(self, reached: Callable[[str], None]) -> None:
         self.done: list[tuple[str, str]] = []
         self.calls = 0
         self.kept: dict[str, str] = {}
         self._keys: set[str] = set()
         self._token = 0
-        self._after = after
+        self._reached = reached
 
     def send(self, to: str, text: str = "", *, key: str | None = None) -> str:
+        self._reached(f"before send {to}")
         self.calls += 1
         if key is None or key not in self._keys:
             self.done.append((to, text))
             self._keys.add(key or "")
-        self._after(f"send {to}")
+        self._reached(f"after send {to}")
         return f"{text or to} done"
 
     def put(self, name: str, text: str, *, token: int | None = None) -> None:
@@ -69,7 +70,7 @@ class Scene:
         )
         self._plans: list[tuple[str, Callable[[], None]]] = []
         self._watchers: list[tuple[str, Callable[[], None]]] = []
-        self.outside = Outside(lambda what: self._reached(f"after {what}"))
+        self.outside = Outside(self._reached)
         self.names: dict[str, Any] = {
             "__name__": "guide",
             "app": self.app,

@@ -12,6 +12,7 @@ from fencerow.errors import PartitionLost
 from fencerow.primitives import asides, consumers
 from fencerow.primitives.consumers import Aside, Lease, Page, Stored
 from fencerow.primitives.groups import Start, make_group, replay
+from fencerow.primitives.locks import lock_number, take_lock
 from fencerow.primitives.outbox import NewEvent, append
 from fencerow.primitives.sequencer import Memory, sequence
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
@@ -21,6 +22,7 @@ from tests.race.named import named
 from tests.race.people import FIRST, LEASE_S, SECOND, THIRD, uid
 
 GROUP = "g"
+ROW = lock_number("tests", "a row of the user's")
 READER = Lease(GROUP, 0, FIRST, 1, 0)
 FAR_S = 1000.0
 
@@ -213,6 +215,51 @@ def test_two_sequencers_without_their_lock_meet_in_the_index(race: Race) -> None
     race.turns_red(
         two, Cut("take_lock", ("pg_advisory_xact_lock(CAST(:lock AS bigint))", "CAST(:lock AS bigint)"))
     )
+
+
+# --- the order of a key --------------------------------------------------------------------------
+
+
+def ordering(name: str, *, lock_first: bool) -> Actor:
+    """A user who locks what the key stands for, before or after publishing; "t" tells the places, "u" the commits."""
+
+    def steps() -> Steps[None]:
+        if lock_first:
+            yield from take_lock(ROW)
+        yield from published(name, key="k").steps()
+        if not lock_first:
+            yield from take_lock(ROW)
+        yield from published(name, topic="u").steps()
+
+    def script(_: Any) -> Script:
+        yield transaction("lock and publish", steps)
+
+    return Actor(name, script)
+
+
+def in_order_of_commits(story: Story) -> None:
+    assert not [each for each in story.results.values() if isinstance(each, Exception)], story.results
+    places = [data_of(each) for each in everything(story)]
+    commits = [data_of(each) for each in everything(story, topic="u")]
+    assert places == commits, "who got the lock second has committed second"
+
+
+def writers(name: str, *, lock_first: bool) -> Scenario:
+    actors = [ordering(each, lock_first=lock_first) for each in ("a", "b")]
+    return Scenario(name, empty, [*actors, sequencing("sequencer", 2)], in_order_of_commits)
+
+
+locked_first = writers("two who lock what the key stands for, then publish × sequencer", lock_first=True)
+locked_late = writers("two who publish, then lock what the key stands for × sequencer", lock_first=False)
+
+
+def test_events_of_a_key_follow_the_commits_of_those_who_lock_first(race: Race) -> None:
+    race(locked_first, share=0.1)
+
+
+@in_modes("plain", "held")
+def test_who_locks_after_publishing_may_be_overtaken(race: Race) -> None:
+    race.breaks(locked_late, "the lock is taken after the event's number")
 
 
 # --- readers who were replaced -------------------------------------------------------------------

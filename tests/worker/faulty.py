@@ -52,8 +52,8 @@ class Faulty:
         return self._after(operation, await self._before(operation)._engine.arun(operation))
 
     @asynccontextmanager
-    async def asession(self) -> AsyncIterator[Any]:
-        async with self._engine.asession() as session:
+    async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[Any]:
+        async with self._engine.asession(idle_s=idle_s) as session:
             yield session
         if self.commit_reply_lost:
             self.commit_reply_lost -= 1

@@ -37,6 +37,7 @@ ERROR_LENGTH_MAX = 500
 SLICE_S = 10.0  # then the job puts itself back, so that others get its slot and a stopping worker is not kept
 TROUBLE_PAUSE_S = 5.0
 LAG_PAUSE_S = 1.0
+IDLE_S = 60.0  # a process that is stopped in the middle of a range keeps the lane, and the rows, no longer
 
 
 class Backfill:
@@ -50,7 +51,8 @@ class Backfill:
 
     `fill` is a plain function that gets the driver's connection (psycopg, or sqlite3 on SQLite) in an open
     transaction. What it writes there and the note that the range is done are one commit, so a range is done once,
-    whatever dies; what it does elsewhere may happen again. Declare it as a global of a module that workers import.
+    whatever dies; what it does elsewhere may happen again. PostgreSQL rolls a range back in which nothing was said for
+    60 s: a process that is stopped must not keep its rows. Declare it as a global of a module that workers import.
 
     Ranges follow each other in the order of the key, from its least to its greatest value at the start. Rows that come
     later are met if their key lies ahead, and not if it lies behind or above: let the code write the new form first.
@@ -130,7 +132,7 @@ class Backfill:
             UnusableTable: there is no such table or column. InvalidBackfill: it is known with another table or key.
         """
         self._app.client.make_ready()
-        with self._app.engine.session() as session:
+        with self._app.engine.session(idle_s=IDLE_S) as session:
             queries = self._app.engine.queries
             made = session.run(backfills.plan(self.name, self._source, self._lanes, queries))
             submit_lanes(self._app, self.name, made, session)
@@ -223,7 +225,7 @@ class Backfill:
         """Do the next range; how many rows it has, or None if this lane is over for this job."""
         tried: list[Range] = []
         try:
-            with self._app.engine.session() as session:
+            with self._app.engine.session(idle_s=IDLE_S) as session:
                 taken = session.run(backfills.take(walk))
                 if taken is None:
                     return None
@@ -306,7 +308,7 @@ def resume(app: App, name: str) -> int:
     Raises:
         UnknownBackfill: it was never started. UnknownJob: this app does not declare it.
     """
-    with app.engine.session() as session:
+    with app.engine.session(idle_s=IDLE_S) as session:
         lanes = session.run(backfills.resume(name))
         submit_lanes(app, name, lanes, session)
     if not lanes and not app.engine.run(backfills.lanes_of(name)):

@@ -78,12 +78,13 @@ def lag_(context: click.Context, group: str | None) -> None:
         output.say_json({"groups": [asdict(each) for each in found], "log": asdict(log)})
         return
     output.table(
-        ("group", "events", "behind", "waiting", "parked", "readers", "alarm"),
+        ("group", "events", "behind", "unplaced", "waiting", "parked", "readers", "alarm"),
         [
             (
                 each.group,
                 each.events,
                 output.span(each.seconds) if each.events else "-",
+                each.unplaced or "-",
                 each.waiting or "-",
                 each.parked or "-",
                 each.readers,

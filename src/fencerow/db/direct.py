@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from psycopg import IsolationLevel, sql
+from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from fencerow.db.engine import drive
@@ -32,6 +33,10 @@ CONNECTION_SETTINGS = {
     "application_name": "fencerow-migrator",
 }
 CANCEL_S = 5.0
+# A migrator that is stopped between two statements must not keep what it has locked. A function of the user's may
+# compute for as long as it likes.
+BOUND = "SET LOCAL idle_in_transaction_session_timeout = 60000"
+UNBOUND = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,10 @@ class PostgresDirect:
         self._queries = queries
 
     def run(self, operation: Operation[T]) -> T:
-        with nullcontext() if operation.alone else self.connection.transaction():
+        if operation.alone:
+            return drive(operation.steps(), self.execute)
+        with self.connection.transaction():
+            self.connection.execute(BOUND)
             return drive(operation.steps(), self.execute)
 
     def execute(self, statement: Statement) -> Rows:
@@ -107,7 +115,8 @@ class PostgresDirect:
     def _users(self, statement: Raw | Code) -> Rows:
         if isinstance(statement, Code):
             assert statement.function is not None
-            statement.function(self.connection)
+            with self._unbound():
+                statement.function(self.connection)
             return []
         assert statement.query is not None
         for text in statement.query.statements:
@@ -115,6 +124,15 @@ class PostgresDirect:
                 f"{statement.prefix}{text}".encode()
             )  # no parameters: nothing in it is looked at
         return []
+
+    @contextmanager
+    def _unbound(self) -> Iterator[None]:
+        in_transaction = self.connection.info.transaction_status == TransactionStatus.INTRANS
+        if in_transaction:
+            self.connection.execute(UNBOUND)
+        yield
+        if in_transaction:
+            self.connection.execute(BOUND)
 
     def cancel(self) -> None:
         self.connection.cancel_safe(timeout=CANCEL_S)

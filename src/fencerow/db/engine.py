@@ -96,11 +96,15 @@ class Engine(Protocol):
         """Run an operation and commit. A cancelled caller does not cancel it: the outcome is then unknown to it."""
         ...
 
-    def session(self) -> AbstractContextManager[Session]:
-        """A transaction for user code: commits at the end of the block, rolls back on an exception."""
+    def session(self, *, idle_s: float | None = None) -> AbstractContextManager[Session]:
+        """A transaction for user code: commits at the end of the block, rolls back on an exception.
+
+        `idle_s`: PostgreSQL ends it when nothing was said in it for so long, so that a process that is stopped
+        keeps its locks no longer. Without it the server waits for as long as the connection stands.
+        """
         ...
 
-    def asession(self) -> AbstractAsyncContextManager[AsyncSession]: ...
+    def asession(self, *, idle_s: float | None = None) -> AbstractAsyncContextManager[AsyncSession]: ...
 
     def wake(self, messages: list[str]) -> None:
         """Tell listeners, soon and without making the caller wait. A hint: it may be lost."""

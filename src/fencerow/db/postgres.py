@@ -20,11 +20,18 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection, Connection
 
-from fencerow.db.faults import CONTENTION, connection_lost, first_line, translated
+from fencerow.db.faults import CONTENTION, connection_lost, ended_idle, first_line, translated
 from fencerow.db.listener import Listener
 from fencerow.db.patience import impatient
 from fencerow.db.pools import Pools
-from fencerow.db.postgres_session import AsyncPostgresSession, PostgresSession, atransaction, transaction
+from fencerow.db.postgres_session import (
+    AsyncPostgresSession,
+    PostgresSession,
+    aown_transaction,
+    atransaction,
+    own_transaction,
+    transaction,
+)
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.statement import Operation
 from fencerow.db.wakes import Sender
@@ -101,7 +108,7 @@ class PostgresEngine:
             except psycopg.Error as error:
                 if operation.prepared and number < TRIES_MAX and self._pools.preparing.failed(error):
                     continue
-                doubt = doubt or (committing[0] and operation.writes != "")
+                doubt = doubt or (committing[0] and operation.writes != "" and not ended_idle(error))
                 if not self._retriable(error, operation, doubt, number):
                     raise
             except DatabaseError as error:
@@ -118,7 +125,7 @@ class PostgresEngine:
             if operation.alone:
                 committing[0] = True  # one statement: sending it is committing it
                 return session.run(operation)
-            with transaction(connection, watched):
+            with own_transaction(connection, watched):
                 result = session.run(operation)
                 committing[0] = True
             return result
@@ -150,7 +157,7 @@ class PostgresEngine:
             except psycopg.Error as error:
                 if operation.prepared and number < TRIES_MAX and self._pools.preparing.failed(error):
                     continue
-                doubt = doubt or (committing[0] and operation.writes != "")
+                doubt = doubt or (committing[0] and operation.writes != "" and not ended_idle(error))
                 if not self._retriable(error, operation, doubt, number):
                     raise
             except DatabaseError as error:
@@ -169,7 +176,7 @@ class PostgresEngine:
             if operation.alone:
                 committing[0] = True
                 return await session.arun(operation)
-            async with atransaction(connection, watched):
+            async with aown_transaction(connection, watched):
                 result = await session.arun(operation)
                 committing[0] = True
             return result
@@ -189,14 +196,14 @@ class PostgresEngine:
         ) from error
 
     @contextmanager
-    def session(self) -> Iterator[PostgresSession]:
+    def session(self, *, idle_s: float | None = None) -> Iterator[PostgresSession]:
         committing = False
         try:
             with (
                 translated(around_user_code=True),
                 self._pools.connection(for_user=True) as connection,
                 self._pools.watched(connection) as watched,
-                transaction(connection, watched),
+                transaction(connection, watched, idle_s),
             ):
                 yield PostgresSession(connection, self.queries, watched)
                 committing = True
@@ -206,13 +213,13 @@ class PostgresEngine:
             raise
 
     @asynccontextmanager
-    async def asession(self) -> AsyncIterator[AsyncPostgresSession]:
+    async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[AsyncPostgresSession]:
         committing = False
         try:
             with translated(around_user_code=True):
                 async with self._pools.aconnection(for_user=True) as connection:
                     with self._pools.awatched(connection) as watched:
-                        async with atransaction(connection, watched):
+                        async with atransaction(connection, watched, idle_s):
                             yield AsyncPostgresSession(connection, self.queries, watched)
                             committing = True
         except psycopg.Error as error:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
+import psycopg
 from psycopg import AsyncConnection, Connection
 
 from fencerow.db.engine import adrive, drive
@@ -109,10 +110,15 @@ class AsyncPostgresSession:
 
 
 @contextmanager
-def transaction(connection: Connection[Any], watched: Watched) -> Iterator[None]:
-    """A transaction whose BEGIN and end are watched. What happens inside is watched by whoever does it."""
+def transaction(connection: Connection[Any], watched: Watched, idle_s: float | None = None) -> Iterator[None]:
+    """A transaction for user code, which cannot end it. What happens inside is watched by whoever does it.
+
+    With `idle_s` the server ends it when nothing was said in it for so long.
+    """
     watched.busy()
     with connection.transaction():
+        if idle_s is not None:
+            connection.execute(_bound(idle_s))
         watched.rest()
         try:
             yield
@@ -121,14 +127,67 @@ def transaction(connection: Connection[Any], watched: Watched) -> Iterator[None]
 
 
 @asynccontextmanager
-async def atransaction(connection: AsyncConnection[Any], watched: Watched) -> AsyncIterator[None]:
+async def atransaction(
+    connection: AsyncConnection[Any], watched: Watched, idle_s: float | None = None
+) -> AsyncIterator[None]:
     watched.busy()
     async with connection.transaction():
+        if idle_s is not None:
+            await connection.execute(_bound(idle_s))
         watched.rest()
         try:
             yield
         finally:
             watched.busy()
+
+
+@contextmanager
+def own_transaction(connection: Connection[Any], watched: Watched) -> Iterator[None]:
+    """A transaction of ours alone, which the server ends when this process falls silent in it. See BEGIN."""
+    watched.busy()
+    connection.execute(BEGIN)
+    watched.rest()
+    try:
+        yield
+    except BaseException:
+        watched.busy()
+        try:
+            connection.rollback()
+        except psycopg.Error:
+            connection.close()  # what went wrong first is what the caller is told
+        raise
+    watched.busy()
+    connection.commit()
+
+
+@asynccontextmanager
+async def aown_transaction(connection: AsyncConnection[Any], watched: Watched) -> AsyncIterator[None]:
+    watched.busy()
+    await connection.execute(BEGIN)
+    watched.rest()
+    try:
+        yield
+    except BaseException:
+        watched.busy()
+        try:
+            await connection.rollback()
+        except psycopg.Error:
+            await connection.close()
+        raise
+    watched.busy()
+    await connection.commit()
+
+
+def _bound(idle_s: float) -> str:
+    return f"SET LOCAL idle_in_transaction_session_timeout = {round(idle_s * 1000)}"
+
+
+# A process that is stopped (SIGSTOP, a laptop that sleeps, a blocked event loop) keeps its connections, and with them
+# the locks of a transaction that is open there. Ours compute nothing between two statements, so whoever is silent for
+# so long has come to a stand, and the server takes the locks from it. It is said with BEGIN, in one message: it costs
+# no round trip and ends with the transaction, so it holds behind a pooler too.
+IDLE_S = 10.0
+BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {_bound(IDLE_S)}"
 
 
 def _ready(text: str, statement: Statement) -> Any:

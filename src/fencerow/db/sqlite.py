@@ -104,7 +104,7 @@ class SqliteEngine:
         return await asyncio.shield(loop.run_in_executor(executor, self.run, operation))
 
     @contextmanager
-    def session(self) -> Iterator[SqliteSession]:
+    def session(self, *, idle_s: float | None = None) -> Iterator[SqliteSession]:  # noqa: ARG002 (no server to end it)
         with self._writing(), translated(self.path, around_user_code=True):
             connection = self._open(self._busy_timeout_s)
             self._session_thread = threading.get_ident()
@@ -116,7 +116,7 @@ class SqliteEngine:
                 connection.close()
 
     @asynccontextmanager
-    async def asession(self) -> AsyncIterator[SqliteSession]:
+    async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[SqliteSession]:  # noqa: ARG002
         # One thread enters and leaves, because the write lock belongs to a thread.
         loop = asyncio.get_running_loop()
         thread = ThreadPoolExecutor(1, thread_name_prefix="fencerow-session")

@@ -10,6 +10,7 @@ from fencerow.doctor.finding import Finding, fail, info, ok, warn
 from fencerow.primitives.lag import Lag, lags
 
 LATE_S = 300.0
+UNPLACED_S = 60.0  # the longest that one stopped process can keep others from giving places is a part of this
 
 
 def examine_events(engine: Engine, config: Config) -> Iterator[Finding]:
@@ -22,6 +23,13 @@ def examine_events(engine: Engine, config: Config) -> Iterator[Finding]:
 
 
 def _group(group: Lag, config: Config) -> Iterator[Finding]:
+    if group.unplaced_s > UNPLACED_S:
+        yield fail(
+            "unplaced events",
+            f"{group.unplaced} events for group {group.group} have no place in the log, the first for "
+            f"{group.unplaced_s:.0f} s, so nobody can read them",
+            "run a worker (every one gives places); if one runs, its log says what keeps it from that",
+        )
     if group.alarmed_at_us is not None:
         yield fail(
             "unread events",

@@ -65,16 +65,17 @@ def end_aside(lease: Lease, seq: int) -> Steps[None]:
 
 
 @operation()
-def postpone_aside(lease: Lease, seq: int, *, delay_s: float, parked: bool, error: str) -> Steps[None]:
-    """An event that was put aside has failed again: due later, or parked.
+def postpone_aside(lease: Lease, seq: int, *, delay_s: float, parked: bool, error: str) -> Steps[bool]:
+    """An event that was put aside has failed again: due later, or parked. False: it waits no more, so that is all.
 
     Raises:
         PartitionLost: the partition has another reader. Nothing is changed.
     """
     yield from _hold(lease)
-    yield from execute(
+    postponed = yield from execute(
         "postpone_aside", grp=lease.group, seq=seq, delay_s=delay_s, parked=parked, error=error
     )
+    return bool(postponed)
 
 
 # --- parked events -------------------------------------------------------------------------------

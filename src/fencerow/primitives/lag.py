@@ -15,7 +15,8 @@ class Lag:
     """How far one group is behind. `events` stops counting at 10,000 for a partition.
 
     `seconds` is the age of the first event that it has not acknowledged; `waiting` are events that it put
-    aside to try again, `parked` those that it gave up.
+    aside to try again, `parked` those that it gave up. `unplaced` of the events have no place in the log yet, the
+    first of them for `unplaced_s`: that is a matter of moments, unless nobody gives places.
     """
 
     group: str
@@ -27,6 +28,8 @@ class Lag:
     parked: int
     readers: int
     alarmed_at_us: int | None
+    unplaced: int = 0
+    unplaced_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +96,23 @@ def trim(
 
 
 def _lag(row: Row) -> Lag:
-    name, head, cursor, events, first_us, waiting, parked, readers, now_us, alarmed_at = row
+    name, head, cursor, events, first_us, waiting, parked, readers, now_us, alarmed_at, unplaced, none_us = (
+        row
+    )
     return Lag(
         str(name),
         whole(head),
         whole(cursor),
         whole(events),
-        0.0 if first_us is None else max(0.0, (whole(now_us) - whole(first_us)) / 1e6),
+        _age_s(first_us, now_us),
         whole(waiting),
         whole(parked),
         whole(readers),
         None if alarmed_at is None else whole(alarmed_at),
+        whole(unplaced),
+        _age_s(none_us, now_us),
     )
+
+
+def _age_s(first_us: object, now_us: object) -> float:
+    return 0.0 if first_us is None else max(0.0, (whole(now_us) - whole(first_us)) / 1e6)

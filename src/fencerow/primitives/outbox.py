@@ -3,8 +3,9 @@
     publish(app, "order.paid", {"order": 17}, key="customer-4", connection=session)
 
 An event is read by every group that asks for its topic, see `consumers`. Events of one key are delivered in the
-order of the commits of their transactions; between two that were under way at once there is none, unless the
-user's own rows made one wait for the other.
+order in which their transactions published them, if these took turns: if each had locked what the key stands for (its
+row, or an `advisory_lock`) before it published. Then that is the order of their commits. Nothing here takes such a lock
+(docs/decisions/0041): an event whose transaction published before it waited keeps its earlier number.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def publish(
 ) -> int:
     """Publish one event and return its id. With `connection` it is part of the transaction that is open there.
 
-    `data` is kept as JSON under the rules of a job's arguments. Events of one `key` stay in order; those
-    without one are independent. `headers` are texts that travel along: trace context, correlation id.
+    `data` is kept as JSON under the rules of a job's arguments. Events of one `key` stay in order: lock what the
+    key stands for before you publish, and it is that of the commits. Those without a key are independent. `headers` are texts that travel along: trace context, correlation id.
 
     Raises:
         InvalidTopic, InvalidInput: the topic, the key or the headers cannot be used.

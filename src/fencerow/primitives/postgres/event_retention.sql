@@ -2,20 +2,32 @@
 
 -- name: group_lags
 -- Each group: the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
--- in each partition), when the first of them was published, what is put aside and parked, and its living readers.
+-- in each partition), when the first of them was published, what is put aside and parked, and its living readers; and
+-- how many of the events have no place yet (looked at up to so many), with the first of these. They are read by place,
+-- so without one they are as unread as any other.
+WITH unplaced AS MATERIALIZED (
+    SELECT event.id, event.topic, event.bucket, event.published_at
+    FROM fencerow.events AS event
+    WHERE event.id > (SELECT COALESCE(max(marks.settled), 0) FROM fencerow.event_marks AS marks)
+      AND event.seq IS NULL
+    ORDER BY event.id
+    LIMIT CAST(:look AS bigint)
+)
 SELECT known.name,
        GREATEST((SELECT COALESCE(max(event.seq), 0) FROM fencerow.events AS event WHERE event.seq IS NOT NULL),
                 (SELECT COALESCE(max(marks.trimmed), 0) FROM fencerow.event_marks AS marks)),
        min(held.cursor),
-       CAST(sum(ahead.events) AS bigint),
-       fencerow.us(min(ahead.first_at)),
+       CAST(sum(ahead.events + coming.events) AS bigint),
+       fencerow.us(LEAST(min(ahead.first_at), min(coming.first_at))),
        (SELECT count(*) FROM fencerow.event_asides AS aside WHERE aside.grp = known.name AND aside.parked_at IS NULL),
        (SELECT count(*) FROM fencerow.event_asides AS aside
         WHERE aside.grp = known.name AND aside.parked_at IS NOT NULL),
        (SELECT count(*) FROM fencerow.event_drainers AS reader
         WHERE reader.grp = known.name AND reader.lease_until > (SELECT fencerow.now())),
        fencerow.us((SELECT fencerow.now())),
-       fencerow.us(known.alarmed_at)
+       fencerow.us(known.alarmed_at),
+       CAST(sum(coming.events) AS bigint),
+       fencerow.us(min(coming.first_at))
 FROM fencerow.event_groups AS known
 JOIN fencerow.event_cursors AS held ON held.grp = known.name
 CROSS JOIN LATERAL (
@@ -34,6 +46,11 @@ CROSS JOIN LATERAL (
         LIMIT CAST(:look AS bigint)
     ) AS unread
 ) AS ahead
+CROSS JOIN LATERAL (
+    SELECT count(*) AS events, min(event.published_at) AS first_at
+    FROM unplaced AS event
+    WHERE event.bucket % known.partitions = held.part AND event.topic LIKE ANY(patterns.likes)
+) AS coming
 WHERE CAST(:grp AS text) IS NULL OR known.name = :grp
 GROUP BY known.name
 ORDER BY known.name;

@@ -3,6 +3,7 @@
 -- name: group_lags
 -- Each group: the head of the log, its rearmost cursor, how many events it has still to read (looked at up to so many
 -- for the whole group), when the first of them was published, what is put aside and parked, and its living readers.
+-- Every event has its place from the beginning.
 SELECT known.name,
        MAX(COALESCE((SELECT max(event.id) FROM fencerow.events AS event), 0),
            COALESCE((SELECT max(marks.trimmed) FROM fencerow.event_marks AS marks), 0)),
@@ -22,7 +23,9 @@ SELECT known.name,
        (SELECT count(*) FROM fencerow.event_drainers AS reader
         WHERE reader.grp = known.name AND reader.lease_until > fencerow.now()),
        fencerow.now(),
-       known.alarmed_at
+       known.alarmed_at,
+       0,
+       NULL
 FROM fencerow.event_groups AS known
 WHERE :grp IS NULL OR known.name = :grp
 ORDER BY known.name;

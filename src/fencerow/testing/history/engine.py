@@ -95,16 +95,16 @@ class RecordingEngine:
         return answer
 
     @contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self, *, idle_s: float | None = None) -> Iterator[Session]:
         watched: list[Witness] = []
-        with _together(watched), self.inner.session() as session:
+        with _together(watched), self.inner.session(idle_s=idle_s) as session:
             yield RecordingSession(session, self.recorder, watched)
 
     @asynccontextmanager
-    async def asession(self) -> AsyncIterator[AsyncSession]:
+    async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[AsyncSession]:
         watched: list[Witness] = []
         with _together(watched):
-            async with self.inner.asession() as session:
+            async with self.inner.asession(idle_s=idle_s) as session:
                 yield AsyncRecordingSession(session, self.recorder, watched)
 
     def lending(self, borrowed: Borrowed) -> Borrowed:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from typing import Any
 
 from fencerow.errors import DeliveryTimeout
 from fencerow.worker.events.consumer import Consumer
 from fencerow.worker.events.event import Event
 from fencerow.worker.threads import Striker, Threads
 
-GRACE_S = 5.0  # for a plain function that was told to end
+log = logging.getLogger("fencerow.events")
+
+GRACE_S = 5.0  # for a function that was told to end
 
 
 class Struck(Exception):
@@ -23,49 +28,62 @@ class Delivery:
     def __init__(self, consumer: Consumer, threads: Threads) -> None:
         self._consumer = consumer
         self._threads = threads
+        self._left: set[asyncio.Future[Any]] = set()  # given up, and still running
 
-    async def hand(self, event: Event) -> None:
-        """Hand over an event; raises what the function raises.
+    async def hand(self, event: Event) -> BaseException | None:
+        """Hand over an event; returns what the function raised, be it what it may (see `worker/calling.py`).
 
-        Raises:
-            DeliveryTimeout: it took too long. A plain function that cannot be ended is left behind; what it
-                still writes in the event's transaction is refused.
+        One that takes too long is told to end, and left behind when it does not: a DeliveryTimeout. What it still
+        writes in the event's transaction is refused.
         """
-        if self._consumer.is_async:
-            await self._on_loop(event)
-        else:
-            await self._on_thread(event)
+        error = await (self._on_loop(event) if self._consumer.is_async else self._on_thread(event))
+        if isinstance(error, asyncio.CancelledError):
+            return RuntimeError("the handler was cancelled by its own code")
+        return error
 
-    async def _on_loop(self, event: Event) -> None:
-        limit = asyncio.timeout(self._consumer.timeout_s)
+    async def _on_loop(self, event: Event) -> BaseException | None:
+        # A task of its own has a context of its own: what the handler sets in it ends with it.
+        task = asyncio.create_task(_raised(self._consumer.function, event))
         try:
-            async with limit:
-                # A task of its own has a context of its own: what the handler sets in it ends with it.
-                await asyncio.create_task(self._consumer.function(event))
-        except TimeoutError:
-            if limit.expired():
-                raise self._too_long(event) from None
+            await asyncio.wait({task}, timeout=self._consumer.timeout_s)
+        except asyncio.CancelledError:  # the reader is being ended, and its handler with it
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_S)
             raise
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise  # the reader is being ended
-            raise RuntimeError("the handler was cancelled by its own code") from None
+        if task.done():
+            return task.result()
+        task.cancel()
+        return await self._after_strike(event, task, asyncio.CancelledError)
 
-    async def _on_thread(self, event: Event) -> None:
+    async def _on_thread(self, event: Event) -> BaseException | None:
         striker, context = Striker(), copy_context()
-        future = self._threads.submit(lambda: context.run(self._consumer.function, event), striker)
+
+        def call() -> None:
+            context.run(self._consumer.function, event)
+
+        future = self._threads.submit(call, striker)
         await asyncio.wait({future}, timeout=self._consumer.timeout_s)
-        if not future.done():
-            striker.strike(Struck)
-            await asyncio.wait({future}, timeout=GRACE_S)
-            if not future.done():
-                future.cancel()
-                raise self._too_long(event)
-        try:
-            future.result()
-        except Struck:
-            raise self._too_long(event) from None
+        if future.done():
+            return future.exception()
+        striker.strike(Struck)
+        return await self._after_strike(event, future, Struck)
+
+    async def _after_strike(
+        self, event: Event, running: asyncio.Future[Any], struck: type[BaseException]
+    ) -> BaseException | None:
+        """What comes of a handler whose time is over and that was told so by raising this in it."""
+        await asyncio.wait({running}, timeout=GRACE_S)
+        if not running.done():
+            self._left.add(running)
+            running.add_done_callback(self._left.discard)
+            log.error(
+                "the handler of %r does not end and is left behind, in delivery %d", event, event.delivery
+            )
+            return self._too_long(event)
+        error = running.exception()
+        if error is None:
+            error = running.result()
+        return self._too_long(event) if isinstance(error, struck) else error
 
     def _too_long(self, event: Event) -> DeliveryTimeout:
         return DeliveryTimeout(
@@ -74,3 +92,14 @@ class Delivery:
             "the handler did not return",
             "make it quicker, raise timeout_s, or let it submit a job for the long part",
         )
+
+
+async def _raised(function: Callable[[Event], Awaitable[object]], event: Event) -> BaseException | None:
+    """What a handler raises, as a value: a task that ends by `sys.exit` would end the whole event loop."""
+    try:
+        await function(event)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return error
+    return None

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
 from fencerow.db.trouble import is_trouble
-from fencerow.errors import OutcomeUnknown, PartitionLost
+from fencerow.errors import PartitionLost
 from fencerow.model.describe import ErrorRecord, describe
 from fencerow.model.outcome import Retried, Snoozed
 from fencerow.model.retry import after_failure
@@ -25,7 +25,7 @@ from fencerow.primitives.consumers import Aside, Lease, Stored
 from fencerow.telemetry import Event as Told
 from fencerow.telemetry import Telemetry, clean
 from fencerow.worker.events.consumer import Consumer
-from fencerow.worker.events.delivery import Delivery
+from fencerow.worker.events.delivery import GRACE_S, Delivery
 from fencerow.worker.events.event import Event
 
 log = logging.getLogger("fencerow.events")
@@ -101,7 +101,7 @@ class Drainer:
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError):
                 raise
-            if not is_trouble(error) and not isinstance(error, OutcomeUnknown):
+            if not is_trouble(error):
                 raise
             # What is certain is in the database: whoever takes the partition next begins there.
             log.warning("partition %d of group %s is left: %s", self.lease.part, self.lease.group, error)
@@ -260,38 +260,44 @@ class Drainer:
             await self._engine.arun(asides.end_aside(self.lease, stored.seq))
 
     async def _postpone(self, event: Event, delay_s: float, parked: bool, told: ErrorRecord) -> None:
-        await self._engine.arun(
+        if await self._engine.arun(
             asides.postpone_aside(
                 self.lease, event.position, delay_s=delay_s, parked=parked, error=told.to_json()
             )
-        )
-        self._say(event, parked, told)
+        ):
+            self._say(event, parked, told)
 
     # --- handling ------------------------------------------------------------------------------------
 
     def _event(self, stored: Stored, acknowledge: Operation[None]) -> Event:
         return Event(
-            stored, self._consumer.group, self._engine, acknowledge, is_async=self._consumer.is_async
+            stored,
+            self._consumer.group,
+            self._engine,
+            acknowledge,
+            is_async=self._consumer.is_async,
+            # By then a handler that runs has been ended, or was left behind.
+            idle_s=self._consumer.timeout_s + GRACE_S,
         )
 
     async def _outcome(self, event: Event) -> BaseException | None:
         """Hand the event over; returns what the handler raised.
 
+        A COMMIT that was refused is a failure like any other, and so is one without an answer: what is written
+        about the failure waits for a commit that is still under way, and is refused if that acknowledged the event.
+
         Raises:
-            PartitionLost, OutcomeUnknown: of the event's own transaction; only the database knows more.
+            PartitionLost: of the event's own transaction; only the database knows more.
         """
         began = time.monotonic()
-        try:
-            await self._delivery.hand(event)
-        except PartitionLost:
-            raise
-        except Exception as error:
-            if event.in_doubt:
-                raise OutcomeUnknown(f"the commit for {event!r} has no answer") from error
-            if event.acknowledged:
-                log.exception("the handler of %r failed after its commit", event)
-                return None
+        error = await self._delivery.hand(event)
+        if isinstance(error, PartitionLost):
+            raise error
+        if error is not None and not event.acknowledged:
             return error
+        if error is not None:
+            log.error("the handler of %r failed after its commit", event, exc_info=error)
+            return None
         self._telemetry.emit(
             Told.EVENT_DELIVERED,
             group=event.group,

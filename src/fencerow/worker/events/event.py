@@ -29,12 +29,20 @@ class Event:
     """
 
     def __init__(
-        self, stored: Stored, group: str, engine: Engine, acknowledge: Operation[None], *, is_async: bool
+        self,
+        stored: Stored,
+        group: str,
+        engine: Engine,
+        acknowledge: Operation[None],
+        *,
+        is_async: bool,
+        idle_s: float,
     ) -> None:
         self._stored = stored
         self._engine = engine
         self._acknowledge = acknowledge
         self._is_async = is_async
+        self._idle_s = idle_s
         self._transaction: EventTransaction | None = None
         self.group = group
 
@@ -107,14 +115,9 @@ class Event:
             PartitionLost: at the end of the block, when another reader has taken over: all is rolled back.
         """
         self._transaction = self._transaction or EventTransaction(
-            self._engine, self._acknowledge, is_async=self._is_async
+            self._engine, self._acknowledge, is_async=self._is_async, idle_s=self._idle_s
         )
         return self._transaction
-
-    @property
-    def in_doubt(self) -> bool:
-        """Whether the commit of its transaction was sent and no answer came."""
-        return self._transaction is not None and self._transaction.in_doubt
 
     @property
     def acknowledged(self) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
 from fencerow.db.engine import Engine
 from fencerow.model.wakeup import Placed, encode
-from fencerow.primitives.sequencer import Memory, Sequenced, log_head, sequence
+from fencerow.primitives.sequencer import LOCK, Memory, Sequenced, log_head, sequence
 from fencerow.telemetry import Event as Told
 from fencerow.telemetry import Telemetry
+
+log = logging.getLogger("fencerow.events")
 
 PLACED = encode(Placed())
 AGAIN_S = 0.02  # while another process gives places
 FORGET_S = 10.0  # a memory is never older: after a failover the log may have gone back behind it
+REFUSED_S = 30.0  # longer than the server lets a process that is stopped keep the sequencer's lock
 FORGET_COST = 50.0  # nor does it cost more than this part of the time to begin without
 
 
@@ -28,6 +32,8 @@ class Log:
         self._keep_until = 0.0
         self._listeners: list[Callable[[], None]] = []
         self._head = 0
+        self._placed_at = time.monotonic()  # when it was last seen that somebody can
+        self._told_at = -REFUSED_S
 
     @property
     def head(self) -> int:
@@ -43,7 +49,7 @@ class Log:
         again = self._engine.dialect == "postgres" and await self._place()
         head = await self._engine.arun(log_head())
         if head != self._head:
-            self._head = head
+            self._head, self._placed_at = head, time.monotonic()
             for callback in self._listeners:
                 callback()
         return AGAIN_S if again else self._poll_s
@@ -58,10 +64,25 @@ class Log:
             self._memory = None  # what it says may have been rolled back
             raise
         placed += one.count
+        self._watch(refused=one.has_more and not placed)
         if placed:
             self._engine.wake([PLACED])
             self._telemetry.emit(Told.EVENTS_PLACED, count=placed, duration_s=time.monotonic() - began)
         return one.has_more
+
+    def _watch(self, *, refused: bool) -> None:
+        """Another who gives places does so for moments. One who keeps the lock for long stops all events: say so."""
+        now = time.monotonic()
+        if not refused:
+            self._placed_at = now
+        elif now - max(self._placed_at, self._told_at) > REFUSED_S:
+            self._told_at = now
+            log.error(
+                "events have got no places for %.0f s: another session holds the sequencer's lock (number %d, an "
+                "advisory lock in pg_locks) and gives none; end that backend if it does nothing",
+                now - self._placed_at,
+                LOCK,
+            )
 
     async def _one(self) -> Sequenced:
         began = time.monotonic()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from fencerow.config import Config
 from fencerow.db.engine import Engine
-from fencerow.errors import FencerowError
+from fencerow.errors import FencerowError, GroupMismatch, UnknownGroup
 from fencerow.model.ids import new_id
 from fencerow.primitives import consumers
 from fencerow.primitives.groups import make_group
@@ -26,6 +26,7 @@ log = logging.getLogger("fencerow.events")
 
 ASIDES_S = 5.0  # how often a redrive is looked for that nobody announced
 SOON_S = 0.1
+REFUSED_S = 60.0  # how often a group is asked for again that is there with other partitions
 
 
 class Membership:
@@ -53,11 +54,12 @@ class Membership:
         self._drainers: dict[int, Drainer] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._made = False
+        self._refused_at = -REFUSED_S
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that it holds is read, as far as it is due."""
-        return self._made and all(each.is_idle for each in self._drainers.values())
+        """Whether everything that it holds is read, as far as it is due; a group that is refused has nothing to do."""
+        return self._is_refused() or (self._made and all(each.is_idle for each in self._drainers.values()))
 
     def wake(self, *, asides: bool = False) -> None:
         for drainer in self._drainers.values():
@@ -66,16 +68,41 @@ class Membership:
     async def look(self) -> None:
         """Renew, take what is free, give back what is too much, and have everything held read.
 
+        A group that cannot be read as it is declared is left alone, loudly: jobs and other groups go on.
+
         Raises:
             FencerowError: a drainer met an error that is no trouble of the database.
         """
-        if not self._made:
-            group = self.consumer
-            await self._engine.arun(
-                make_group(group.group, group.topics, partitions=group.partitions, start=group.start)
+        if self._is_refused():
+            return
+        try:
+            if not self._made:
+                await self._make()
+            self._collect()
+            await self._hold()
+        except GroupMismatch as error:
+            self._refused_at = time.monotonic()
+            log.error("group %s is not read by this process: %s", self.consumer.group, error)
+        except UnknownGroup:
+            self._made = False
+            for drainer in self._drainers.values():
+                drainer.stop()  # what they acknowledge is refused anyway
+            log.warning(
+                "group %s was removed while its consumer runs, and is made again", self.consumer.group
             )
-            self._made = True
-        self._collect()
+
+    def _is_refused(self) -> bool:
+        """Whether its number of partitions was refused not long ago. Somebody may remove the group in between."""
+        return time.monotonic() - self._refused_at < REFUSED_S
+
+    async def _make(self) -> None:
+        group = self.consumer
+        await self._engine.arun(
+            make_group(group.group, group.topics, partitions=group.partitions, start=group.start)
+        )
+        self._made = True
+
+    async def _hold(self) -> None:
         held = await asyncio.to_thread(
             self._keeper.run,
             consumers.hold_partitions(

@@ -91,5 +91,6 @@ def told_s(config: Config) -> float:
 def is_at_risk(group: Lag, config: Config) -> bool:
     """Whether a group is so far behind that retention comes near what it has not read."""
     places = config.retention_events_max
-    by_number = places is not None and group.events > 0 and group.head - group.cursor > AT_RISK * places
+    behind = group.head - group.cursor + group.unplaced
+    by_number = places is not None and group.events > 0 and behind > AT_RISK * places
     return by_number or group.seconds > AT_RISK * config.retention_unread_events_s

@@ -1,7 +1,9 @@
 """`event.transaction()`: the handler's effects and the acknowledgement of the event in one commit.
 
 The acknowledgement is written when the block ends, and the commit follows at once. A reader who has lost the
-partition meanwhile changes no row: everything is rolled back and it is told.
+partition meanwhile changes no row: everything is rolled back and it is told. PostgreSQL ends a transaction in which
+nothing was said for longer than a handler may take: a process that is stopped inside the block holds its rows, which
+whoever delivers the event next may need, no longer than that.
 """
 
 from __future__ import annotations
@@ -20,21 +22,23 @@ from fencerow.errors import EventTransactionMisuse
 class EventTransaction:
     """A context manager, sync and async; its value is the connection to write through."""
 
-    def __init__(self, engine: Engine, acknowledge: Operation[None], *, is_async: bool) -> None:
+    def __init__(
+        self, engine: Engine, acknowledge: Operation[None], *, is_async: bool, idle_s: float
+    ) -> None:
         self._engine = engine
         self._acknowledge = acknowledge
         self._is_async = is_async
+        self._idle_s = idle_s
         self._entered = False
         self._sync = ExitStack()
         self._async = AsyncExitStack()
         self._session: Session | None = None
         self._asession: AsyncSession | None = None
         self.acknowledged = False
-        self.in_doubt = False  # the commit was sent, and no answer came
 
     def __enter__(self) -> Any:
         self._enter_once(in_async=False)
-        self._session = self._sync.enter_context(self._engine.session())
+        self._session = self._sync.enter_context(self._engine.session(idle_s=self._idle_s))
         return self._session.connection
 
     def __exit__(
@@ -47,12 +51,12 @@ class EventTransaction:
         with self._sync:
             _check_unended(self._session.connection)
             self._session.run(self._acknowledge)
-            self.in_doubt = True
-        self.acknowledged, self.in_doubt = True, False
+        self.acknowledged = True
 
     async def __aenter__(self) -> Any:
         self._enter_once(in_async=True)
-        self._asession = await self._async.enter_async_context(self._engine.asession())
+        entering = self._engine.asession(idle_s=self._idle_s)
+        self._asession = await self._async.enter_async_context(entering)
         return self._asession.connection
 
     async def __aexit__(
@@ -65,8 +69,7 @@ class EventTransaction:
         async with self._async:
             _check_unended(self._asession.connection)
             await self._asession.arun(self._acknowledge)
-            self.in_doubt = True
-        self.acknowledged, self.in_doubt = True, False
+        self.acknowledged = True
 
     def _enter_once(self, *, in_async: bool) -> None:
         if in_async != self._is_async:
