@@ -15,7 +15,7 @@ import pytest
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.model.ids import new_id
-from fencerow.model.wanted import ShareNow, Stated
+from fencerow.model.wanted import Failing, ShareNow, Stated
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.cli.conftest import Cli, command
@@ -43,6 +43,17 @@ def registered(
         )
     )
     return holder
+
+
+def test_what_fails_in_the_background_is_shown(cli: Cli, url: str, engine: AnyEngine) -> None:
+    failing = (Failing("reaper of documents", 7, "WrongTable: there is no table"),)
+    said = Stated(0, (ShareNow(("mail",), 5),), failing=failing)
+    engine.run(store.renew(holder=registered(engine), stated=msgspec.json.encode(said).decode()))
+
+    assert "reaper of documents fails" in cli("workers").out
+    assert "reaper of documents (7 times: WrongTable: there is no table)" in cli("workers", "show", "w1").out
+    found = cli("doctor").out
+    assert "reaper of documents fails in worker w1, 7 times in a row by now: WrongTable" in found
 
 
 def shares(engine: AnyEngine, holder: str) -> list[tuple[str, int]]:

@@ -77,7 +77,13 @@ def _now(worker: WorkerRecord) -> dict[str, object]:
     if stated is None:
         return {}
     memory = None if stated.memory_bytes is None else f"{stated.memory_bytes / MIB:.0f} MiB"
-    return {"now": _stands(worker, stated), "holds": stated.held, "memory": memory}
+    failing = [f"{each.name} ({each.tries} times: {each.error})" for each in stated.failing]
+    return {
+        "now": _stands(worker, stated),
+        "holds": stated.held,
+        "memory": memory,
+        "failing": "; ".join(failing) or None,
+    }
 
 
 def _stands(worker: WorkerRecord, stated: Stated) -> str:

@@ -306,4 +306,6 @@ def _note(worker: WorkerRecord) -> str | None:
         return "an order waits"
     if worker.stated.leaving:
         return "leaving"
+    if worker.stated.failing:
+        return f"{worker.stated.failing[0].name} fails"
     return "paused" if worker.stated.paused else None

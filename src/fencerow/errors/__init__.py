@@ -101,5 +101,6 @@ from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
 from fencerow.errors.transitions import UnknownMove as UnknownMove
 from fencerow.errors.transitions import WrongTable as WrongTable
 from fencerow.errors.workers import OrderRefused as OrderRefused
+from fencerow.errors.workers import OutOfResources as OutOfResources
 from fencerow.errors.workers import WorkerGone as WorkerGone
 from fencerow.errors.workers import WorkerNotFound as WorkerNotFound

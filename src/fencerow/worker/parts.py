@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fencerow.config import Config
 from fencerow.db.engine import Engine
 from fencerow.model.outcome import Released
-from fencerow.model.wanted import Leave, Share
+from fencerow.model.wanted import Failing, Leave, Share
 from fencerow.telemetry import Telemetry
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
@@ -72,7 +72,7 @@ class Parts:
         self.pools = make_pools(queues, slots, self._make_pool)
         least = begun_least(self.pools, handlers.values())
         self.begun = Begun(least, self.attempts, self.pools, lambda: self.keeper.look_now())
-        self.claims = Claims(telemetry)
+        self.claims = Claims(telemetry, endures_s=config.lease_s)
         self.chores = Chores(chores, telemetry)
         self.hearing = Hearing(
             engine,
@@ -100,6 +100,7 @@ class Parts:
             self.claims,
             self.begun,
             telemetry,
+            failing=self._failing,
             serve=self._serve,
             resized=self.slots.fill,
             hand_back=self.leaving.hand_back,
@@ -157,6 +158,10 @@ class Parts:
     def _wake_claimers(self, queue: str) -> None:
         self.claims.wake(queue)
 
+    def _failing(self) -> tuple[Failing, ...]:
+        """Work in the background that fails just now. Called in the keeper's thread too."""
+        return tuple(loop.failing for loop in tuple(self.loops) if loop.failing is not None)
+
     def _serve(self, share: Share) -> None:
         """Serve queues that nobody served here before."""
         pool = self._make_pool(share.queues, share.slots)
@@ -181,7 +186,7 @@ class Parts:
             actor=f"worker {name}",
             queues=lambda: [queue for pool in self.pools for queue in pool.queues],
         )
-        acker = Loop("acker", self.acker.tick, self._telemetry)
+        acker = Loop("acker", self.acker.tick, self._telemetry, endures_s=self._config.lease_s)
         return [*self.claims.loops, acker, *upkeep, *self.chores.loops]
 
     def _make_pool(self, queues: Sequence[str], slots: int) -> Pool:
