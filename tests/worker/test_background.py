@@ -23,6 +23,7 @@ from fencerow.worker.maintenance import Maintenance
 from fencerow.worker.reaper import Reaper
 from fencerow.worker.worker import Worker, WorkerDied
 from tests.jobs import QUEUE, AnyEngine
+from tests.shortage import no_thread
 from tests.worker.stage import Stage, handler, quick, until, worker_of, working
 
 
@@ -228,3 +229,32 @@ async def test_the_driver_hides_what_the_process_is_short_of(monkeypatch: pytest
 
     with pytest.raises(Exception, match="FR-604"):
         await Loop("x", tick, Telemetry(), endures_s=0.0).run()
+
+
+async def test_a_job_for_which_there_is_no_thread_goes_back_uncounted(lite: AnyEngine) -> None:
+    """Its handler did nothing wrong: it has not even begun."""
+
+    def plain() -> int:
+        return 1
+
+    async with working(lite, plain) as stage:
+        with no_thread("fencerow-handler"):
+            job_id = await stage.submit("plain", attempts_max=1)
+            await stage.heard.wait(Event.RELEASED, job_id=job_id)
+        job = await stage.ended(job_id)
+
+    assert (job.state, job.failures) == ("succeeded", 0)
+
+
+async def test_a_worker_that_cannot_listen_signs_off(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short(_callback: object) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(engine, "listen", short)
+    with pytest.raises(OSError, match="Too many open files"):
+        await worker_of(engine, one).start()  # the fixture looks for connections and threads that were left
+
+    (row,) = await engine.arun(store.list_workers())
+    assert row.state == "retired"

@@ -6,13 +6,11 @@ different. A process that leaks descriptors will not mend itself, and a fresh on
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 
+from fencerow.db.trouble import SHORT, is_shortage
 from fencerow.errors import OutOfResources
-
-SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class Endurance:
@@ -38,16 +36,6 @@ class Endurance:
             "this process has no descriptors, threads or memory left, and a fresh one does better",
             "let a supervisor start it again; raise its limits (ulimit -n), or find what keeps files and sockets open",
         )
-
-
-def is_shortage(error: BaseException) -> bool:
-    """Whether the error itself says that this process is short of something."""
-    if isinstance(error, OSError):
-        return error.errno in SHORT
-    # The interpreter has no better error for a thread that the system refuses.
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and "start new thread" in str(error)
-    )
 
 
 def is_out_of_descriptors() -> bool:

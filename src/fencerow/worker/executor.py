@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from fencerow.db.engine import Engine
-from fencerow.db.trouble import is_trouble
+from fencerow.db.trouble import is_shortage, is_trouble
 from fencerow.errors import ArgumentsTooNew, CancelRequested, LeaseLost
 from fencerow.model.outcome import Failed, Outcome, Released, Stopped
 from fencerow.model.retry import describe
@@ -117,7 +117,7 @@ class Executor:
 
     def unrun(self, attempt: Attempt, error: Exception) -> Outcome:
         """The job must not hang on a fault of ours, nor run again and again for nothing because of it."""
-        if not attempt.started and is_trouble(error):
+        if not attempt.started and (is_trouble(error) or is_shortage(error)):
             log.warning("job %s was not started: %s", attempt.claimed.id, error)
             return Released(f"{type(error).__name__}: {error}"[:500])
         log.error("job %s met a fault of the worker", attempt.claimed.id, exc_info=error)

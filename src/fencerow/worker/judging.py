@@ -19,10 +19,12 @@ from fencerow.model.stored_options import backoff_of
 from fencerow.store import store
 from fencerow.store.finish import Moved
 from fencerow.worker.attempt import Attempt, Interrupt
+from fencerow.worker.threads import NoThread
 
 log = logging.getLogger("fencerow.worker")
 
 LOOK_AGAIN_S = 0.2
+NO_THREAD_S = 1.0  # until a job that could not begin may be claimed again
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Judge:
         claimed = attempt.claimed
         if attempt.interrupt is Interrupt.LOST or (isinstance(error, LeaseLost) and not still_ours):
             return None
+        if isinstance(error, NoThread):
+            return Released(str(error), NO_THREAD_S)
         stopped = isinstance(error, asyncio.CancelledError | CancelRequested)
         if stopped and attempt.interrupt is Interrupt.CANCEL:
             return Stopped("the handler stopped")

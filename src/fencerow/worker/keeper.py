@@ -20,12 +20,13 @@ import msgspec
 
 from fencerow.db.engine import Engine
 from fencerow.db.steady import steady
-from fencerow.db.trouble import is_trouble
+from fencerow.db.trouble import is_shortage, is_trouble
 from fencerow.model.ids import new_id
 from fencerow.model.wanted import Wanted
 from fencerow.store import store
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
+from fencerow.worker.endurance import Endurance
 from fencerow.worker.lease import Lease
 from fencerow.worker.past import Past
 
@@ -80,6 +81,7 @@ class Keeper:
         self._engine = engine.keeper(patience_s=max(PATIENCE_S, lease.lease_s / 3))
         self._past = Past(self._engine)
         self._lease = lease
+        self._endurance = Endurance(lease.lease_s)
         self._owner = owner
         self._orders = orders
         self._former: str | None = None  # the last registration of this process
@@ -178,9 +180,12 @@ class Keeper:
                 self._register()
             else:
                 self._owner.on_holdings(holder, self._engine.run(store.holdings(holder=holder)))
+            self._endurance.recovered()
         except Exception as error:
-            if not is_trouble(error):
+            if not is_trouble(error) and not is_shortage(error):
                 raise
+            if (spent := self._endurance.met(error)) is not None:
+                raise spent from error
             self._lease.stumbled()
             self._telemetry.counters.add("renewal_failures")
             self._telemetry.emit(Event.LOOP_ERROR, loop="keeper", error=str(error))

@@ -13,10 +13,10 @@ import math
 import random
 from collections.abc import Awaitable, Callable
 
-from fencerow.db.trouble import is_trouble
+from fencerow.db.trouble import is_shortage, is_trouble
 from fencerow.model.wanted import Failing
 from fencerow.telemetry import Event, Telemetry, clean
-from fencerow.worker.endurance import Endurance, is_shortage
+from fencerow.worker.endurance import Endurance
 
 log = logging.getLogger("fencerow.worker")
 

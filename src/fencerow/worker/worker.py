@@ -100,7 +100,12 @@ class Worker:
             parts.workplace.abandon()
             await asyncio.to_thread(parts.keeper.close)
             raise
-        self._unlisten = self._engine.listen(parts.hearing.hear)
+        try:
+            self._unlisten = self._engine.listen(parts.hearing.hear)
+        except BaseException:
+            parts.workplace.abandon()
+            await asyncio.to_thread(parts.keeper.stop)
+            raise
         parts.start()
         self._started = True
         self.telemetry.emit(Event.WORKER_STARTED, worker=self.name)
