@@ -44,6 +44,7 @@ def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
     yield from _paused_workers(alive)
     yield from _workers(alive, counts)
     yield from _failing(alive)
+    yield from _blocked(alive)
     yield from _losses(engine)
     yield from _orphans(engine, config)
     yield from _unknown_names(alive, counts)
@@ -111,6 +112,19 @@ def _failing(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
             "background work",
             f"{failing.name} fails in worker {worker.name}, {failing.tries} times in a row by now: {failing.error}",
             "jobs go on without it, and it is tried again by itself; its worker's log has the traceback",
+        )
+
+
+def _blocked(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
+    """Event loops that do not answer, or did not within the last minutes."""
+    told = [(each, each.stated.blocked) for each in alive if each.stated is not None and each.stated.blocked]
+    for worker, blocked in told[:SHOWN_MAX]:
+        by = f"job {blocked.job_id} ({blocked.job})" if blocked.job_id else "code that is no job's"
+        yield warn(
+            "blocked event loop",
+            f"that of worker {worker.name} {'was' if blocked.is_over else 'is'} blocked for {blocked.seconds:g} s by {by}, "
+            f"at {blocked.where}",
+            "no other job there went on meanwhile: make that handler a plain def, or give what blocks to asyncio.to_thread",
         )
 
 

@@ -10,6 +10,7 @@ from fencerow.errors.attempts import AttemptTimeout as AttemptTimeout
 from fencerow.errors.attempts import CancelRequested as CancelRequested
 from fencerow.errors.attempts import DecidedTwice as DecidedTwice
 from fencerow.errors.attempts import LeaseLost as LeaseLost
+from fencerow.errors.attempts import LoopBlocked as LoopBlocked
 from fencerow.errors.attempts import TooManyHung as TooManyHung
 from fencerow.errors.attempts import TransactionMisuse as TransactionMisuse
 from fencerow.errors.base import FencerowError as FencerowError

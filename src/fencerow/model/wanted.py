@@ -62,6 +62,16 @@ class Failing(msgspec.Struct, frozen=True):
     error: str
 
 
+class Blocked(msgspec.Struct, frozen=True):
+    """The event loop did not answer for so long: by which job, if that is known, and where its code stood."""
+
+    seconds: float
+    job_id: str | None = None
+    job: str | None = None
+    where: str = ""
+    is_over: bool = False
+
+
 class Stated(msgspec.Struct, frozen=True):
     """What a worker said of itself at its last renewal. `version` is that of the last order it has carried out."""
 
@@ -73,6 +83,7 @@ class Stated(msgspec.Struct, frozen=True):
     memory_bytes: int | None = None
     begun_max: int | None = None  # of those it holds, so many may have begun; None: all
     failing: tuple[Failing, ...] = ()
+    blocked: Blocked | None = None  # now, or within the last minutes
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

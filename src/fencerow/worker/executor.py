@@ -24,6 +24,7 @@ from fencerow.worker.calling import Calls
 from fencerow.worker.judging import Judge, Verdict
 from fencerow.worker.middleware import Middleware
 from fencerow.worker.newer import given_back
+from fencerow.worker.onloop import OnLoop
 
 log = logging.getLogger("fencerow.worker")
 
@@ -56,6 +57,7 @@ class Executor:
         kill_s: float,
         unknown_max_s: float,
         held_max_s: float | None = None,
+        on_loop: OnLoop | None = None,
     ) -> None:
         self._engine = engine
         self._lease = lease
@@ -65,7 +67,15 @@ class Executor:
         self._middleware = middleware
         self._kill_s = kill_s
         self._unknown_max_s = unknown_max_s
-        self._calls = Calls(engine, judge, telemetry, middleware.run, kill_s=kill_s, held_max_s=held_max_s)
+        self._calls = Calls(
+            engine,
+            judge,
+            telemetry,
+            middleware.run,
+            kill_s=kill_s,
+            held_max_s=held_max_s,
+            on_loop=on_loop,
+        )
         self.hung_count = 0  # handlers that were given up and have not ended since
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from fencerow.model.state import State
 from fencerow.model.stored_options import backoff_of
 from fencerow.store import store
 from fencerow.store.finish import Moved
-from fencerow.worker.attempt import Attempt, Interrupt
+from fencerow.worker.attempt import Attempt, Interrupt, OutOfTime
 from fencerow.worker.threads import NoThread
 
 log = logging.getLogger("fencerow.worker")
@@ -56,7 +56,8 @@ class Judge:
             return Stopped("the handler stopped")
         if stopped and attempt.interrupt is Interrupt.SHUTDOWN:
             return Released("the worker shut down")
-        if attempt.interrupt is Interrupt.TIMEOUT and (stopped or isinstance(error, AttemptTimeout)):
+        timed_out = attempt.interrupt is Interrupt.TIMEOUT and (stopped or isinstance(error, AttemptTimeout))
+        if timed_out or isinstance(error, OutOfTime):
             error = timeout_error(attempt).with_traceback(error.__traceback__)
         if attempt.interrupt is Interrupt.HELD and (stopped or isinstance(error, TransactionMisuse)):
             error = held_error(self._held_max_s).with_traceback(error.__traceback__)

@@ -19,6 +19,7 @@ from fencerow.telemetry import Telemetry
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.begun import Begun
+from fencerow.worker.blocked import LoopWatch
 from fencerow.worker.building import begun_least, deadline_margin_s, make_pools, registration
 from fencerow.worker.chore import Chore
 from fencerow.worker.chores import Chores
@@ -26,6 +27,7 @@ from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.control import Control
 from fencerow.worker.death import Death
+from fencerow.worker.ending import Ending
 from fencerow.worker.handler import Handler
 from fencerow.worker.hearing import Hearing
 from fencerow.worker.holdings import Holdings
@@ -58,6 +60,7 @@ class Parts:
         name: str,
         slots: int,
         chores: Sequence[Chore],
+        ends_process: bool,
         leave: Callable[[Leave], None],
     ) -> None:
         self._engine = engine
@@ -101,6 +104,7 @@ class Parts:
             self.begun,
             telemetry,
             failing=self._failing,
+            blocked=lambda: self.watch.stated(),
             serve=self._serve,
             resized=self.slots.fill,
             hand_back=self.leaving.hand_back,
@@ -109,12 +113,14 @@ class Parts:
             soon=self.soon,
         )
         self.keeper = self._make_keeper(name)
+        self.watch = self._make_watch(ends_process)
         for pool in self.pools:
             self.claims.add(self._make_claimer(pool))
         self.loops = self._all_loops(name)
 
     def start(self) -> None:
         """Run the loops and open the slots."""
+        self.watch.start()
         for loop in self.loops:
             self._run(loop)
         for pool in self.pools:
@@ -235,5 +241,22 @@ class Parts:
             info=registration(self.pools, self.handlers),
             renew_s=config.renew_s,
             telemetry=self._telemetry,
-            ping=self.soon,
+        )
+
+    def _make_watch(self, ends_process: bool) -> LoopWatch:
+        ending = Ending(
+            self._engine,
+            self.lease,
+            self.attempts,
+            self.acker,
+            self.workplace.judge,
+            lambda: self.keeper,
+        )
+        return LoopWatch(
+            self._loop,
+            self.workplace.on_loop,
+            self._telemetry,
+            kill_s=self._config.cancel_kill_s,
+            find=lambda job_id, attempt: self.attempts.get((job_id, attempt)),
+            end=ending.end if ends_process else lambda _reason, _late: None,
         )
