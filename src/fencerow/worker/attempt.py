@@ -180,10 +180,10 @@ class Attempt:
         self._later(max(0.0, due - time.monotonic()), lambda: self._time_is_up(due))
 
     def _time_is_up(self, due: float) -> None:
-        """An async handler that could not run, since another one kept the event loop, gets that time back."""
+        """An async handler that could not run, since another one kept the event loop, gets as much time again."""
         late_s = time.monotonic() - due
         if late_s > LATE_S and self.handler.is_async and not self.overran:
-            self._watch_time(due + late_s)
+            self._watch_time(time.monotonic() + late_s)
         else:
             self.end(Interrupt.TIMEOUT)
 
