@@ -50,6 +50,7 @@ class Event(StrEnum):
     WORKER_CHANGED = "worker_changed"
     WORKER_STOPPED = "worker_stopped"
     LOOP_ERROR = "loop_error"
+    LOOP_BLOCKED = "loop_blocked"
     EVENT_DELIVERED = "event_delivered"
     EVENT_FAILED = "event_failed"
     EVENT_PARKED = "event_parked"
@@ -89,6 +90,7 @@ FACTS: Mapping[Event, tuple[str, ...]] = {
     Event.WORKER_CHANGED: ("worker", "version"),
     Event.WORKER_STOPPED: ("worker", "reason"),
     Event.LOOP_ERROR: ("loop", "error"),
+    Event.LOOP_BLOCKED: ("seconds", "job_id", "job", "where"),
     Event.EVENT_DELIVERED: ("group", "topic", "deliveries", "duration_s"),
     Event.EVENT_FAILED: ("group", "topic", "code"),
     Event.EVENT_PARKED: ("group", "topic", "code"),

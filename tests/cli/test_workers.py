@@ -15,7 +15,7 @@ import pytest
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.model.ids import new_id
-from fencerow.model.wanted import ShareNow, Stated
+from fencerow.model.wanted import Blocked, Failing, ShareNow, Stated
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.cli.conftest import Cli, command
@@ -43,6 +43,28 @@ def registered(
         )
     )
     return holder
+
+
+def test_what_fails_in_the_background_is_shown(cli: Cli, url: str, engine: AnyEngine) -> None:
+    failing = (Failing("reaper of documents", 7, "WrongTable: there is no table"),)
+    said = Stated(0, (ShareNow(("mail",), 5),), failing=failing)
+    engine.run(store.renew(holder=registered(engine), stated=msgspec.json.encode(said).decode()))
+
+    assert "reaper of documents fails" in cli("workers").out
+    assert "reaper of documents (7 times: WrongTable: there is no table)" in cli("workers", "show", "w1").out
+    found = cli("doctor").out
+    assert "reaper of documents fails in worker w1, 7 times in a row by now: WrongTable" in found
+
+
+@pytest.mark.parametrize("over", [False, True], ids=["now", "a while ago"])
+def test_what_blocks_an_event_loop_is_shown(cli: Cli, url: str, engine: AnyEngine, over: bool) -> None:
+    blocked = Blocked(12.5, "j1", "resize", "shop/images.py:7 in resize", is_over=over)
+    said = Stated(0, (ShareNow(("mail",), 5),), blocked=blocked)
+    engine.run(store.renew(holder=registered(engine), stated=msgspec.json.encode(said).decode()))
+
+    assert ("blocked by resize" in cli("workers").out) is not over
+    assert "12.5 s, by job j1 (resize) at shop/images.py:7" in cli("workers", "show", "w1").out
+    assert "blocked for 12.5 s by job j1 (resize), at shop/images.py:7" in cli("doctor").out
 
 
 def shares(engine: AnyEngine, holder: str) -> list[tuple[str, int]]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from fencerow.client import waiting
 from fencerow.client.client import Client
 from fencerow.client.handle import Handle
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import (
     JobCancelled,
     JobFailed,
@@ -29,6 +31,7 @@ from fencerow.model.wakeup import encode_ended
 from fencerow.store import store
 from tests.client.flaky import Flaky, until
 from tests.jobs import AnyEngine, claim, register, running, submit
+from tests.shortage import no_descriptors, no_thread
 
 
 @pytest.fixture
@@ -329,3 +332,58 @@ def test_no_time_to_wait_means_one_look(engine: AnyEngine, client: Client) -> No
     assert handle_of(client, job_id).result(timeout_s=0) == {"pages": 3}
     with pytest.raises(JobNotFound):
         handle_of(client, new_id(), existed=False).result(timeout_s=0)
+
+
+def test_a_result_is_heard_after_a_time_without_descriptors(engine: AnyEngine, client: Client) -> None:
+    """The thread that waits for results died of it once, and nobody started another."""
+    (job_id,) = submit(engine)
+    with pytest.raises(ResultTimeout):
+        handle_of(client, job_id).result(0.2)  # the pool has its connection
+    until(lambda: not waiting_threads())
+    errors: list[Exception] = []
+    with no_descriptors():
+        try:
+            handle_of(client, job_id).result(0.5)
+        except Exception as error:
+            errors.append(error)
+    waiter = later(succeed, engine, job_id)
+
+    assert handle_of(client, job_id).result(60) == {"pages": 3}
+    waiter.join()
+    assert [type(each) for each in errors] == [ResultTimeout]
+
+
+def test_a_result_is_heard_though_listening_fails_at_first(
+    lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listened: list[object] = []
+    listen = lite.listen
+
+    def failing(callback: Any) -> Any:
+        listened.append(callback)
+        if len(listened) < 3:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return listen(callback)
+
+    monkeypatch.setattr(lite, "listen", failing)
+    client = Client(lite)
+    (job_id,) = submit(lite)
+    results: list[Any] = []
+    waiter = later(lambda: results.append(handle_of(client, job_id).result(60)))
+    until(lambda: len(listened) >= 3)
+    succeed(lite, job_id)
+    waiter.join(60)
+    client.close()
+
+    assert results == [{"pages": 3}]
+
+
+def test_a_wait_that_finds_no_thread_says_so_and_the_next_finds_one(lite: SqliteEngine) -> None:
+    client = Client(lite)
+    (job_id,) = submit(lite)
+    with no_thread("fencerow-results"), pytest.raises(RuntimeError, match="new thread"):
+        handle_of(client, job_id).result(60)
+    succeed(lite, job_id)
+
+    assert handle_of(client, job_id).result(60) == {"pages": 3}
+    client.close()

@@ -63,9 +63,9 @@ async def test_a_watchdog_stays_until_nothing_is_watched(
 ) -> None:
     watchdog = far._pools._watchdog
     watchdog.close()
-    assert watchdog._thread is not None
+    assert watchdog._service.is_running
     await asyncio.wait([busy])
-    await until(lambda: watchdog._thread is None)
+    await until(lambda: not watchdog._service.is_running)
 
 
 def test_an_event_loop_ends_that_waits_for_a_connection(tcp_server: PostgresServer, silence: Silence) -> None:

@@ -169,6 +169,7 @@ def worker_of(
         config or quick(),
         Telemetry(),
         Middleware(middleware, batch_middleware),
+        ends_process=False,
     )
 
 

@@ -16,9 +16,9 @@ from fencerow.model.ids import new_id
 from fencerow.store import store
 from fencerow.telemetry import Counters
 from fencerow.worker import keeper
+from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Interrupt
 from fencerow.worker.context import Job
-from fencerow.worker.reaper import Reaper
 from fencerow.worker.worker import Worker, WorkerDied
 from tests.jobs import AnyEngine
 from tests.worker.faulty import Faulty
@@ -169,10 +169,10 @@ async def test_lease_lost_raised_by_the_handler_itself_is_a_failure(engine: AnyE
 async def test_a_dead_loop_takes_the_worker_down_with_its_reason(
     engine: AnyEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def bug(_self: Reaper) -> float:
+    async def bug(_self: Acker) -> float:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(Reaper, "tick", bug)
+    monkeypatch.setattr(Acker, "tick", bug)
     with pytest.raises(WorkerDied, match="ZeroDivisionError: a bug") as raised:
         await asyncio.wait_for(worker_of(engine, one).run(), 10)
 
@@ -183,10 +183,10 @@ async def test_a_dead_loop_takes_the_worker_down_with_its_reason(
 async def test_a_dead_loop_ends_the_block_that_uses_the_worker(
     lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def bug(_self: Reaper) -> float:
+    async def bug(_self: Acker) -> float:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(Reaper, "tick", bug)
+    monkeypatch.setattr(Acker, "tick", bug)
 
     async def serve() -> None:
         async with worker_of(lite, one):

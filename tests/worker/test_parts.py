@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any
 
@@ -54,6 +55,10 @@ def claimed(priority: int = 0, run_at_us: int = 0, suspect: bool = False) -> Cla
         None,
         None,
     )
+
+
+def stepped(do: Callable[..., Any], *given: Any) -> Any:
+    return do(*given)
 
 
 def attempt(priority: int = 0, queue: str = "mail") -> Attempt:
@@ -175,7 +180,9 @@ async def test_each_coroutine_steps_in_its_own_context() -> None:
         assert variable.get() == "dirty"
         return before
 
-    assert [await in_context(copy_context(), sets(), lambda: None) for _ in range(3)] == ["clean"] * 3
+    assert [await in_context(copy_context(), sets(), stepped, lambda: None) for _ in range(3)] == [
+        "clean"
+    ] * 3
     assert variable.get() == "clean"
 
 
@@ -188,7 +195,7 @@ async def test_it_is_told_once_when_the_coroutine_waits_for_the_first_time(waits
     calls: list[str] = []
 
     async def inner() -> None:
-        await in_context(copy_context(), wait(), lambda: calls.append("in"))
+        await in_context(copy_context(), wait(), stepped, lambda: calls.append("in"))
 
     await noticed(inner(), lambda: calls.append("out"))
     assert calls == ["in", "out"] * told

@@ -238,11 +238,13 @@ class App(Database):
         *,
         slots: int | None = None,
         name: str | None = None,
+        ends_process: bool = True,
     ) -> Worker:
         """A worker for these queues, or for those of all declared jobs: `async with app.worker(): ...`.
 
         `queues` may give each queue slots of its own; otherwise they share `slots`, by default the setting.
-        Looks at the database's tables first, see `check_or_create`.
+        Looks at the database's tables first, see `check_or_create`. With `ends_process` a handler that blocks the
+        event loop beyond its time limit and `cancel_kill_s` costs this process; without, it is only reported.
 
         Raises:
             DeclarationError: no job is declared, so there is nothing it could run.
@@ -266,6 +268,7 @@ class App(Database):
             slots=slots,
             name=name,
             chores=self._chores,
+            ends_process=ends_process,
         )
 
     def add_chore(self, chore: Chore) -> None:

@@ -7,6 +7,7 @@ import signal
 
 from fencerow.app import App
 from fencerow.cli import exits
+from fencerow.cli.signals import Signals
 from fencerow.errors import FencerowError, TooManyHung
 from fencerow.store import store
 from fencerow.worker.worker import Worker, WorkerDied
@@ -35,18 +36,14 @@ def run_worker(app: App, worker: Worker, *, once: bool = False, drain: bool = Fa
 
 
 async def _run(app: App, worker: Worker, once: bool, drain: bool) -> None:
-    loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        # Asked a second time, it stops at once: see Worker.request_stop.
-        loop.add_signal_handler(number, worker.request_stop)
     watch = asyncio.create_task(_watch(app, worker)) if drain else None
     try:
-        await worker.run(until_idle=once)
+        # Asked a second time, it stops at once.
+        with Signals(SIGNALS, worker.signalled):
+            await worker.run(until_idle=once)
     finally:
         if watch:
             watch.cancel()
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
         await app.aclose()
 
 

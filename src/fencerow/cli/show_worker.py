@@ -8,7 +8,7 @@ from fencerow.cli import output
 from fencerow.client.workers import Inspected
 from fencerow.model.job import WorkerRecord
 from fencerow.model.state import WorkerState
-from fencerow.model.wanted import Share, ShareNow, Stated, Wanted
+from fencerow.model.wanted import Blocked, Share, ShareNow, Stated, Wanted
 
 MIB = 1024 * 1024
 
@@ -77,7 +77,22 @@ def _now(worker: WorkerRecord) -> dict[str, object]:
     if stated is None:
         return {}
     memory = None if stated.memory_bytes is None else f"{stated.memory_bytes / MIB:.0f} MiB"
-    return {"now": _stands(worker, stated), "holds": stated.held, "memory": memory}
+    failing = [f"{each.name} ({each.tries} times: {each.error})" for each in stated.failing]
+    return {
+        "now": _stands(worker, stated),
+        "holds": stated.held,
+        "memory": memory,
+        "failing": "; ".join(failing) or None,
+        "blocked": _blocked(stated.blocked),
+    }
+
+
+def _blocked(blocked: Blocked | None) -> str | None:
+    """What keeps its event loop, or kept it a few minutes ago."""
+    if blocked is None:
+        return None
+    by = f"job {blocked.job_id} ({blocked.job})" if blocked.job_id else "code that is no job's"
+    return f"{'it was' if blocked.is_over else 'its event loop is'}, for {blocked.seconds:g} s, by {by} at {blocked.where}"
 
 
 def _stands(worker: WorkerRecord, stated: Stated) -> str:

@@ -306,4 +306,8 @@ def _note(worker: WorkerRecord) -> str | None:
         return "an order waits"
     if worker.stated.leaving:
         return "leaving"
+    if worker.stated.blocked is not None and not worker.stated.blocked.is_over:
+        return f"blocked by {worker.stated.blocked.job or 'code that is no job'}"
+    if worker.stated.failing:
+        return f"{worker.stated.failing[0].name} fails"
     return "paused" if worker.stated.paused else None

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, InvalidStateError
 
 from fencerow.db.engine import Engine
+from fencerow.db.service import Service
+from fencerow.db.trouble import is_shortage
 from fencerow.errors import Busy, FencerowError, OutcomeUnknown, Unavailable
 from fencerow.model import wakeup
 from fencerow.model.job import Ended
@@ -31,6 +33,8 @@ LINGER_S = 1.0  # so that waits in a row share one thread and one LISTEN
 IDS_MAX = 500
 # A job may be deleted while somebody waits for it; that is looked at seldom.
 EXISTENCE_S = 5.0
+
+PASSING = (Unavailable, Busy, OutcomeUnknown, OSError)
 
 # None: the job is nowhere.
 Answer = Ended | None
@@ -51,8 +55,12 @@ class Poller:
         self._mark_tries: dict[str, int] = {}
         self._look_now = False
         self._closed = False
-        self._thread: threading.Thread | None = None
-        self.trouble: FencerowError | None = None
+        self._service = Service("fencerow-results", self._turn, rest=self._rest, over=self._stop_listening)
+        self._unlisten: Callable[[], None] | None = None  # this and the next two: the thread's own
+        self._pause_s = PAUSE_MIN_S
+        self._checked = time.monotonic()
+        self._over: list[Callable[[], None]] = []  # listening that the last thread has left
+        self.trouble: Exception | None = None
 
     def watch(self, job_id: str) -> Future[Answer]:
         """A future of how the job ends. Call `forget` when nobody waits for it any more.
@@ -66,11 +74,9 @@ class Poller:
         with self._changed:
             if self._closed:
                 raise _closed()
+            self._service.need()
             self._watched.setdefault(job_id, []).append(future)
             self._look_now = True
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="fencerow-results", daemon=True)
-                self._thread.start()
             self._changed.notify_all()
         return future
 
@@ -89,32 +95,44 @@ class Poller:
         """Tell those who still wait, and end the thread."""
         with self._changed:
             self._closed = True
-            thread = self._thread
             pending = list(self._watched)
             self._changed.notify_all()
         self._fail(pending, _closed())
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        self._service.join()
 
     # --- the thread --------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        stop_listening: Callable[[], None] | None = None
-        pause_s, checked = PAUSE_MIN_S, time.monotonic()
-        try:
-            while (found := self._next(pause_s)) is not None:
-                ids, asked = found
-                check = time.monotonic() - checked > EXISTENCE_S
-                checked = time.monotonic() if check else checked
-                self._look_at(ids, check)
-                pause_s = PAUSE_MIN_S if asked else min(pause_s * PAUSE_GROWTH, PAUSE_MAX_S)
-                if self._mark_tries:
-                    pause_s = MARK_AGAIN_S
-                if stop_listening is None and self._watched:
-                    stop_listening = self._engine.listen(self._heard)
-        finally:
-            if stop_listening is not None:
-                stop_listening()
+    def _turn(self) -> bool:
+        found = self._next(self._pause_s)
+        if found is None:
+            return False
+        ids, asked = found
+        check = time.monotonic() - self._checked > EXISTENCE_S
+        self._checked = time.monotonic() if check else self._checked
+        self._look_at(ids, check)
+        self._pause_s = PAUSE_MIN_S if asked else min(self._pause_s * PAUSE_GROWTH, PAUSE_MAX_S)
+        if self._mark_tries:
+            self._pause_s = MARK_AGAIN_S
+        if self._unlisten is None and self._watched:
+            self._unlisten = self._engine.listen(self._heard)
+        return True
+
+    def _leave(self) -> None:
+        """Under the lock: the next who waits begins with a thread and a LISTEN of its own."""
+        self._service.leave()
+        self._over += [self._unlisten] if self._unlisten is not None else []
+        self._unlisten = None
+        self._pause_s, self._checked = PAUSE_MIN_S, time.monotonic()
+
+    def _stop_listening(self) -> None:
+        with self._changed:
+            over, self._over = self._over, []
+        for unlisten in over:
+            unlisten()
+
+    def _rest(self, pause_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed, pause_s)
 
     def _next(self, pause_s: float) -> tuple[list[str], bool] | None:
         """What to look at, and whether somebody asked for the look; None when the thread is not needed."""
@@ -124,7 +142,7 @@ class Poller:
             elif not self._look_now and not self._closed:
                 self._changed.wait_for(lambda: self._look_now or self._closed, pause_s)
             if self._closed or not self._watched:
-                self._thread = None
+                self._leave()
                 return None
             asked, self._look_now = self._look_now, False
             return list(self._watched), asked
@@ -135,12 +153,13 @@ class Poller:
             try:
                 self._look_at_some(some, check)
                 self.trouble = None
-            except (Unavailable, Busy, OutcomeUnknown) as error:
+            except Exception as error:
+                if not isinstance(error, PASSING) and not is_shortage(error):
+                    self._fail(some, error)
+                    continue
                 if self.trouble is None:
                     log.warning("results cannot be read, trying again: %s", error)
                 self.trouble = error
-            except Exception as error:
-                self._fail(some, error)
 
     def _look_at_some(self, ids: list[str], check: bool) -> None:
         self._settle(self._engine.run(store.outcomes(ids)))

@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from fencerow.db.service import Service
 from fencerow.db.watchdog import Watched
 
 log = logging.getLogger("fencerow.listener")
@@ -42,37 +43,50 @@ class Listener:
         self._watch = watch
         self._stopped = threading.Event()
         self._stop_here, self._stop_there = socket.socketpair()
-        self._thread = threading.Thread(target=self._run, name="fencerow-listen", daemon=True)
+        self._failures = 0  # of connections in a row
+        self._service = Service(
+            "fencerow-listen", self._turn, rest=self._stopped.wait, over=self._stop_here.close
+        )
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin to listen.
+
+        Raises:
+            RuntimeError: the system refuses another thread.
+        """
+        try:
+            self._service.need()
+        except BaseException:
+            self._stop_here.close()
+            self._stop_there.close()
+            raise
 
     def stop(self) -> None:
         """Stop at once, or when a connection attempt under way has ended."""
         self._stopped.set()
         self._stop_there.close()
-        if self._thread is not threading.current_thread():
-            self._thread.join(JOIN_S)
+        self._service.join(JOIN_S)
 
-    def _run(self) -> None:
-        failures = 0
-        while not self._stopped.is_set():
-            try:
-                with psycopg.connect(self._conninfo, autocommit=True, **self._settings) as connection:
-                    with self._watch(connection) as watched:
-                        watched.busy()
-                        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
-                    failures = 0
-                    self._tell(None)
-                    self._hear(connection)
-            except psycopg.Error as error:
-                if not failures:
-                    log.warning(
-                        "LISTEN connection lost (%s); polling goes on", str(error).strip().splitlines()[:1]
-                    )
-                self._stopped.wait(RECONNECT_S[min(failures, len(RECONNECT_S) - 1)])
-                failures += 1
-        self._stop_here.close()
+    def _turn(self) -> bool:
+        """Listen on one connection for as long as it lasts."""
+        if self._stopped.is_set():
+            return False
+        try:
+            with psycopg.connect(self._conninfo, autocommit=True, **self._settings) as connection:
+                with self._watch(connection) as watched:
+                    watched.busy()
+                    connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+                self._failures = 0
+                self._tell(None)
+                self._hear(connection)
+        except psycopg.Error as error:
+            if not self._failures:
+                log.warning(
+                    "LISTEN connection lost (%s); polling goes on", str(error).strip().splitlines()[:1]
+                )
+            self._stopped.wait(RECONNECT_S[min(self._failures, len(RECONNECT_S) - 1)])
+            self._failures += 1
+        return True
 
     def _hear(self, connection: psycopg.Connection[Any]) -> None:
         with selectors.DefaultSelector() as selector:

@@ -17,8 +17,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
+from fencerow.db.service import Service
 from fencerow.db.wakes import LocalWakes, Sender
 
 log = logging.getLogger("fencerow.wakes")
@@ -143,33 +145,42 @@ class FileWakes:
 
 
 class Ear:
-    """One bound socket and the thread that hears it."""
+    """One bound socket and the thread that hears it; whoever made the socket closes it if this cannot be made."""
 
     def __init__(self, folder: Path, name: str, bound: socket.socket, tell: LocalWakes) -> None:
         self.name = name
         self._path = folder / name
         self._bound = bound
         self._tell = tell
-        self._stop_here, self._stop_there = socket.socketpair()
-        self._thread = threading.Thread(target=self._run, name="fencerow-listen", daemon=True)
-        self._thread.start()
+        with ExitStack() as opened:
+            self._stop_here, self._stop_there = socket.socketpair()
+            opened.callback(self._stop_there.close)
+            opened.callback(self._stop_here.close)
+            # Here and not in the thread: without a descriptor there is no ear, and everybody knows.
+            self._selector = opened.enter_context(selectors.DefaultSelector())
+            self._selector.register(self._bound, selectors.EVENT_READ)
+            self._selector.register(self._stop_here, selectors.EVENT_READ)
+            self._service = Service("fencerow-listen", self._turn, over=self._over)
+            self._service.need()
+            opened.pop_all()
 
     def close(self) -> None:
         """Stop hearing and remove the socket. The folder stays: removing it would race with who comes."""
         self._stop_there.close()
-        if self._thread is not threading.current_thread():
-            self._thread.join(JOIN_S)
+        self._service.join(JOIN_S)
         _remove(self._path)
 
-    def _run(self) -> None:
-        with selectors.DefaultSelector() as selector, self._bound, self._stop_here:
-            selector.register(self._bound, selectors.EVENT_READ)
-            selector.register(self._stop_here, selectors.EVENT_READ)
-            while True:
-                ready = [key.fileobj for key, _ in selector.select()]
-                if self._stop_here in ready:
-                    return
-                self._hear()
+    def _turn(self) -> bool:
+        ready = [key.fileobj for key, _ in self._selector.select()]
+        if self._stop_here in ready:
+            return False
+        self._hear()
+        return True
+
+    def _over(self) -> None:
+        self._selector.close()
+        self._bound.close()
+        self._stop_here.close()
 
     def _hear(self) -> None:
         """Take everything that has come, so that a socket is seldom full."""
@@ -213,10 +224,15 @@ class Short:
 def open_ear(folder: Path, file: Path, tell: LocalWakes) -> Ear | None:
     """A socket of our own in the folder; None where that cannot be, and polling remains."""
     name = f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
+    bound = None
     try:
-        return Ear(folder, name, _bound(folder, file, name), tell)
-    except OSError as error:
+        bound = _bound(folder, file, name)
+        return Ear(folder, name, bound, tell)
+    except (OSError, RuntimeError) as error:  # the system refuses another thread by a RuntimeError
         log.info("no wake-ups from other processes (%s); polling goes on", error)
+        if bound is not None:
+            bound.close()
+            _remove(folder / name)
         return None
 
 

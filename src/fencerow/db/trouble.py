@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 
 import psycopg
@@ -10,6 +11,8 @@ from fencerow.errors import DatabaseError, SchemaMissing, SchemaTampered, Schema
 
 # The schema will not mend itself while we wait.
 HOPELESS = (SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaTampered)
+
+SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def is_trouble(error: BaseException) -> bool:
@@ -21,3 +24,13 @@ def is_trouble(error: BaseException) -> bool:
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
         return True
     return isinstance(error, sqlite3.OperationalError | OSError)
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether the error itself says that this process is short of something."""
+    if isinstance(error, OSError):
+        return error.errno in SHORT
+    # The interpreter has no better error for a thread that the system refuses.
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and "start new thread" in str(error)
+    )

@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from fencerow.db.service import Service
+
 log = logging.getLogger("fencerow.wakes")
 
 # Between two sends. A stream of submits would otherwise pay for a NOTIFY each, in a thread that contends with theirs.
@@ -55,7 +57,7 @@ class Sender:
         self._send = send
         self._waiting: dict[str, None] = {}
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._service = Service("fencerow-wakes", self._turn)
         self._busy = False
         self._closed = False
         self._resting = False
@@ -67,9 +69,13 @@ class Sender:
             if self._closed:
                 return
             self._waiting.update(dict.fromkeys(messages))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="fencerow-wakes", daemon=True)
-                self._thread.start()
+            try:
+                self._service.need()
+            except (
+                RuntimeError
+            ) as error:  # no thread to be had; what is told of is committed, and this is a hint
+                log.debug("a wake-up waits for the next one: %s", error)
+                return
             if not self._resting:
                 self._changed.notify_all()
 
@@ -88,19 +94,21 @@ class Sender:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout_s)
+        self._service.join(timeout_s)
 
-    def _run(self) -> None:
-        while (batch := self._next()) is not None:
-            try:
-                self._send(batch)
-            except Exception:
-                log.debug("a wake-up could not be sent; polling will find the work", exc_info=True)
-            finally:
-                with self._changed:
-                    self._busy = False
-                    self._changed.notify_all()
+    def _turn(self) -> bool:
+        batch = self._next()
+        if batch is None:
+            return False
+        try:
+            self._send(batch)
+        except Exception:
+            log.debug("a wake-up could not be sent; polling will find the work", exc_info=True)
+        finally:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+        return True
 
     def _next(self) -> list[str] | None:
         with self._changed:

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from fencerow.db.service import Service
+
 log = logging.getLogger("fencerow.db")
 
 LOOK_S = 1.0  # a limit may be overrun by this
@@ -61,15 +63,21 @@ class Watched:
             cancel()
             return
         self.due = math.inf
-        with socket.socket(fileno=os.dup(self._fd)) as end:
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                return  # it was closed or reset already
+        end = socket.socket(fileno=self._fd)  # no new descriptor: there may be none left
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # it was closed or reset already
+        finally:
+            end.detach()
         log.warning("PostgreSQL did not answer for %g s; gave that connection up", self._limit_s)
 
     def __enter__(self) -> Self:
-        self._dog.begin(self)
+        try:
+            self._dog.begin(self)
+        except BaseException:
+            os.close(self._fd)  # nobody would watch
+            raise
         return self
 
     def __exit__(
@@ -89,7 +97,7 @@ class Watchdog:
         self._watched: set[Watched] = set()
         self._look = threading.Event()
         self._closed = False
-        self._thread: threading.Thread | None = None
+        self._service = Service("fencerow-watchdog", self._turn)
 
     def watch(self, fd: int, cancel: Callable[[], None] | None, *, limit_s: float | None = None) -> Watched:
         """Watch a socket for a block. `cancel`, if any, asks the server to stop, without waiting for its answer."""
@@ -97,10 +105,8 @@ class Watchdog:
 
     def begin(self, watched: Watched) -> None:
         with self._lock:
+            self._service.need()
             self._watched.add(watched)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="fencerow-watchdog", daemon=True)
-                self._thread.start()
 
     def end(self, watched: Watched) -> None:
         with self._lock:  # nobody shuts a descriptor that is closed next
@@ -112,20 +118,22 @@ class Watchdog:
         """End the thread as soon as nothing is watched: whoever still waits for a server is given up in time."""
         with self._lock:
             self._closed = True
-            thread = None if self._watched else self._thread
+            is_idle = not self._watched
             self._look.set()
-        if thread is not None:
-            thread.join()
+        if is_idle:
+            self._service.join()
 
-    def _run(self) -> None:
-        while self._is_wanted():
-            self._look.wait(self._pause_s())
+    def _turn(self) -> bool:
+        if not self._is_wanted():
+            return False
+        self._look.wait(self._pause_s())
+        return True
 
     def _is_wanted(self) -> bool:
         with self._lock:
             self._look.clear()
             if self._closed and not self._watched:
-                self._thread = None
+                self._service.leave()
                 return False
             return True
 
@@ -135,9 +143,17 @@ class Watchdog:
             now = time.monotonic()
             for watched in [each for each in self._watched if each.due <= now]:
                 self.gave_up_at = now
-                watched.lose_patience()
+                self._give_up(watched)
             due = min((each.due for each in self._watched), default=math.inf)
         return max(0.0, min(due - now, self.limit_s, LOOK_S))
+
+    def _give_up(self, watched: Watched) -> None:
+        """One connection that cannot be given up keeps no other from it; its turn comes again."""
+        try:
+            watched.lose_patience()
+        except Exception as error:
+            log.warning("a silent connection could not be given up yet: %r", error)
+            watched.due = min(watched.due, time.monotonic() + LOOK_S)
 
 
 def is_readable(fd: int) -> bool:

@@ -12,6 +12,7 @@ from fencerow.doctor.finding import Finding, fail, info, ok, warn
 from fencerow.model.job import WorkerRecord
 from fencerow.model.loss import losses_of
 from fencerow.model.state import State, WorkerState
+from fencerow.model.wanted import Failing
 from fencerow.store import store
 from fencerow.store.read import Count
 
@@ -42,6 +43,8 @@ def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
     yield from _paused(engine)
     yield from _paused_workers(alive)
     yield from _workers(alive, counts)
+    yield from _failing(alive)
+    yield from _blocked(alive)
     yield from _losses(engine)
     yield from _orphans(engine, config)
     yield from _unknown_names(alive, counts)
@@ -95,6 +98,33 @@ def _workers(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator
             "workers",
             f"{silent} let their lease run out and nobody has declared them dead",
             "start a worker: each sweeps",
+        )
+
+
+def _failing(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
+    """Work in the background that fails; mostly the same in every worker, so each is named once."""
+    first: dict[str, tuple[WorkerRecord, Failing]] = {}
+    for worker in alive:
+        for failing in worker.stated.failing if worker.stated is not None else ():
+            first.setdefault(failing.name, (worker, failing))
+    for worker, failing in list(first.values())[:SHOWN_MAX]:
+        yield warn(
+            "background work",
+            f"{failing.name} fails in worker {worker.name}, {failing.tries} times in a row by now: {failing.error}",
+            "jobs go on without it, and it is tried again by itself; its worker's log has the traceback",
+        )
+
+
+def _blocked(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
+    """Event loops that do not answer, or did not within the last minutes."""
+    told = [(each, each.stated.blocked) for each in alive if each.stated is not None and each.stated.blocked]
+    for worker, blocked in told[:SHOWN_MAX]:
+        by = f"job {blocked.job_id} ({blocked.job})" if blocked.job_id else "code that is no job's"
+        yield warn(
+            "blocked event loop",
+            f"that of worker {worker.name} {'was' if blocked.is_over else 'is'} blocked for {blocked.seconds:g} s by {by}, "
+            f"at {blocked.where}",
+            "no other job there went on meanwhile: make that handler a plain def, or give what blocks to asyncio.to_thread",
         )
 
 

@@ -10,6 +10,7 @@ from fencerow.errors.attempts import AttemptTimeout as AttemptTimeout
 from fencerow.errors.attempts import CancelRequested as CancelRequested
 from fencerow.errors.attempts import DecidedTwice as DecidedTwice
 from fencerow.errors.attempts import LeaseLost as LeaseLost
+from fencerow.errors.attempts import LoopBlocked as LoopBlocked
 from fencerow.errors.attempts import TooManyHung as TooManyHung
 from fencerow.errors.attempts import TransactionMisuse as TransactionMisuse
 from fencerow.errors.base import FencerowError as FencerowError
@@ -101,5 +102,6 @@ from fencerow.errors.transitions import MovesMisdeclared as MovesMisdeclared
 from fencerow.errors.transitions import UnknownMove as UnknownMove
 from fencerow.errors.transitions import WrongTable as WrongTable
 from fencerow.errors.workers import OrderRefused as OrderRefused
+from fencerow.errors.workers import OutOfResources as OutOfResources
 from fencerow.errors.workers import WorkerGone as WorkerGone
 from fencerow.errors.workers import WorkerNotFound as WorkerNotFound

@@ -35,6 +35,15 @@ class DecidedTwice(FencerowError):
     code = "FR-405"
 
 
+class LoopBlocked(FencerowError):
+    """A handler blocked the event loop beyond its time limit, or beyond a request to end; the worker's process ended.
+
+    The job's attempt counts as timed out, those beside it went back uncounted.
+    """
+
+    code = "FR-407"
+
+
 class TooManyHung(FencerowError):
     """So many handlers of a worker ignore their end that it has drained and ended. Start it again."""
 

@@ -28,3 +28,12 @@ class OrderRefused(FencerowError):
     def __init__(self, what: str, why: str = "", fix: str = "", *, version: int | None = None) -> None:
         super().__init__(what, why, fix)
         self.version = version
+
+
+class OutOfResources(FencerowError):
+    """The worker's process had no descriptors, threads or memory left for a whole lease, and has ended.
+
+    Start it again, with a higher limit or without what keeps them open.
+    """
+
+    code = "FR-604"

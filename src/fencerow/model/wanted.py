@@ -54,6 +54,24 @@ class ShareNow(msgspec.Struct, frozen=True):
     pace: float = 0.0
 
 
+class Failing(msgspec.Struct, frozen=True):
+    """Work in the background that fails: the last error, and how often in a row. It is tried again; jobs go on."""
+
+    name: str
+    tries: int
+    error: str
+
+
+class Blocked(msgspec.Struct, frozen=True):
+    """The event loop did not answer for so long: by which job, if that is known, and where its code stood."""
+
+    seconds: float
+    job_id: str | None = None
+    job: str | None = None
+    where: str = ""
+    is_over: bool = False
+
+
 class Stated(msgspec.Struct, frozen=True):
     """What a worker said of itself at its last renewal. `version` is that of the last order it has carried out."""
 
@@ -64,6 +82,8 @@ class Stated(msgspec.Struct, frozen=True):
     held: int = 0  # jobs it holds: running, waiting for a slot, or ended and not yet written
     memory_bytes: int | None = None
     begun_max: int | None = None  # of those it holds, so many may have begun; None: all
+    failing: tuple[Failing, ...] = ()
+    blocked: Blocked | None = None  # now, or within the last minutes
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

@@ -112,7 +112,7 @@ class Round:
             raise
         finally:
             for engine in self._lines.values():
-                engine.close()
+                _closed(engine)
 
     def _looked(self) -> bool:
         """Take up what is wanted; false when there is nothing, and the thread may go."""
@@ -130,7 +130,7 @@ class Round:
     def _close_idle_lines(self) -> None:
         needed = {id(errand.engine) for errand in self._errands}
         for known in self._lines.keys() - needed:
-            self._lines.pop(known).close()
+            _closed(self._lines.pop(known))
 
     def _do(self, errand: Errand) -> None:
         try:
@@ -171,6 +171,14 @@ class Round:
         if id(engine) not in self._lines:
             self._lines[id(engine)] = engine.keeper(patience_s=PATIENCE_S)
         return self._lines[id(engine)]
+
+
+def _closed(engine: Engine) -> None:
+    """What goes wrong at the end of a connection must not end the renewals on all others."""
+    try:
+        engine.close()
+    except Exception:
+        log.warning("a connection of the renewer could not be closed", exc_info=True)
 
 
 _renewers: dict[int, Renewer] = {}

@@ -179,6 +179,7 @@ async def _work(app: App, queues: Sequence[str], slots: int, heard: Heard) -> No
         middleware,
         slots=slots,
         name="drain",
+        ends_process=False,  # it is somebody's test
     )
     heard.stop = lambda: worker.request_stop(now=True)
     try:

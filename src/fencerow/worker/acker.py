@@ -81,6 +81,10 @@ class Acker:
         """Outcomes that are not confirmed."""
         return len(self._pending) + len(self._writing) + len(self._locked)
 
+    def unconfirmed(self) -> list[Pending]:
+        """Outcomes that the database has not confirmed. For another thread, while the loop does nothing."""
+        return [*self._writing.values(), *self._locked, *self._pending]
+
     def put(self, attempt: Attempt, outcome: Outcome, duration_s: float) -> None:
         """Take an outcome; returns at once."""
         self._pending.append(Pending(attempt, outcome, duration_s))

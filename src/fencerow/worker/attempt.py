@@ -7,6 +7,7 @@ then it is given up: its outcome is reported without it, and the fence refuses w
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from fencerow.errors import AttemptTimeout, CancelRequested, LeaseLost, Transact
 from fencerow.model.job import Claimed
 from fencerow.worker.handler import Handler
 from fencerow.worker.threads import Striker
+
+LATE_S = 0.5  # what a busy machine does to an event loop that nobody blocks
 
 
 class Interrupt(StrEnum):
@@ -73,6 +76,7 @@ class Attempt:
     interrupt: Interrupt | None = None
     abandoned = False
     crashed = False  # its child process died of its own doing
+    overran = False  # it kept the event loop beyond its own deadline
     _asked = False
     _event: threading.Event | None = None
     _raise: Callable[[Interrupt], None] | None = None
@@ -91,6 +95,11 @@ class Attempt:
     def timeout_s(self) -> float | None:
         """The limit of this run: the job's own, as it was submitted."""
         return self.claimed.timeout_s
+
+    @property
+    def deadline(self) -> float:
+        """When its time is up (monotonic seconds), once it has begun."""
+        return math.inf if self.timeout_s is None else self.started + self.timeout_s
 
     @property
     def asked_to_end(self) -> bool:
@@ -128,8 +137,7 @@ class Attempt:
     def limit_time(self) -> None:
         """The handler waits for something: from now on it may have to be ended. Before, nothing could end it."""
         if self.timeout_s is not None:
-            left_s = self.started + self.timeout_s - time.monotonic()
-            self._later(max(0.0, left_s), lambda: self.end(Interrupt.TIMEOUT))
+            self._watch_time(self.deadline)
 
     def end(self, why: Interrupt, raise_s: float = 0.0) -> None:
         """Ask the attempt to end: visible now, an exception after `raise_s`, given up `kill_s` later."""
@@ -167,6 +175,17 @@ class Attempt:
         for timer in self._timers:
             timer.cancel()
         self._timers = ()
+
+    def _watch_time(self, due: float) -> None:
+        self._later(max(0.0, due - time.monotonic()), lambda: self._time_is_up(due))
+
+    def _time_is_up(self, due: float) -> None:
+        """An async handler that could not run, since another one kept the event loop, gets as much time again."""
+        late_s = time.monotonic() - due
+        if late_s > LATE_S and self.handler.is_async and not self.overran:
+            self._watch_time(time.monotonic() + late_s)
+        else:
+            self.end(Interrupt.TIMEOUT)
 
     def _interrupt(self, why: Interrupt) -> None:
         if self._raise is not None:

@@ -23,6 +23,7 @@ from fencerow.worker.handler import VALUE, Handler
 from fencerow.worker.item import BatchItem, Said
 from fencerow.worker.judging import Verdict, timeout_error
 from fencerow.worker.newer import given_back
+from fencerow.worker.onloop import Call
 from fencerow.worker.stepping import in_context
 from fencerow.worker.threads import Striker
 
@@ -120,7 +121,8 @@ class BatchExecutor(Executor):
             attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._kill_s)
         error: BaseException | None = None
         try:
-            await in_context(copy_context(), _awaited(run))
+            step = partial(self._calls.on_loop.step, Call([call, *batch.open.values()]))
+            await in_context(copy_context(), _awaited(run), step)
         except asyncio.CancelledError as raised:
             if call.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended
@@ -129,6 +131,8 @@ class BatchExecutor(Executor):
             raise
         except BaseException as raised:
             error = raised
+        if call.overran and call.interrupt is None:
+            call.interrupt = Interrupt.TIMEOUT  # nothing could tell it so; what it said of its items stands
         batch.over()
         while task.cancelling():
             task.uncancel()  # the cancel was meant for the handler

@@ -15,10 +15,11 @@ from fencerow.model.outcome import Succeeded
 from fencerow.primitives.running import Running, running
 from fencerow.store import store
 from fencerow.telemetry import Telemetry
-from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
+from fencerow.worker.attempt import Attempt, Interrupt, OutOfTime, thread_raiser
 from fencerow.worker.context import Job
 from fencerow.worker.judging import Committed, Judge, Verdict
 from fencerow.worker.middleware import RunMiddleware
+from fencerow.worker.onloop import Call, OnLoop
 from fencerow.worker.stepping import in_context
 from fencerow.worker.threads import Striker, Threads
 from fencerow.worker.transaction import JobTransaction
@@ -38,7 +39,9 @@ class Calls:
         *,
         kill_s: float,
         held_max_s: float | None,
+        on_loop: OnLoop | None = None,
     ) -> None:
+        self.on_loop = on_loop or OnLoop()
         self._engine = engine
         self._judge = judge
         self._telemetry = telemetry
@@ -62,7 +65,8 @@ class Calls:
         error: BaseException | None = None
         value: Any = None
         try:
-            value = await in_context(copy_context(), _in_attempt(attempt, call), attempt.limit_time)
+            step = partial(self.on_loop.step, Call([attempt]))
+            value = await in_context(copy_context(), _in_attempt(attempt, call), step, attempt.limit_time)
         except asyncio.CancelledError as raised:
             if attempt.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended
@@ -76,6 +80,7 @@ class Calls:
         _forgive(task)
         if error is None:
             try:
+                self._refuse_late(attempt, job)
                 if job.opened_transaction is not None:
                     return await self._committed(attempt, job.opened_transaction, value)
                 return Succeeded(attempt.handler.result.encode(value))
@@ -107,6 +112,17 @@ class Calls:
         for middleware in reversed(self._middleware):
             call = partial(middleware, job, call)
         return call
+
+    def _refuse_late(self, attempt: Attempt, job: Job) -> None:
+        """A handler that kept the event loop beyond its deadline ran out of time, though nothing could tell it so.
+
+        Raises:
+            OutOfTime: it did, and nothing of it is committed.
+        """
+        committed = job.opened_transaction is not None and job.opened_transaction.moved is not None
+        if attempt.overran and attempt.interrupt is None and not committed:
+            attempt.interrupt = Interrupt.TIMEOUT
+            raise OutOfTime
 
     async def _failed(self, attempt: Attempt, job: Job, error: BaseException) -> Verdict:
         transaction = job.opened_transaction

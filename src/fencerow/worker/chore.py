@@ -10,8 +10,8 @@ from fencerow.model.wakeup import WakeUp
 class Chore(Protocol):
     """Something to be done again and again, in every worker at once and with no leader.
 
-    Trouble of the database is waited out; any other error ends the worker with its reason, so a chore
-    that calls the user's code deals with that code's errors itself.
+    Trouble of the database is waited out. Any other error is logged, counted and stated on the worker's row, where
+    `fencerow doctor` finds it, and the chore is asked again after a pause of up to a minute; jobs go on meanwhile.
     """
 
     @property

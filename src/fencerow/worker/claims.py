@@ -11,8 +11,9 @@ from fencerow.worker.pool import Pool
 class Claims:
     """The claimers and their loops. Used on the event loop only."""
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    def __init__(self, telemetry: Telemetry, *, endures_s: float) -> None:
         self._telemetry = telemetry
+        self._endures_s = endures_s
         self._loops: dict[Claimer, Loop] = {}
 
     @property
@@ -22,7 +23,8 @@ class Claims:
     def add(self, claimer: Claimer, *, paused: bool = False) -> Loop:
         """One more claimer; the caller runs its loop."""
         claimer.paused = paused
-        loop = Loop(f"claimer {' '.join(claimer.pool.queues)}", claimer.tick, self._telemetry)
+        name = f"claimer {' '.join(claimer.pool.queues)}"
+        loop = Loop(name, claimer.tick, self._telemetry, endures_s=self._endures_s)
         self._loops[claimer] = loop
         return loop
 

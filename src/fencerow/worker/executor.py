@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from fencerow.db.engine import Engine
-from fencerow.db.trouble import is_trouble
+from fencerow.db.trouble import is_shortage, is_trouble
 from fencerow.errors import ArgumentsTooNew, CancelRequested, LeaseLost
 from fencerow.model.outcome import Failed, Outcome, Released, Stopped
 from fencerow.model.retry import describe
@@ -24,6 +24,7 @@ from fencerow.worker.calling import Calls
 from fencerow.worker.judging import Judge, Verdict
 from fencerow.worker.middleware import Middleware
 from fencerow.worker.newer import given_back
+from fencerow.worker.onloop import OnLoop
 
 log = logging.getLogger("fencerow.worker")
 
@@ -56,6 +57,7 @@ class Executor:
         kill_s: float,
         unknown_max_s: float,
         held_max_s: float | None = None,
+        on_loop: OnLoop | None = None,
     ) -> None:
         self._engine = engine
         self._lease = lease
@@ -65,7 +67,15 @@ class Executor:
         self._middleware = middleware
         self._kill_s = kill_s
         self._unknown_max_s = unknown_max_s
-        self._calls = Calls(engine, judge, telemetry, middleware.run, kill_s=kill_s, held_max_s=held_max_s)
+        self._calls = Calls(
+            engine,
+            judge,
+            telemetry,
+            middleware.run,
+            kill_s=kill_s,
+            held_max_s=held_max_s,
+            on_loop=on_loop,
+        )
         self.hung_count = 0  # handlers that were given up and have not ended since
 
     def close(self) -> None:
@@ -117,7 +127,7 @@ class Executor:
 
     def unrun(self, attempt: Attempt, error: Exception) -> Outcome:
         """The job must not hang on a fault of ours, nor run again and again for nothing because of it."""
-        if not attempt.started and is_trouble(error):
+        if not attempt.started and (is_trouble(error) or is_shortage(error)):
             log.warning("job %s was not started: %s", attempt.claimed.id, error)
             return Released(f"{type(error).__name__}: {error}"[:500])
         log.error("job %s met a fault of the worker", attempt.claimed.id, exc_info=error)

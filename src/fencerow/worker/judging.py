@@ -18,11 +18,13 @@ from fencerow.model.state import State
 from fencerow.model.stored_options import backoff_of
 from fencerow.store import store
 from fencerow.store.finish import Moved
-from fencerow.worker.attempt import Attempt, Interrupt
+from fencerow.worker.attempt import Attempt, Interrupt, OutOfTime
+from fencerow.worker.threads import NoThread
 
 log = logging.getLogger("fencerow.worker")
 
 LOOK_AGAIN_S = 0.2
+NO_THREAD_S = 1.0  # until a job that could not begin may be claimed again
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,15 @@ class Judge:
         claimed = attempt.claimed
         if attempt.interrupt is Interrupt.LOST or (isinstance(error, LeaseLost) and not still_ours):
             return None
+        if isinstance(error, NoThread):
+            return Released(str(error), NO_THREAD_S)
         stopped = isinstance(error, asyncio.CancelledError | CancelRequested)
         if stopped and attempt.interrupt is Interrupt.CANCEL:
             return Stopped("the handler stopped")
         if stopped and attempt.interrupt is Interrupt.SHUTDOWN:
             return Released("the worker shut down")
-        if attempt.interrupt is Interrupt.TIMEOUT and (stopped or isinstance(error, AttemptTimeout)):
+        timed_out = attempt.interrupt is Interrupt.TIMEOUT and (stopped or isinstance(error, AttemptTimeout))
+        if timed_out or isinstance(error, OutOfTime):
             error = timeout_error(attempt).with_traceback(error.__traceback__)
         if attempt.interrupt is Interrupt.HELD and (stopped or isinstance(error, TransactionMisuse)):
             error = held_error(self._held_max_s).with_traceback(error.__traceback__)

@@ -13,19 +13,19 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
 from fencerow.db.engine import Engine
 from fencerow.db.steady import steady
-from fencerow.db.trouble import is_trouble
+from fencerow.db.trouble import is_shortage, is_trouble
 from fencerow.model.ids import new_id
 from fencerow.model.wanted import Wanted
 from fencerow.store import store
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
+from fencerow.worker.endurance import Endurance
 from fencerow.worker.lease import Lease
 from fencerow.worker.past import Past
 
@@ -34,7 +34,6 @@ log = logging.getLogger("fencerow.worker.keeper")
 RETRY_S = 0.5
 PATIENCE_S = 1.0  # at least; with a third of the lease two renewals may stay without an answer
 LATE_S = 1.0  # beyond what a busy machine does to a thread
-BLOCKED_S = 0.5  # two looks may follow one another at once; that is no blocked loop
 
 
 class KeeperOwner(Protocol):
@@ -75,11 +74,11 @@ class Keeper:
         info: dict[str, object],
         renew_s: float,
         telemetry: Telemetry,
-        ping: Callable[[Callable[[], None]], None],
     ) -> None:
         self._engine = engine.keeper(patience_s=max(PATIENCE_S, lease.lease_s / 3))
         self._past = Past(self._engine)
         self._lease = lease
+        self._endurance = Endurance(lease.lease_s)
         self._owner = owner
         self._orders = orders
         self._former: str | None = None  # the last registration of this process
@@ -87,11 +86,9 @@ class Keeper:
         self._info = info
         self._renew_s = renew_s
         self._telemetry = telemetry
-        self._ping = ping
         self._stopped = threading.Event()
         self._soon = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fencerow-keeper", daemon=True)
-        self._pinged_at: float | None = None
 
     def start(self) -> None:
         """Register and begin to renew. Blocks for one statement.
@@ -116,10 +113,14 @@ class Keeper:
         """Renew and compare at once: somebody hinted at a cancel or an order, or an order was carried out."""
         self._soon.set()
 
-    def stop(self) -> None:
-        """End the registration. What is still held is found by others at their next sweep."""
+    def halt(self) -> None:
+        """Renew and register no more; `stop` follows."""
         self._stopped.set()
         self._soon.set()
+
+    def stop(self) -> None:
+        """End the registration. What is still held is found by others at their next sweep."""
+        self.halt()
         if self._thread.is_alive():
             self._thread.join(self._renew_s + 5)
         holder = self._lease.holder
@@ -163,7 +164,6 @@ class Keeper:
         return self._renew_s if self._lease.holds() else min(RETRY_S, self._renew_s)
 
     def _tick(self) -> None:
-        self._watch_loop()
         try:
             holder = self._lease.holder
             # Before the renewal, which would write over what tells that the database has gone back.
@@ -178,9 +178,12 @@ class Keeper:
                 self._register()
             else:
                 self._owner.on_holdings(holder, self._engine.run(store.holdings(holder=holder)))
+            self._endurance.recovered()
         except Exception as error:
-            if not is_trouble(error):
+            if not is_trouble(error) and not is_shortage(error):
                 raise
+            if (spent := self._endurance.met(error)) is not None:
+                raise spent from error
             self._lease.stumbled()
             self._telemetry.counters.add("renewal_failures")
             self._telemetry.emit(Event.LOOP_ERROR, loop="keeper", error=str(error))
@@ -221,23 +224,6 @@ class Keeper:
         self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
         self._orders.on_renewed(holder, renewed.version, renewed.wanted)
         return True
-
-    def _watch_loop(self) -> None:
-        """Say so when the event loop has not answered since the last renewal: some handler blocks it."""
-        if self._pinged_at is not None:
-            blocked_s = time.monotonic() - self._pinged_at
-            if blocked_s >= BLOCKED_S:
-                self._telemetry.counters.add("loop_blocked")
-                log.warning(
-                    "the event loop has been blocked for %.1f s; a blocking handler should be a plain def",
-                    blocked_s,
-                )
-            return
-        self._pinged_at = time.monotonic()
-        self._ping(self._ponged)
-
-    def _ponged(self) -> None:
-        self._pinged_at = None
 
 
 def _cause(late_s: float, used_s: float) -> str:

@@ -35,6 +35,7 @@ class Lease:
         self._gap_s = max(renew_s * 2.5, 0.5)
         self._lock = threading.Lock()
         self._holder: str | None = None
+        self._starts_nothing = False
         self._deadline = 0.0
         self._renewed_at = 0.0
         self._gapless_since = 0.0
@@ -73,8 +74,14 @@ class Lease:
             self._holder = None
             self._deadline = 0.0
 
+    def start_nothing(self) -> None:
+        """From now on nothing may be started here, whatever renewals say: the process is about to end."""
+        self._starts_nothing = True
+
     def holds(self, now: float | None = None) -> bool:
         """Whether new work may be started."""
+        if self._starts_nothing:
+            return False
         return self._holder is not None and (steady() if now is None else now) < self._deadline
 
     def may_judge(self, now: float | None = None) -> bool:

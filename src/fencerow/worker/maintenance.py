@@ -8,10 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from fencerow.config import Config
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
+from fencerow.db.trouble import is_trouble
 from fencerow.errors import Busy, SchemaMissing
 from fencerow.model.state import State
 from fencerow.primitives.reserving import purge_once
@@ -24,6 +27,8 @@ from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.events.retention import EventRetention
 
 log = logging.getLogger("fencerow.worker.maintenance")
+
+Step = Callable[[], Awaitable[object]]
 
 BATCH_ROWS = 500
 NOTES_ROWS = 5000
@@ -60,17 +65,14 @@ class Maintenance:
     async def round(self) -> None:
         """Do all there is to do now."""
         in_periods = False
+        steps: list[Step] = []
         if self._engine.dialect == "postgres":
             in_periods = await self._engine.arun(store.owns_periods())
-            if in_periods:
-                await self._make_periods()
-            await self._alarm(
-                in_periods
-            )  # at once: to end one may take long, and the next may begin meanwhile
-            if in_periods:
-                await self._end_periods()
-        await self._purge(everywhere=not in_periods)
-        await self._events.round()
+            # The alarm before the ends: to end one may take long, and the next may begin meanwhile.
+            steps += [self._make_periods] if in_periods else []
+            steps += [partial(self._alarm, in_periods)]
+            steps += [self._end_periods] if in_periods else []
+        await _each([*steps, *self._purges(everywhere=not in_periods), self._events.round])
 
     # --- periods -----------------------------------------------------------------------------------
 
@@ -143,22 +145,33 @@ class Maintenance:
 
     # --- rows --------------------------------------------------------------------------------------
 
-    async def _purge(self, *, everywhere: bool) -> None:
-        for state, age_s in self._ages.items():
-            count = await self._all(
-                store.purge_by_age(state, age_s=age_s, limit=BATCH_ROWS, everywhere=everywhere)
-            )
-            if self._config.retention_count_max is not None:
-                keep = self._config.retention_count_max
-                count += await self._all(store.purge_by_count(state, keep=keep, limit=BATCH_ROWS))
-            if count:
-                self._telemetry.emit(Event.PRUNED, state=state, count=count)
-        await self._all(store.purge_by_own_age(limit=BATCH_ROWS))
-        await self._all(store.purge_spent(age_s=self._config.retention_ephemeral_s, limit=BATCH_ROWS))
-        await self._all(store.purge_keys(limit=BATCH_ROWS))
-        await self._all(purge_once(limit=BATCH_ROWS))
-        await self._all(purge_windows(limit=BATCH_ROWS))
-        await self._all(purge_sources(age_s=self._config.retention_sources_s, limit=BATCH_ROWS))
+    def _purges(self, *, everywhere: bool) -> list[Step]:
+        removals = [
+            store.purge_by_own_age(limit=BATCH_ROWS),
+            store.purge_spent(age_s=self._config.retention_ephemeral_s, limit=BATCH_ROWS),
+            store.purge_keys(limit=BATCH_ROWS),
+            purge_once(limit=BATCH_ROWS),
+            purge_windows(limit=BATCH_ROWS),
+            purge_sources(age_s=self._config.retention_sources_s, limit=BATCH_ROWS),
+        ]
+        return [
+            *(partial(self._purge_finished, state, everywhere) for state in self._ages),
+            *(partial(self._all, removal) for removal in removals),
+            self._forget_workers,
+        ]
+
+    async def _purge_finished(self, state: State, everywhere: bool) -> None:
+        age_s = self._ages[state]
+        count = await self._all(
+            store.purge_by_age(state, age_s=age_s, limit=BATCH_ROWS, everywhere=everywhere)
+        )
+        if self._config.retention_count_max is not None:
+            keep = self._config.retention_count_max
+            count += await self._all(store.purge_by_count(state, keep=keep, limit=BATCH_ROWS))
+        if count:
+            self._telemetry.emit(Event.PRUNED, state=state, count=count)
+
+    async def _forget_workers(self) -> None:
         # A name counts as known for as long as the row of a worker that knew it is there.
         kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
         if spent := await self._engine.arun(store.spent_workers(age_s=kept_s)):
@@ -174,3 +187,20 @@ class Maintenance:
             if count < BATCH_ROWS:
                 return total
             await asyncio.sleep(time.monotonic() - began)
+
+
+async def _each(steps: Iterable[Step]) -> None:
+    """Take every step, though one may fail: its error is raised when the others have had their turn.
+
+    The database's trouble would meet them all, so that ends the round.
+    """
+    first: Exception | None = None
+    for step in steps:
+        try:
+            await step()
+        except Exception as error:
+            if is_trouble(error):
+                raise
+            first = first or error
+    if first is not None:
+        raise first

@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from fencerow.config import Config
 from fencerow.db.engine import Engine
 from fencerow.model.outcome import Released
-from fencerow.model.wanted import Leave, Share
+from fencerow.model.wanted import Failing, Leave, Share
 from fencerow.telemetry import Telemetry
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.begun import Begun
+from fencerow.worker.blocked import LoopWatch
 from fencerow.worker.building import begun_least, deadline_margin_s, make_pools, registration
 from fencerow.worker.chore import Chore
 from fencerow.worker.chores import Chores
@@ -26,6 +27,7 @@ from fencerow.worker.claimer import Claimer
 from fencerow.worker.claims import Claims
 from fencerow.worker.control import Control
 from fencerow.worker.death import Death
+from fencerow.worker.ending import Ending
 from fencerow.worker.handler import Handler
 from fencerow.worker.hearing import Hearing
 from fencerow.worker.holdings import Holdings
@@ -58,6 +60,7 @@ class Parts:
         name: str,
         slots: int,
         chores: Sequence[Chore],
+        ends_process: bool,
         leave: Callable[[Leave], None],
     ) -> None:
         self._engine = engine
@@ -72,7 +75,7 @@ class Parts:
         self.pools = make_pools(queues, slots, self._make_pool)
         least = begun_least(self.pools, handlers.values())
         self.begun = Begun(least, self.attempts, self.pools, lambda: self.keeper.look_now())
-        self.claims = Claims(telemetry)
+        self.claims = Claims(telemetry, endures_s=config.lease_s)
         self.chores = Chores(chores, telemetry)
         self.hearing = Hearing(
             engine,
@@ -100,6 +103,8 @@ class Parts:
             self.claims,
             self.begun,
             telemetry,
+            failing=self._failing,
+            blocked=lambda: self.watch.stated(),
             serve=self._serve,
             resized=self.slots.fill,
             hand_back=self.leaving.hand_back,
@@ -108,12 +113,14 @@ class Parts:
             soon=self.soon,
         )
         self.keeper = self._make_keeper(name)
+        self.watch = self._make_watch(ends_process)
         for pool in self.pools:
             self.claims.add(self._make_claimer(pool))
         self.loops = self._all_loops(name)
 
     def start(self) -> None:
         """Run the loops and open the slots."""
+        self.watch.start()
         for loop in self.loops:
             self._run(loop)
         for pool in self.pools:
@@ -157,6 +164,10 @@ class Parts:
     def _wake_claimers(self, queue: str) -> None:
         self.claims.wake(queue)
 
+    def _failing(self) -> tuple[Failing, ...]:
+        """Work in the background that fails just now. Called in the keeper's thread too."""
+        return tuple(loop.failing for loop in tuple(self.loops) if loop.failing is not None)
+
     def _serve(self, share: Share) -> None:
         """Serve queues that nobody served here before."""
         pool = self._make_pool(share.queues, share.slots)
@@ -181,7 +192,7 @@ class Parts:
             actor=f"worker {name}",
             queues=lambda: [queue for pool in self.pools for queue in pool.queues],
         )
-        acker = Loop("acker", self.acker.tick, self._telemetry)
+        acker = Loop("acker", self.acker.tick, self._telemetry, endures_s=self._config.lease_s)
         return [*self.claims.loops, acker, *upkeep, *self.chores.loops]
 
     def _make_pool(self, queues: Sequence[str], slots: int) -> Pool:
@@ -230,5 +241,22 @@ class Parts:
             info=registration(self.pools, self.handlers),
             renew_s=config.renew_s,
             telemetry=self._telemetry,
-            ping=self.soon,
+        )
+
+    def _make_watch(self, ends_process: bool) -> LoopWatch:
+        ending = Ending(
+            self._engine,
+            self.lease,
+            self.attempts,
+            self.acker,
+            self.workplace.judge,
+            lambda: self.keeper,
+        )
+        return LoopWatch(
+            self._loop,
+            self.workplace.on_loop,
+            self._telemetry,
+            kill_s=self._config.cancel_kill_s,
+            find=lambda job_id, attempt: self.attempts.get((job_id, attempt)),
+            end=ending.end if ends_process else lambda _reason, _late: None,
         )

@@ -16,23 +16,27 @@ T = TypeVar("T")
 
 @awaitable
 def in_context(
-    context: Context, coroutine: Coroutine[Any, Any, T], on_wait: Callable[[], None] | None = None
+    context: Context,
+    coroutine: Coroutine[Any, Any, T],
+    step: Callable[..., Any],
+    on_wait: Callable[[], None] | None = None,
 ) -> Generator[Any, Any, T]:
     """Every step of the coroutine runs in the given context, its waits in the awaiting task.
 
-    `on_wait` is called when it waits for the first time; many never do.
+    Each step is taken by `step`, which calls its first argument with the others. `on_wait` is called when it waits
+    for the first time; many never do.
     """
     try:
-        waiting = context.run(coroutine.send, None)
+        waiting = step(context.run, coroutine.send, None)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     if on_wait is not None:
         on_wait()
     rest: T = yield from _rest(
         waiting,
-        lambda answer: context.run(coroutine.send, answer),
-        lambda error: context.run(coroutine.throw, error),
-        lambda: context.run(coroutine.close),
+        lambda answer: step(context.run, coroutine.send, answer),
+        lambda error: step(context.run, coroutine.throw, error),
+        lambda: step(context.run, coroutine.close),
     )
     return rest
 

@@ -20,6 +20,10 @@ Work = Callable[[], None]
 UNCARRIED = (StopIteration, GeneratorExit, KeyboardInterrupt)
 
 
+class NoThread(RuntimeError):
+    """The system refuses another thread: the call has not begun, and that is not the handler's fault."""
+
+
 class Threads:
     """Runs calls on reused daemon threads, as many as are needed at once."""
 
@@ -54,9 +58,13 @@ class Threads:
             number = self._count
         queue: SimpleQueue[Work | None] = SimpleQueue()
         queue.put(work)
-        threading.Thread(
+        thread = threading.Thread(
             target=self._serve, args=(queue,), name=f"{self._name}-{number}", daemon=True
-        ).start()
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise NoThread(f"no thread for a handler: {error}") from error
 
     def _serve(self, queue: SimpleQueue[Work | None]) -> None:
         while (work := queue.get()) is not None:

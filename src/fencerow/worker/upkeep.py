@@ -1,4 +1,8 @@
-"""The loops that look after the tables: the same in every worker, with no leader, beside the jobs it runs."""
+"""The loops that look after the tables: the same in every worker, with no leader, beside the jobs it runs.
+
+They are work in the background. What fails here fails in every worker, so that a worker which ended by it would take
+the next one with it; it is stated on the row of each instead, and jobs go on.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ def upkeep_loops(
     )
     maintenance = Maintenance(engine, config, telemetry)
     return [
-        Loop("reaper", reaper.tick, telemetry, jitter=0.2),
-        Loop("disowner", disowner.tick, telemetry, jitter=0.2),
-        Loop("maintenance", maintenance.tick, telemetry, jitter=0.2),
+        Loop("reaper", reaper.tick, telemetry, jitter=0.2, background=True),
+        Loop("disowner", disowner.tick, telemetry, jitter=0.2, background=True),
+        Loop("maintenance", maintenance.tick, telemetry, jitter=0.2, background=True),
     ]

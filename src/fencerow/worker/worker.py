@@ -37,6 +37,9 @@ class Worker:
 
     `queues` maps a queue to slots of its own, or lists queues that share `slots`. Use it as an async
     context manager inside an application, or `run()` it as the main thing of a process.
+
+    With `ends_process` a handler that blocks the event loop beyond its time limit costs the process: nothing less
+    can end it. See docs/guide.md.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Worker:
         slots: int | None = None,
         name: str | None = None,
         chores: Sequence[Chore] = (),
+        ends_process: bool = True,
     ) -> None:
         if not queues:
             raise ConfigError("the worker was given no queue", "at least one is needed", "name its queues")
@@ -63,14 +67,16 @@ class Worker:
         self._slots_shared = slots or config.slots
         self._middleware = middleware
         self._chores = tuple(chores)
+        self._ends_process = ends_process
         check_children(self._handlers, config)
         self._parts: Parts  # from the start on
         # Made here, so that a signal during the start is not lost.
         self._told, self._told_now = asyncio.Event(), asyncio.Event()
         self._stopped = asyncio.Event()
-        self._in_run = False
+        self._in_run = self._signalled = False
         self._leave_by: float | None = None  # monotonic seconds: an order's own limit
         self._left: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._started = False
         self._stopping = False
 
@@ -93,6 +99,7 @@ class Worker:
 
     async def start(self) -> None:
         """Check the schema, register, and start the loops."""
+        self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(store.check_schema, self._engine)
         note_ready(self._engine)
         parts = self._parts = self._made()
@@ -102,7 +109,12 @@ class Worker:
             parts.workplace.abandon()
             await asyncio.to_thread(parts.keeper.close)
             raise
-        self._unlisten = self._engine.listen(parts.hearing.hear)
+        try:
+            self._unlisten = self._engine.listen(parts.hearing.hear)
+        except BaseException:
+            parts.workplace.abandon()
+            await asyncio.to_thread(parts.keeper.stop)
+            raise
         parts.start()
         self._started = True
         self.telemetry.emit(Event.WORKER_STARTED, worker=self.name)
@@ -142,6 +154,22 @@ class Worker:
         if now or self._told.is_set():
             self._told_now.set()
         self._told.set()
+
+    def signalled(self) -> None:
+        """A signal asks `run` to stop, a second time at once. From any thread or signal handler, in a blocked loop too.
+
+        A loop that does not answer then for `cancel_kill_s`, or a second after a second signal, ends the process.
+        """
+        hurry, self._signalled = self._signalled, True
+        if self._started:
+            self._parts.watch.leave_asked(hurry=hurry)
+        if self._loop is None:
+            self.request_stop()
+            return
+        try:
+            self._loop.call_soon_threadsafe(self.request_stop)
+        except RuntimeError:
+            pass  # closed: it has ended
 
     async def change(
         self,
@@ -214,6 +242,7 @@ class Worker:
             name=self.name,
             slots=self._slots_shared,
             chores=self._chores,
+            ends_process=self._ends_process,
             leave=self._leave,
         )
 
@@ -262,6 +291,7 @@ class Worker:
         await tasks_ended({*parts.tasks, *parts.slots.tasks}, self.name)
         await asyncio.to_thread(self._unlisten)
         await asyncio.to_thread(parts.keeper.stop)
+        await asyncio.to_thread(parts.watch.stop)
         await asyncio.to_thread(self._engine.flush, 1.0)
         await parts.workplace.close()
         reason = "died" if parts.death.happened() else "asked to stop"

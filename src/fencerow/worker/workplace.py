@@ -16,6 +16,7 @@ from fencerow.worker.children.running import ChildRuns
 from fencerow.worker.judging import Judge
 from fencerow.worker.lease import Lease
 from fencerow.worker.middleware import Middleware
+from fencerow.worker.onloop import OnLoop
 from fencerow.worker.placing import Placing
 from fencerow.worker.reporting import Reports
 from fencerow.worker.suspects import Suspects
@@ -35,7 +36,8 @@ class Workplace:
     ) -> None:
         # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
         held_max_s = config.lease_s / 3 if engine.dialect == "sqlite" else None
-        judge = Judge(engine, held_max_s)
+        self.on_loop = OnLoop()
+        self.judge = judge = Judge(engine, held_max_s)
         report = Reports(acker, telemetry).report
         self._executor = BatchExecutor(
             engine,
@@ -47,6 +49,7 @@ class Workplace:
             kill_s=config.cancel_kill_s,
             unknown_max_s=config.unknown_max_s,
             held_max_s=held_max_s,
+            on_loop=self.on_loop,
         )
         self._children = Children(config, held_max_s)
         # Without a named database a child would not know where to write what its job says.

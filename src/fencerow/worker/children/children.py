@@ -83,9 +83,13 @@ class Children:
         deadline = loop.time() + self._config.child_start_s
         try:
             started = await self._starter.start()
-        except OSError as error:
+        except (OSError, RuntimeError) as error:
             raise _not_started(f"{type(error).__name__}: {error}") from error
-        child = Child(started, memory_bytes_max)
+        try:
+            child = Child(started, memory_bytes_max)
+        except RuntimeError as error:  # no thread is left to wait for its death
+            started.give_up()
+            raise _not_started(str(error)) from error
         self._all.add(child)
         child.gone.add_done_callback(lambda _: self._forget(child))
         await child.connect(started.connection, self._start(memory_bytes_max))

@@ -6,11 +6,12 @@ import asyncio
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
+
+from fencerow.db.service import Service
 
 BOOT = Path(__file__).with_name("_boot.py")
 STOP_S = 2.0
@@ -23,6 +24,11 @@ class Started(NamedTuple):
     connection: socket.socket
     control: socket.socket
 
+    def give_up(self) -> None:
+        """End it before it was told anything: a warden whose worker is gone ends what it has started."""
+        self.connection.close()
+        self.control.close()
+
 
 class Starter:
     """A fresh interpreter for each child: never a fork of this process, whose threads may hold any lock.
@@ -32,17 +38,15 @@ class Starter:
 
     def __init__(self) -> None:
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._service = Service("fencerow-starter", self._turn)
 
     async def start(self) -> Started:
         """Start a child; returns its warden and our ends of the connections.
 
         Raises:
-            OSError: the system has no room for another process.
+            OSError, RuntimeError: the system has no room for another process, or for the thread that starts it.
         """
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="fencerow-starter", daemon=True)
-            self._thread.start()
+        self._service.need()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Started] = loop.create_future()
         self._work.put(lambda: _tell(loop, future, _started))
@@ -51,17 +55,24 @@ class Starter:
     def close(self) -> None:
         """All children have ended: end the thread."""
         self._work.put(None)
-        if self._thread is not None:
-            self._thread.join(STOP_S)
+        self._service.join(STOP_S)
 
-    def _serve(self) -> None:
-        while (work := self._work.get()) is not None:
-            work()
+    def _turn(self) -> bool:
+        work = self._work.get()
+        if work is None:
+            return False
+        work()
+        return True
 
 
 def _started() -> Started:
     connection, childs = socket.socketpair()
-    control, wardens = socket.socketpair()
+    try:
+        control, wardens = socket.socketpair()
+    except BaseException:
+        connection.close()
+        childs.close()
+        raise
     with childs, wardens:
         numbers = childs.fileno(), wardens.fileno()
         try:

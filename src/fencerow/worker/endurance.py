@@ -1,0 +1,47 @@
+"""How long a loop of the core goes on when its own process is short of something: descriptors, threads, memory.
+
+The database's trouble is waited out for as long as it lasts: no other process would fare better. A shortage is
+different. A process that leaks descriptors will not mend itself, and a fresh one works at once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fencerow.db.trouble import SHORT, is_shortage
+from fencerow.errors import OutOfResources
+
+
+class Endurance:
+    """Waits out a shortage for `limit_s` seconds; whoever asks counts as failing from the first `met` on."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._since: float | None = None
+
+    def recovered(self) -> None:
+        """It went well: whatever was short is there again."""
+        self._since = None
+
+    def met(self, error: BaseException) -> OutOfResources | None:
+        """Note a failure; returns why the process must end, if it has lasted too long and is the process's own."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        if now - self._since < self._limit_s or not (is_shortage(error) or is_out_of_descriptors()):
+            return None
+        return OutOfResources(
+            f"nothing could be done for {now - self._since:.0f} s: {type(error).__name__}: {error}",
+            "this process has no descriptors, threads or memory left, and a fresh one does better",
+            "let a supervisor start it again; raise its limits (ulimit -n), or find what keeps files and sockets open",
+        )
+
+
+def is_out_of_descriptors() -> bool:
+    """Whether this process can open nothing any more; drivers report that as a server that cannot be reached."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in SHORT
+    return False
