@@ -28,6 +28,7 @@ from tests.race.people import (
     new_job,
     note_alone,
     nothing,
+    overdue,
     reclaim,
     register,
     requeue,
@@ -40,6 +41,7 @@ from tests.race.people import (
 )  # fmt: skip
 from tests.race.test_orders import registered
 
+TIME_OUT = store.time_out(limit=10, delay_s=1.0, actor=None)
 FIVE_SLOTS = Wanted((Share(("mail",), 5),))
 
 
@@ -172,11 +174,11 @@ def cancelled_under_the_dead() -> Script:
     yield die(SECOND)
 
 
-def past_deadline(attempts_max: int) -> Callable[[], Script]:
+def called_overdue(attempts_max: int, *, begun: bool = True) -> Callable[[], Script]:
     def script() -> Script:
         yield from with_jobs(new_job(timeout_s=1.0, attempts_max=attempts_max))()
         yield claim(FIRST)
-        yield later(20.0)
+        yield overdue(begun=begun)
 
     return script
 
@@ -330,10 +332,9 @@ CASES: list[Case] = [
     swept("reclaim", first_dead, reclaim(FIRST), JOB, OTHER_JOB),
     swept("reclaim, the crash budget spent", crashed_to_the_end, reclaim(FIRST, SECOND), JOB),
     swept("reclaim, a cancel asked", cancelled_under_the_dead, reclaim(FIRST), JOB),
-    swept("time_out", past_deadline(3), store.time_out(limit=10, delay_s=1.0, actor=None), JOB),
-    swept(
-        "time_out, the budget spent", past_deadline(1), store.time_out(limit=10, delay_s=1.0, actor=None), JOB
-    ),
+    swept("time_out", called_overdue(3), TIME_OUT, JOB),
+    swept("time_out, the budget spent", called_overdue(1), TIME_OUT, JOB),
+    swept("time_out of what never began", called_overdue(1, begun=False), TIME_OUT, JOB),
     # retention
     swept(
         "purge_by_age",

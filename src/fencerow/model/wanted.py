@@ -54,6 +54,17 @@ class ShareNow(msgspec.Struct, frozen=True):
     pace: float = 0.0
 
 
+class Overdue(msgspec.Struct, frozen=True, array_like=True):
+    """An attempt that its holder cannot bring to an end, by the clock of the holder's own process.
+
+    `begun`: it is past its time limit, and a lease more. Otherwise it waited here as long as that, and never begins.
+    """
+
+    job_id: str
+    attempt: int
+    begun: bool
+
+
 class Stated(msgspec.Struct, frozen=True):
     """What a worker said of itself at its last renewal. `version` is that of the last order it has carried out."""
 
@@ -64,6 +75,7 @@ class Stated(msgspec.Struct, frozen=True):
     held: int = 0  # jobs it holds: running, waiting for a slot, or ended and not yet written
     memory_bytes: int | None = None
     begun_max: int | None = None  # of those it holds, so many may have begun; None: all
+    overdue: tuple[Overdue, ...] = ()  # others may end these
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from fencerow.model.wanted import Leave, Share, ShareNow, Stated, Wanted
+from fencerow.model.wanted import Leave, Overdue, Share, ShareNow, Stated, Wanted
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.begun import Begun
@@ -40,6 +40,7 @@ class Control:
         begun: Begun,
         telemetry: Telemetry,
         *,
+        overdue: Callable[[], tuple[Overdue, ...]],
         serve: Callable[[Share], None],
         resized: Callable[[Pool], None],
         hand_back: Callable[[Attempt, str], None],
@@ -58,6 +59,7 @@ class Control:
         self._begun = begun
         self._begun_stated: int | None = None
         self._telemetry = telemetry
+        self._overdue = overdue
         self._serve = serve
         self._resized = resized
         self._hand_back = hand_back
@@ -85,6 +87,7 @@ class Control:
             held=len(self._held),
             memory_bytes=memory_bytes(),
             begun_max=self._begun_stated,
+            overdue=self._overdue(),
         )
         return msgspec.json.encode(said).decode()
 

@@ -19,7 +19,13 @@ from fencerow.telemetry import Telemetry
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.begun import Begun
-from fencerow.worker.building import begun_least, deadline_margin_s, make_pools, registration
+from fencerow.worker.building import (
+    begun_least,
+    deadline_margin_s,
+    ending_margin_s,
+    make_pools,
+    registration,
+)
 from fencerow.worker.chore import Chore
 from fencerow.worker.chores import Chores
 from fencerow.worker.claimer import Claimer
@@ -34,6 +40,7 @@ from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving
 from fencerow.worker.loop import Loop
 from fencerow.worker.middleware import Middleware
+from fencerow.worker.overdue import OverdueWatch
 from fencerow.worker.pool import Pool
 from fencerow.worker.slots import Slots
 from fencerow.worker.upkeep import upkeep_loops
@@ -93,6 +100,7 @@ class Parts:
         self.workplace = Workplace(engine, self.lease, self.acker, telemetry, middleware, config)
         self.slots = Slots(self.workplace, self.death, hung_max=config.hung_max)
         self.leaving = Leaving(self.pools, self.attempts, self.acker, kill_s=config.cancel_kill_s)
+        watch = OverdueWatch(self.attempts, margin_s=ending_margin_s(config), lease_s=config.lease_s)
         self.control = Control(
             name,
             self.pools,
@@ -100,6 +108,7 @@ class Parts:
             self.claims,
             self.begun,
             telemetry,
+            overdue=watch.look,
             serve=self._serve,
             resized=self.slots.fill,
             hand_back=self.leaving.hand_back,
