@@ -20,6 +20,7 @@ LATE_PART = 0.5  # of the lease: three renewals were missed
 SHOWN_MAX = 5
 LEFT_S, LEFT_MAX = 86400.0, 10_000  # a worker removes what is over within minutes
 WORKERS_MAX = 1_000
+AHEAD_US = 2_000_000  # a row that was renewed later than now
 
 
 @operation(alone=True, repeatable=True, writes="", both_files=True)
@@ -42,6 +43,7 @@ def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
     yield from _paused(engine)
     yield from _paused_workers(alive)
     yield from _workers(alive, counts)
+    yield from _clock_gone_back(alive)
     yield from _losses(engine)
     yield from _orphans(engine, config)
     yield from _unknown_names(alive, counts)
@@ -96,6 +98,25 @@ def _workers(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator
             f"{silent} let their lease run out and nobody has declared them dead",
             "start a worker: each sweeps",
         )
+
+
+def _clock_gone_back(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
+    """What workers state of the database's clock, and leases that were written before it went back."""
+    said = [each for each in alive if each.stated is not None and each.stated.clock_behind_s > 0]
+    ahead = [each for each in alive if each.renewed_at_us > each.now_us + AHEAD_US]
+    if not said and not ahead:
+        return
+    behind_s = max(
+        *(each.stated.clock_behind_s for each in said if each.stated),
+        *((each.renewed_at_us - each.now_us) / 1e6 for each in ahead),
+        0.0,
+    )
+    yield warn(
+        "clock went back",
+        f"the database's clock went back by {behind_s:.0f} s; {len(said)} living workers carry its time on, "
+        "and take what was due before",
+        "find out what sets it; a worker that is started before the clock has returned takes jobs by the clock alone",
+    )
 
 
 def _losses(engine: Engine) -> Iterator[Finding]:

@@ -76,6 +76,7 @@ class Stated(msgspec.Struct, frozen=True):
     memory_bytes: int | None = None
     begun_max: int | None = None  # of those it holds, so many may have begun; None: all
     overdue: tuple[Overdue, ...] = ()  # others may end these
+    clock_behind_s: float = 0.0  # how far the database's clock went back; it takes jobs that were due before
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

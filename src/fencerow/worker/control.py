@@ -41,6 +41,7 @@ class Control:
         telemetry: Telemetry,
         *,
         overdue: Callable[[], tuple[Overdue, ...]],
+        behind_s: Callable[[], float],
         serve: Callable[[Share], None],
         resized: Callable[[Pool], None],
         hand_back: Callable[[Attempt, str], None],
@@ -60,6 +61,7 @@ class Control:
         self._begun_stated: int | None = None
         self._telemetry = telemetry
         self._overdue = overdue
+        self._behind_s = behind_s
         self._serve = serve
         self._resized = resized
         self._hand_back = hand_back
@@ -88,6 +90,7 @@ class Control:
             memory_bytes=memory_bytes(),
             begun_max=self._begun_stated,
             overdue=self._overdue(),
+            clock_behind_s=round(self._behind_s(), 1),
         )
         return msgspec.json.encode(said).decode()
 

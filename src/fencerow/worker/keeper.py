@@ -26,6 +26,7 @@ from fencerow.model.wanted import Wanted
 from fencerow.store import store
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
+from fencerow.worker.carried import Carried
 from fencerow.worker.lease import Lease
 from fencerow.worker.past import Past
 
@@ -70,6 +71,7 @@ class Keeper:
         lease: Lease,
         owner: KeeperOwner,
         orders: Orders,
+        carried: Carried,
         *,
         name: str,
         info: dict[str, object],
@@ -82,6 +84,7 @@ class Keeper:
         self._lease = lease
         self._owner = owner
         self._orders = orders
+        self._carried = carried
         self._former: str | None = None  # the last registration of this process
         self._name = name
         self._info = info
@@ -217,6 +220,7 @@ class Keeper:
         if renewed is None:
             return False
         self._lease.renewed(sent, renewed.at_us)
+        self._carried.read(sent, renewed.at_us)
         self._past.renewed(sent, renewed.at_us)
         self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
         self._orders.on_renewed(holder, renewed.version, renewed.wanted)

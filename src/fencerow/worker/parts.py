@@ -26,6 +26,7 @@ from fencerow.worker.building import (
     make_pools,
     registration,
 )
+from fencerow.worker.carried import Carried
 from fencerow.worker.chore import Chore
 from fencerow.worker.chores import Chores
 from fencerow.worker.claimer import Claimer
@@ -76,6 +77,7 @@ class Parts:
         self.tasks: list[asyncio.Task[None]] = []
         self.death = Death(name, self._loop)
         self.lease = Lease(config.lease_s, config.renew_s)
+        self.carried = Carried()
         self.pools = make_pools(queues, slots, self._make_pool)
         least = begun_least(self.pools, handlers.values())
         self.begun = Begun(least, self.attempts, self.pools, lambda: self.keeper.look_now())
@@ -109,6 +111,7 @@ class Parts:
             self.begun,
             telemetry,
             overdue=watch.look,
+            behind_s=self.carried.behind_s,
             serve=self._serve,
             resized=self.slots.fill,
             hand_back=self.leaving.hand_back,
@@ -205,6 +208,7 @@ class Parts:
             self.lease,
             self.handlers,
             self._telemetry,
+            self.carried,
             poll_max_s=self._config.poll_max_s,
             margin_s=deadline_margin_s(self._config),
             suspects=self.workplace.suspects,
@@ -235,6 +239,7 @@ class Parts:
             self.lease,
             holdings,
             self.control,
+            self.carried,
             name=name,
             info=registration(self.pools, self.handlers),
             renew_s=config.renew_s,
