@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fencerow.db.steady import steady
@@ -30,7 +31,8 @@ class _Reading:
 class Carried:
     """The last reading of the database's clock, and what is kept of one that it went back behind. From any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, went_back: Callable[[], None] = lambda: None) -> None:
+        self._tell = went_back  # called in the thread that read the clock
         self._lock = threading.Lock()
         self._last: _Reading | None = None
         self._kept: _Reading | None = None  # from which the time is carried on; None while the clock is well
@@ -80,6 +82,7 @@ class Carried:
             "carries on; find out what sets it",
             (last.at_us - now.at_us) / 1e6 + now.sent - last.replied,
         )
+        self._tell()
 
     def _kept_us(self, moment: float) -> int:
         assert self._kept is not None

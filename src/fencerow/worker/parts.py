@@ -77,7 +77,7 @@ class Parts:
         self.tasks: list[asyncio.Task[None]] = []
         self.death = Death(name, self._loop)
         self.lease = Lease(config.lease_s, config.renew_s)
-        self.carried = Carried()
+        self.carried = Carried(went_back=lambda: self.soon(self.begun.clock_went_back))
         self.pools = make_pools(queues, slots, self._make_pool)
         least = begun_least(self.pools, handlers.values())
         self.begun = Begun(least, self.attempts, self.pools, lambda: self.keeper.look_now())
