@@ -98,7 +98,7 @@ class Worker:
             await asyncio.to_thread(parts.keeper.start)
         except BaseException:
             parts.workplace.abandon()
-            await asyncio.to_thread(parts.keeper.close)
+            await asyncio.to_thread(parts.keeper.stop)
             raise
         self._unlisten = self._engine.listen(parts.hearing.hear)
         parts.start()
