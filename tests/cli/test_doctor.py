@@ -15,6 +15,7 @@ from fencerow.db.filesystem import Mount
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor import backlog, on_postgres, on_sqlite
+from fencerow.doctor.finding import Finding
 from fencerow.model.wanted import Stated
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
@@ -223,16 +224,21 @@ def test_a_clock_apart_is_seen() -> None:
 def test_a_clock_that_went_back_is_seen(engine: AnyEngine, clock: DatabaseClock) -> None:
     stated = msgspec.json.encode(Stated(version=0, shares=(), clock_behind_s=3600.0)).decode()
     alive = [jobs.register(engine), jobs.register(engine)]
-    before = list(backlog._clock_gone_back(engine.run(store.list_workers())))
+    before = _clock_findings(engine)
     clock.advance(-1800)
-    rows_ahead = list(backlog._clock_gone_back(engine.run(store.list_workers())))
+    rows_ahead = _clock_findings(engine)
     assert engine.run(store.renew(holder=alive[0], stated=stated))
-    (seen,) = backlog._clock_gone_back(engine.run(store.list_workers()))
+    (seen,) = _clock_findings(engine)
 
     assert before == []
     assert [each.level for each in rows_ahead] == ["warn"]
     assert "went back by 1800 s; 0 living workers" in rows_ahead[0].found
     assert "went back by 3600 s; 1 living workers" in seen.found
+
+
+def _clock_findings(engine: AnyEngine) -> list[Finding]:
+    alive = engine.run(store.list_workers())
+    return list(backlog._clock_gone_back(alive))
 
 
 def test_missing_privileges_are_seen(

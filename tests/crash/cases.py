@@ -15,6 +15,7 @@ from fencerow.testing.crash import Case
 from tests.race.people import (
     FIRST,
     JOB,
+    LATE_US,
     LEASE_S,
     OTHER_JOB,
     SECOND,
@@ -140,6 +141,22 @@ def first_expired() -> Script:
     yield from with_running(new_job(), new_job(OTHER_JOB))()
     yield later(LEASE_S + 1)
     yield store.renew(holder=SECOND)
+
+
+def clock_went_back() -> Script:
+    yield from with_running()()
+    yield later(-3600.0)
+    yield store.renew(holder=SECOND)
+
+
+def die_ahead() -> Operation[Any]:
+    """With the renewal of FIRST that it finds there: what a judge sees, a lease earlier."""
+
+    def steps() -> Any:
+        ahead = yield from store.leases_ahead().steps()
+        return (yield from store.die_ahead(ahead, judge=SECOND, until_us=LATE_US).steps())
+
+    return Operation("die_ahead", steps, writes="workers")
 
 
 def first_dead() -> Script:
@@ -327,6 +344,8 @@ CASES: list[Case] = [
     repeated("server_identity", with_running(), store.server_identity(), JOB),
     repeated("retire", with_running(), store.retire(holder=FIRST), JOB),
     swept("die", first_expired, die(SECOND), JOB, OTHER_JOB),
+    repeated("leases_ahead", clock_went_back, store.leases_ahead(), JOB),
+    swept("die_ahead", clock_went_back, die_ahead(), JOB),
     repeated("adopt", lost_holder, store.adopt([FIRST]), JOB),
     swept("forget_workers", lost_holder, store.forget_workers([FIRST], age_s=10.0), JOB),
     swept("reclaim", first_dead, reclaim(FIRST), JOB, OTHER_JOB),
