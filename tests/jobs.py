@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.model.ids import new_id
 from fencerow.model.job import Claimed, JobRecord, NewJob, Template
+from fencerow.model.wanted import Overdue, Stated
 from fencerow.store import store
 from fencerow.store.claim import Mark
 
@@ -42,6 +45,12 @@ LATE_US = 4_102_444_800_000_000  # the year 2100: whoever judges until then is n
 def bury(engine: AnyEngine) -> list[str]:
     """Declare dead whose lease has run out, in the name of a worker that has just registered."""
     return engine.run(store.die(judge=register(engine, lease_s=1e6), until_us=LATE_US))
+
+
+def overdue(*attempts: tuple[str, int, bool]) -> str:
+    """What a worker states that calls these attempts overdue: the job, the attempt, whether it had begun."""
+    late = [Overdue(job_id, attempt, begun) for job_id, attempt, begun in attempts]
+    return msgspec.json.encode(Stated(version=0, shares=(), overdue=tuple(late))).decode()
 
 
 def submit(engine: AnyEngine, *jobs: NewJob) -> list[str]:

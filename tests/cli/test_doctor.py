@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 
@@ -15,8 +16,11 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.doctor import backlog, on_postgres, on_sqlite
 from fencerow.doctor.examine import with_queries
+from fencerow.doctor.finding import Finding
 from fencerow.doctor.shape import expected, shape_of
+from fencerow.model.wanted import Stated
 from fencerow.store import store
+from fencerow.testing.clock import DatabaseClock
 from fencerow.testing.postgres import PostgresServer
 from tests import jobs
 from tests.cli.conftest import Cli, Result
@@ -265,6 +269,26 @@ def test_a_clock_apart_is_seen() -> None:
     assert on_postgres._clock(3 * second, 0, 0.0).level == "warn"
     assert on_postgres._clock(-60 * second, 0, 0.0).level == "fail"
     assert on_postgres._clock(3 * second, 0, 2.5).level == "ok", "a slow answer proves no skew"
+
+
+def test_a_clock_that_went_back_is_seen(engine: AnyEngine, clock: DatabaseClock) -> None:
+    stated = msgspec.json.encode(Stated(version=0, shares=(), clock_behind_s=3600.0)).decode()
+    alive = [jobs.register(engine), jobs.register(engine)]
+    before = _clock_findings(engine)
+    clock.advance(-1800)
+    rows_ahead = _clock_findings(engine)
+    assert engine.run(store.renew(holder=alive[0], stated=stated))
+    (seen,) = _clock_findings(engine)
+
+    assert before == []
+    assert [each.level for each in rows_ahead] == ["warn"]
+    assert "went back by 1800 s; 0 living workers" in rows_ahead[0].found
+    assert "went back by 3600 s; 1 living workers" in seen.found
+
+
+def _clock_findings(engine: AnyEngine) -> list[Finding]:
+    alive = engine.run(store.list_workers())
+    return list(backlog._clock_gone_back(alive))
 
 
 def test_missing_privileges_are_seen(

@@ -48,6 +48,22 @@ def found(answer: Answer, name: str) -> str:
     return next(each.found for each in answer.conditions if each.name == name)
 
 
+def test_a_clock_that_went_back_is_told_with_what_is_due_all_the_same(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    before, later = jobs.submit(engine, jobs.new_job(), jobs.new_job(delay_s=7200))
+    clock.advance(-3600)
+    (since,) = jobs.submit(engine, jobs.new_job(delay_s=600))
+    worker(engine)
+    assert "is due" in false(ask(engine, before)), "nobody carries the time on"
+    worker(engine, stated=Stated(0, (ShareNow(("mail",), 2),), clock_behind_s=3600.0))
+
+    assert "is due" not in false(ask(engine, before))
+    assert "went back by 60 min: it was due before" in found(ask(engine, before), "is due")
+    assert "is due" in false(ask(engine, later))
+    assert "is due" in false(ask(engine, since))
+
+
 def test_when_every_condition_holds_the_job_is_claimed(engine: AnyEngine) -> None:
     holder = worker(engine)
     (job_id,) = jobs.submit(engine)

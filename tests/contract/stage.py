@@ -11,7 +11,7 @@ from fencerow.store import store
 from fencerow.store.crash import Crash
 from fencerow.store.finish import Failure, Requeue, Stop, Success
 from fencerow.testing.clock import DatabaseClock
-from tests.jobs import AnyEngine, bury, claim, read, register, running, submit
+from tests.jobs import AnyEngine, bury, claim, overdue, read, register, running, submit
 
 TIMEOUT_S = 10.0
 EXPIRES_S = 1000.0
@@ -162,8 +162,9 @@ def reclaim(engine: AnyEngine, job: Placed, clock: DatabaseClock) -> bool:
     return [one.id for one in found] == [job.id]
 
 
-def time_out(engine: AnyEngine, clock: DatabaseClock) -> bool:
-    clock.advance(TIMEOUT_S + 60 + 1)
+def time_out(engine: AnyEngine, job: Placed) -> bool:
+    """Its holder calls it overdue."""
+    engine.run(store.renew(holder=job.holder, stated=overdue((job.id, job.attempt, True))))
     return bool(engine.run(store.time_out(limit=10, delay_s=1.0, actor="reaper"))[0])
 
 
@@ -189,7 +190,7 @@ def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bo
         Move.STOP: lambda: stop(engine, job),
         Move.CRASH: lambda: crash(engine, job),
         Move.RECLAIM: lambda: reclaim(engine, job, clock),
-        Move.TIMEOUT: lambda: time_out(engine, clock),
+        Move.TIMEOUT: lambda: time_out(engine, job),
         Move.CANCEL: lambda: cancel(engine, job),
         Move.EXPIRE: lambda: expire(engine, clock),
         Move.DISOWN: lambda: disown(engine, clock),

@@ -225,6 +225,17 @@ SCRIPTS = (
 )  # on SQLite the event and the update are two statements of one script
 
 
+# A job is due by the clock, or by the time that a worker carries on: both look at run_at.
+CLOCKLESS_PG = (
+    ("queued.run_at <= (SELECT greatest(", "queued.run_at + INTERVAL '-1 year' <= (SELECT greatest("),
+    ('(queued.run_at <= (SELECT "fencerow".now())', '(true OR queued.run_at <= (SELECT "fencerow".now())'),
+)
+CLOCKLESS_LITE = (
+    ("queued.run_at <= (SELECT max(", "true OR queued.run_at <= (SELECT max("),
+    ("(queued.run_at <= (SELECT fencerow_now())", "(true OR queued.run_at <= (SELECT fencerow_now())"),
+)
+
+
 def always(*texts: str) -> Taken:
     return tuple((text, "true") for text in texts)
 
@@ -258,8 +269,8 @@ GUARDS = [
     *(guard for query in FENCED for guard in fence(query)),
     Guard(
         "claim",
-        always('queued.run_at <= (SELECT "fencerow".now())'),
-        always("queued.run_at <= (SELECT fencerow_now())"),
+        CLOCKLESS_PG,
+        CLOCKLESS_LITE,
         claimed_before_due,
     ),
     Guard(

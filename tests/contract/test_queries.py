@@ -53,7 +53,7 @@ ONLY: dict[str, dict[str, str]] = {
 UNFENCED = {
     "claim": "it makes the fence: the job is queued",
     "claim_suspect": "it makes the fence: the job is queued",
-    "time_out": "the database's own deadline ends an attempt whoever holds it",
+    "time_out": "names the holder and the attempt that the holder's own row calls overdue",
     "cancel_idle": "nobody runs it",
     "ask_cancel": "it asks and moves nothing; the holder's own writes stay fenced",
     "expire": "nobody runs it",

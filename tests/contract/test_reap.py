@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fencerow.model.state import State
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, rows
-from tests.jobs import AnyEngine, bury, claim, new_job, read, register, running, submit
+from tests.jobs import AnyEngine, bury, claim, new_job, overdue, read, register, running, submit
 
 
 def test_reclaiming_keeps_the_place_and_tells_the_story(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -60,20 +62,72 @@ def test_a_holder_without_a_row_is_adopted(engine: AnyEngine) -> None:
     assert not engine.run(store.renew(holder=job.holder))
 
 
-def test_a_hung_attempt_is_ended_although_its_worker_lives(engine: AnyEngine, clock: DatabaseClock) -> None:
+def test_a_hung_attempt_is_ended_when_its_living_worker_says_so(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
     job = running(engine, holder := register(engine, lease_s=1e6), timeout_s=10, attempts_max=2)
-    free = running(engine, holder, timeout_s=None)
-    clock.advance(69)
-    assert engine.run(store.time_out(limit=10, delay_s=3, actor=None)) == ([], [])
-    clock.advance(2)
+    other = running(engine, holder, timeout_s=10)
+    engine.run(store.renew(holder=holder, stated=overdue((job.id, job.attempt, True))))
     ((taken,), moved) = engine.run(store.time_out(limit=10, delay_s=3, actor="reaper"))
 
     found = read(engine, job.id)
-    assert (taken.state, found.failures, found.suspect, moved) == (State.QUEUED, 1, False, [])
+    assert (taken.state, taken.begun, found.failures, found.suspect, moved) == (
+        State.QUEUED,
+        True,
+        1,
+        False,
+        [],
+    )
+    assert found.error["code"] == "FR-403"
     (event,) = engine.run(store.events(job.id))
     assert (event.kind, found.run_at_us - event.at_us) == ("timed_out", 3_000_000)
     assert not stage.succeed(engine, Placed(job.id, holder, 1))
-    assert read(engine, free.id).state is State.RUNNING
+    assert read(engine, other.id).state is State.RUNNING
+    assert engine.run(store.time_out(limit=10, delay_s=3, actor="reaper")) == ([], [])
+
+
+def test_no_clock_of_the_database_ends_an_attempt(engine: AnyEngine, clock: DatabaseClock) -> None:
+    """After an outage, or a jump by an hour, every deadline is past, and nobody has run for too long."""
+    job = running(engine, holder := register(engine), timeout_s=10, attempts_max=1)
+    clock.advance(3600)
+    engine.run(store.renew(holder=holder, stated=overdue()))
+
+    assert engine.run(store.time_out(limit=10, delay_s=3, actor=None)) == ([], [])
+    assert stage.succeed(engine, Placed(job.id, holder, 1))
+
+
+def test_what_never_began_goes_back_to_its_place_and_counts_nothing(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    job = running(engine, holder := register(engine), timeout_s=10, attempts_max=1)
+    engine.run(store.renew(holder=holder, stated=overdue((job.id, job.attempt, False))))
+    ((taken,), moved) = engine.run(store.time_out(limit=10, delay_s=3, actor="reaper"))
+
+    found = read(engine, job.id)
+    assert (taken.state, taken.begun, moved) == (State.QUEUED, False, [])
+    assert (found.failures, found.suspect, found.error, found.run_at_us) == (0, False, None, job.run_at_us)
+    (event,) = engine.run(store.events(job.id))
+    assert (event.kind, event.detail["reason"]) == ("released", "its worker did not begin it in time")
+    assert [each.attempt for each in claim(engine, register(engine))] == [2]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["another worker says so", "of an older attempt", "it was said by the dead"]
+)
+def test_only_the_living_holder_of_the_attempt_can_call_it_overdue(
+    engine: AnyEngine, clock: DatabaseClock, wrong: str
+) -> None:
+    first = running(engine, holder := register(engine), timeout_s=10, attempts_max=1)
+    stage.release(engine, Placed(first.id, holder, 1))
+    (job,) = claim(engine, holder)
+    teller = register(engine) if wrong == "another worker says so" else holder
+    attempt = 1 if wrong == "of an older attempt" else job.attempt
+    engine.run(store.renew(holder=teller, stated=overdue((job.id, attempt, True))))
+    if wrong == "it was said by the dead":
+        engine.run(store.retire(holder=holder))
+
+    assert engine.run(store.time_out(limit=10, delay_s=3, actor=None)) == ([], [])
+    assert read(engine, job.id).state is State.RUNNING
 
 
 def test_a_job_for_which_nobody_waits_any_more_ends(engine: AnyEngine, clock: DatabaseClock) -> None:

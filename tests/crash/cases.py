@@ -15,6 +15,7 @@ from fencerow.testing.crash import Case
 from tests.race.people import (
     FIRST,
     JOB,
+    LATE_US,
     LEASE_S,
     OTHER_JOB,
     SECOND,
@@ -28,6 +29,7 @@ from tests.race.people import (
     new_job,
     note_alone,
     nothing,
+    overdue,
     reclaim,
     register,
     requeue,
@@ -40,6 +42,7 @@ from tests.race.people import (
 )  # fmt: skip
 from tests.race.test_orders import registered
 
+TIME_OUT = store.time_out(limit=10, delay_s=1.0, actor=None)
 FIVE_SLOTS = Wanted((Share(("mail",), 5),))
 
 
@@ -140,6 +143,22 @@ def first_expired() -> Script:
     yield store.renew(holder=SECOND)
 
 
+def clock_went_back() -> Script:
+    yield from with_running()()
+    yield later(-3600.0)
+    yield store.renew(holder=SECOND)
+
+
+def die_ahead() -> Operation[Any]:
+    """With the renewal of FIRST that it finds there: what a judge sees, a lease earlier."""
+
+    def steps() -> Any:
+        ahead = yield from store.leases_ahead().steps()
+        return (yield from store.die_ahead(ahead, judge=SECOND, until_us=LATE_US).steps())
+
+    return Operation("die_ahead", steps, writes="workers")
+
+
 def first_dead() -> Script:
     yield from first_expired()
     yield die(SECOND)
@@ -172,11 +191,11 @@ def cancelled_under_the_dead() -> Script:
     yield die(SECOND)
 
 
-def past_deadline(attempts_max: int) -> Callable[[], Script]:
+def called_overdue(attempts_max: int, *, begun: bool = True) -> Callable[[], Script]:
     def script() -> Script:
         yield from with_jobs(new_job(timeout_s=1.0, attempts_max=attempts_max))()
         yield claim(FIRST)
-        yield later(20.0)
+        yield overdue(begun=begun)
 
     return script
 
@@ -325,15 +344,16 @@ CASES: list[Case] = [
     repeated("server_identity", with_running(), store.server_identity(), JOB),
     repeated("retire", with_running(), store.retire(holder=FIRST), JOB),
     swept("die", first_expired, die(SECOND), JOB, OTHER_JOB),
+    repeated("leases_ahead", clock_went_back, store.leases_ahead(), JOB),
+    swept("die_ahead", clock_went_back, die_ahead(), JOB),
     repeated("adopt", lost_holder, store.adopt([FIRST]), JOB),
     swept("forget_workers", lost_holder, store.forget_workers([FIRST], age_s=10.0), JOB),
     swept("reclaim", first_dead, reclaim(FIRST), JOB, OTHER_JOB),
     swept("reclaim, the crash budget spent", crashed_to_the_end, reclaim(FIRST, SECOND), JOB),
     swept("reclaim, a cancel asked", cancelled_under_the_dead, reclaim(FIRST), JOB),
-    swept("time_out", past_deadline(3), store.time_out(limit=10, delay_s=1.0, actor=None), JOB),
-    swept(
-        "time_out, the budget spent", past_deadline(1), store.time_out(limit=10, delay_s=1.0, actor=None), JOB
-    ),
+    swept("time_out", called_overdue(3), TIME_OUT, JOB),
+    swept("time_out, the budget spent", called_overdue(1), TIME_OUT, JOB),
+    swept("time_out of what never began", called_overdue(1, begun=False), TIME_OUT, JOB),
     # retention
     swept(
         "purge_by_age",

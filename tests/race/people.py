@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
+import msgspec
+
 from fencerow.db.statement import Operation
 from fencerow.model.job import Claimed, Fence, KeyClaim, NewJob, Template
+from fencerow.model.wanted import Overdue, Stated
 from fencerow.store import store
 from fencerow.testing.actor import Actor, Script, later
 from fencerow.testing.race import Story
@@ -59,6 +62,12 @@ def succeed(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[
 
 def fail(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[store.Moved]]:
     return store.fail([store.Failure(job_id, attempt, '{"type":"E"}')], holder=holder)
+
+
+def overdue(attempt: int = 1, *, begun: bool = True, holder: str = FIRST) -> Operation[Any]:
+    """The holder says in a renewal that it cannot end the attempt, or does not begin it."""
+    stated = Stated(version=0, shares=(), overdue=(Overdue(JOB, attempt, begun),))
+    return store.renew(holder=holder, stated=msgspec.json.encode(stated).decode())
 
 
 def requeue(

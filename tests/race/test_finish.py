@@ -26,6 +26,7 @@ from tests.race.people import (
     fence,
     finishing,
     new_job,
+    overdue,
     reclaim,
     requeue,
     state,
@@ -184,13 +185,13 @@ def test_a_reclaimed_job_succeeds_when_the_fence_is_gone(race: Race) -> None:
     )
 
 
-# The deadline: the reaper ends the attempt while its worker lives.
+# Overdue: the reaper ends the attempt while its worker lives.
 
 
-def past_its_deadline() -> Script:
+def called_overdue() -> Script:
     yield from with_jobs(new_job(timeout_s=1.0))()
     yield claim(FIRST)
-    yield later(20.0)
+    yield overdue()
 
 
 def timing_out() -> Script:
@@ -210,19 +211,28 @@ def ended_once(story: Story) -> None:
 
 
 time_out_succeed = Scenario(
-    "time_out × succeed", past_its_deadline, [succeeding(), acting("reaper", timing_out)], ended_once
+    "time_out × succeed", called_overdue, [succeeding(), acting("reaper", timing_out)], ended_once
 )
 time_out_requeue = Scenario(
     "time_out × release",
-    past_its_deadline,
+    called_overdue,
     [doing("worker", requeue(FIRST, 1, "released")), acting("reaper", timing_out)],
     ended_once,
 )
 
 
 @pytest.mark.parametrize("scenario", [time_out_succeed, time_out_requeue], ids=lambda scenario: scenario.name)
-def test_an_attempt_past_its_deadline_ends_once(race: Race, scenario: Scenario) -> None:
+def test_an_attempt_called_overdue_ends_once(race: Race, scenario: Scenario) -> None:
     race(scenario)
+
+
+LOCKED = "              AND locked.state IS NOT DISTINCT FROM 'running'\n"
+OUTER = (
+    "      AND job.state IS NOT DISTINCT FROM 'running'\n"
+    "      AND job.holder = overdue.holder\n"
+    "      AND job.attempt = overdue.attempt\n"
+)
+INNER = "WHERE job.state = 'running'\n  AND job.holder = overdue.holder\n  AND job.attempt = overdue.attempt"
 
 
 @in_modes("held")
@@ -234,19 +244,13 @@ def test_it_ends_twice_without_lock_and_guards(race: Race) -> None:
     )
 
 
-LATE = "late.state = 'running'"
-DUE = "late.deadline_at < (SELECT fencerow.now())"
-OUTER = "      AND job.state = 'running'\n      AND job.deadline_at < clock.now\n"
-
-
 @in_modes("plain", "sqlite")
 def test_it_ends_twice_without_guards(race: Race) -> None:
     race.turns_red(
         time_out_requeue,
-        Cut("time_out", (DUE, "true"), ("late.deadline_at < fencerow.now()", "true")),
-        Cut("time_out", (LATE, "true"), (LATE, "true")),
-        Cut("time_out", (OUTER, ""), ("WHERE state = 'running'\n  AND", "WHERE")),
-        Cut("time_out", None, ("WHERE job.state = 'running'\n  AND", "WHERE")),
+        Cut("time_out", (LOCKED, ""), (INNER, "WHERE true")),
+        Cut("time_out", (OUTER, ""), ("  AND job.state = 'running'\n", "")),
+        Cut("time_out", None, ("\n  AND fencerow.jobs.state = 'running'", "")),
     )
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any
+
 import pytest
 
+from fencerow.db.statement import Operation
 from fencerow.store import store
+from fencerow.store.reap import LeaseAhead
 from fencerow.testing.actor import Actor, Script, doing, later
 from fencerow.testing.race import Scenario, Story, perform
 from tests.race.conftest import Cut, Race, in_modes
@@ -12,6 +17,7 @@ from tests.race.named import named
 from tests.race.people import (
     FIRST,
     JOB,
+    LATE_US,
     LEASE_S,
     OTHER_JOB,
     SECOND,
@@ -311,4 +317,57 @@ def test_a_claim_slower_than_its_holders_death_is_found(race: Race) -> None:
 def test_it_is_not_when_nobody_adopts(race: Race) -> None:
     race.turns_red(
         forgotten, Cut("lost_holders", ("WHERE job.state = 'running'", "WHERE job.state = 'nothing'"))
+    )
+
+
+# The clock went back: a lease from before holds for another hour, unless its worker renews.
+
+
+def the_clock_went_back() -> Generator[Operation[Any], Any, list[LeaseAhead]]:
+    yield from with_running()()
+    yield later(-3600.0)
+    yield store.renew(holder=SECOND)
+    found: list[LeaseAhead] = yield store.leases_ahead()
+    return found
+
+
+def judging(ahead: list[LeaseAhead]) -> Script:
+    return (yield store.die_ahead(ahead, judge=SECOND, until_us=LATE_US))
+
+
+def renewing_late() -> Script:
+    return (yield store.renew(holder=FIRST)) is not None
+
+
+def renewed_or_buried(story: Story) -> None:
+    assert (story.results["judge"] == [FIRST]) != story.results["first"], (
+        "exactly one of renewal and death wins"
+    )
+
+
+ahead_renew = Scenario(
+    "die_ahead × renew",
+    the_clock_went_back,
+    [Actor("judge", judging), acting("first", renewing_late)],
+    renewed_or_buried,
+)
+
+
+def test_who_has_not_renewed_since_the_clock_went_back_renews_or_dies(race: Race) -> None:
+    race(ahead_renew)
+
+
+def test_a_renewed_worker_is_buried_without_the_look_at_its_renewal(race: Race) -> None:
+    race.turns_red(
+        ahead_renew,
+        Cut(
+            "die_ahead",
+            ("fencerow.us(worker.renewed_at) = silent.renewed_us", "true"),
+            ("json_extract(silent.value, '$[1]') = fencerow.workers.renewed_at", "true"),
+        ),
+        Cut(
+            "die_ahead",
+            ("worker.lease_until > clock.now + fencerow.seconds(worker.lease_s)", "true"),
+            ("lease_until > fencerow.now() + CAST(lease_s * 1000000 AS INTEGER)", "true"),
+        ),
     )

@@ -29,7 +29,7 @@ REPEATED = [
     ("die", "AND worker.state = 'alive'", LOCKED),
     ("reclaim", "AND job.state = 'running'\n      AND job.holder = ANY(CAST(:dead AS uuid[]))", LOCKED),
     ("reclaim", "AND job.attempt = judged.attempt", LOCKED),
-    ("time_out", "AND job.state = 'running'\n      AND job.deadline_at < clock.now", LOCKED),
+    ("time_out", "AND job.state IS NOT DISTINCT FROM 'running'", LOCKED),
     ("disown", "AND job.state = 'queued'\n  AND job.run_at <= clock.since", LOCKED),
     ("expire", "AND job.state IN ('waiting', 'queued')\n      AND job.expires_at <= clock.now", LOCKED),
     (

@@ -27,6 +27,7 @@ from tests.race.people import (
     fence,
     finishing,
     new_job,
+    overdue,
     requeue,
     stop,
     succeed,
@@ -90,7 +91,7 @@ def test_a_zombie_cannot_end_the_second_attempt(race: Race, name: str) -> None:
 def timed_out() -> Script:
     yield from with_jobs(new_job(timeout_s=1.0))()
     yield claim(FIRST)
-    yield later(20.0)
+    yield overdue()
     yield store.time_out(limit=10, delay_s=0.0, actor="reaper")
 
 

@@ -103,9 +103,46 @@ async def test_after_a_lost_reply_nothing_is_said_until_all_is_known() -> None:
     begun.doubt()
     for unknown in (True, False, False):
         said.append(begun.stated())
+        begun.confirmed(said[-1])
         begun.compared(any_unknown=unknown)
 
     assert [*said, begun.stated()] == [None, None, None, 3]
+
+
+async def test_after_a_lost_reply_nothing_begins_until_the_row_says_that_all_may_have() -> None:
+    scene = Scene(least=3, waiting=10)
+    before = scene.begun.stated()
+    scene.begun.doubt()
+
+    assert (await scene.begin(1), scene.asked) == (0, 1)
+    scene.begun.confirmed(before)  # a renewal that was on its way
+    assert scene.begun.room() == 0
+    scene.begun.confirmed(scene.begun.stated())
+    await asyncio.sleep(0)
+    assert scene.begun.count() == 1
+
+
+async def test_after_the_clock_went_back_nothing_begins_until_the_row_says_that_all_may_have() -> None:
+    scene = Scene(least=3, waiting=3)
+    scene.begun.clock_went_back()
+    assert await scene.begin(1) == 0
+    scene.begun.confirmed(scene.begun.stated())
+    await asyncio.sleep(0)
+    assert scene.begun.count() == 1
+    scene.begun.compared(any_unknown=False)
+    assert scene.begun.stated() is None, "as long as what was claimed before is held"
+    del scene.held[1:]
+    scene.held[0] = attempt()
+    scene.begun.compared(any_unknown=False)
+
+    assert scene.begun.stated() == 3
+
+
+async def test_a_clock_that_goes_back_while_nothing_is_held_keeps_nothing_from_beginning() -> None:
+    scene = Scene(least=3, waiting=0)
+    scene.begun.clock_went_back()
+
+    assert (scene.begun.room(), scene.begun.stated(), scene.asked) == (3, 3, 0)
 
 
 async def test_a_call_of_a_batch_takes_no_more_than_may_begin() -> None:

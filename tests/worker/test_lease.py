@@ -99,3 +99,46 @@ def test_the_clock_counts_sleep_where_one_does_and_goes_on_elsewhere() -> None:
     assert clocks.SLEEPLESS["darwin"] == "CLOCK_MONOTONIC", (
         "it counts sleep there, and time.monotonic() does not"
     )
+
+
+def _judging(now: list[float]) -> Lease:
+    """A lease of 10 s that was renewed every second for 20 s, by a database whose clock is that of the host."""
+    lease = Lease(10.0, 1.0)
+    lease.begin("a", sent=1000.0)
+    for second in range(1, 21):
+        now[0] = 1000.0 + second
+        renewed(lease, now[0])
+    return lease
+
+
+@pytest.mark.parametrize("jump_s", [3600.0, 2.0, -2.0, -3600.0])
+def test_a_jump_of_the_databases_clock_takes_the_right_to_judge_for_one_lease(
+    now: list[float], jump_s: float
+) -> None:
+    lease = _judging(now)
+    for second in range(10):
+        now[0] += 1.0
+        lease.renewed(now[0], round((now[0] + jump_s) * 1_000_000))
+        assert lease.holds() and not lease.may_judge(), second
+    now[0] += 1.0
+    lease.renewed(now[0], round((now[0] + jump_s) * 1_000_000))
+    assert lease.may_judge()
+
+
+def test_a_reply_that_was_late_is_no_certain_clock(now: list[float]) -> None:
+    """The clock was read anywhere between sent and reply: a jump may hide in there."""
+    lease = _judging(now)
+    sent = now[0] + 1.0
+    now[0] += 4.0
+    lease.renewed(sent, round(sent * 1_000_000))
+    assert not lease.may_judge()
+
+
+def test_a_verdict_holds_for_a_margin_only_by_the_databases_clock(now: list[float]) -> None:
+    """Beyond it the clock has jumped since the last renewal: every lease but our own would seem to be over."""
+    lease = _judging(now)
+    now[0] += 0.5
+    warrant = lease.warrant()
+
+    assert warrant is not None and warrant.judge == "a"
+    assert warrant.until_us == round((1020.5 + lease.margin_s) * 1_000_000)

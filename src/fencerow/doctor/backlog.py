@@ -21,6 +21,7 @@ LATE_PART = 0.5  # of the lease: three renewals were missed
 SHOWN_MAX = 5
 LEFT_S, LEFT_MAX = 86400.0, 10_000  # a worker removes what is over within minutes
 WORKERS_MAX = 1_000
+AHEAD_US = 2_000_000  # a row that was renewed later than now
 
 
 @operation(alone=True, repeatable=True, writes="", both_files=True)
@@ -45,6 +46,7 @@ def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
     yield from _workers(alive, counts)
     yield from _failing(alive)
     yield from _blocked(alive)
+    yield from _clock_gone_back(alive)
     yield from _losses(engine)
     yield from _orphans(engine, config)
     yield from _unknown_names(alive, counts)
@@ -126,6 +128,23 @@ def _blocked(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
             f"at {blocked.where}",
             "no other job there went on meanwhile: make that handler a plain def, or give what blocks to asyncio.to_thread",
         )
+def _clock_gone_back(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
+    """What workers state of the database's clock, and leases that were written before it went back."""
+    said = [each for each in alive if each.stated is not None and each.stated.clock_behind_s > 0]
+    ahead = [each for each in alive if each.renewed_at_us > each.now_us + AHEAD_US]
+    if not said and not ahead:
+        return
+    behind_s = max(
+        *(each.stated.clock_behind_s for each in said if each.stated),
+        *((each.renewed_at_us - each.now_us) / 1e6 for each in ahead),
+        0.0,
+    )
+    yield warn(
+        "clock went back",
+        f"the database's clock went back by {behind_s:.0f} s; {len(said)} living workers carry its time on, "
+        "and take what was due before",
+        "find out what sets it; a worker that is started before the clock has returned takes jobs by the clock alone",
+    )
 
 
 def _losses(engine: Engine) -> Iterator[Finding]:

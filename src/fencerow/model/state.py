@@ -120,8 +120,8 @@ RULES: dict[Move, Rule] = {
     Move.TIMEOUT: rule(
         "running",
         State.QUEUED,
-        "deadline_at < now though its holder lives; failures + 1; cancelled instead if a cancel was asked, "
-        "failed when the failure budget is spent",
+        "its living holder calls this attempt overdue, by its own clock; failures + 1 if it had begun; "
+        "cancelled instead if a cancel was asked, failed when the failure budget is spent",
         State.CANCELLED,
         State.FAILED,
     ),

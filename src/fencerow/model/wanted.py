@@ -70,6 +70,15 @@ class Blocked(msgspec.Struct, frozen=True):
     job: str | None = None
     where: str = ""
     is_over: bool = False
+class Overdue(msgspec.Struct, frozen=True, array_like=True):
+    """An attempt that its holder cannot bring to an end, by the clock of the holder's own process.
+
+    `begun`: it is past its time limit, and a lease more. Otherwise it waited here as long as that, and never begins.
+    """
+
+    job_id: str
+    attempt: int
+    begun: bool
 
 
 class Stated(msgspec.Struct, frozen=True):
@@ -84,6 +93,8 @@ class Stated(msgspec.Struct, frozen=True):
     begun_max: int | None = None  # of those it holds, so many may have begun; None: all
     failing: tuple[Failing, ...] = ()
     blocked: Blocked | None = None  # now, or within the last minutes
+    overdue: tuple[Overdue, ...] = ()  # others may end these
+    clock_behind_s: float = 0.0  # how far the database's clock went back; it takes jobs that were due before
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.db.statement import Rows, Steps, execute, operation, whole
+from fencerow.model.due import OWN, Due
 from fencerow.model.job import Claimed, Lane
 from fencerow.store.decoding import claims_of
 
@@ -25,17 +26,32 @@ class Mark:
 
 @operation(alone=True, prepared=True)
 def claim(
-    queue: str, marks: Sequence[Mark], *, holder: str, names: Sequence[str], limit: int, margin_s: float
+    queue: str,
+    marks: Sequence[Mark],
+    *,
+    holder: str,
+    names: Sequence[str],
+    limit: int,
+    margin_s: float,
+    due: Due = OWN,
 ) -> Steps[list[Claimed]]:
     """Take up to `limit` due jobs of these names, lane by lane in the order of `marks`, for a living worker.
 
-    The attempt of each is raised. `margin_s` is added to a job's timeout for its hard deadline in the
-    database. A lost reply leaves jobs running that the worker does not know: see `holdings`.
-    Locked rows are skipped, so it never waits.
+    The attempt of each is raised. `margin_s` is added to a job's timeout for the deadline that people are shown.
+    `due` says what is due beyond the database's now, after its clock went back. A lost reply leaves jobs running
+    that the worker does not know: see `holdings`. Locked rows are skipped, so it never waits.
     """
     lanes = msgspec.json.encode([(mark.priority, mark.run_at_us, mark.id) for mark in marks]).decode()
     rows = yield from execute(
-        "claim", queue=queue, lanes=lanes, holder=holder, names=list(names), limit=limit, margin_s=margin_s
+        "claim",
+        queue=queue,
+        lanes=lanes,
+        holder=holder,
+        names=list(names),
+        limit=limit,
+        margin_s=margin_s,
+        due_us=due.until_us,
+        since_us=due.since_us,
     )
     claimed = decoded(rows)
     assert len(claimed) <= limit, f"claimed {len(claimed)} jobs, asked for {limit}"
@@ -44,7 +60,7 @@ def claim(
 
 @operation()
 def claim_suspect(
-    queue: str, *, holder: str, names: Sequence[str], margin_s: float, at_most: int = 1
+    queue: str, *, holder: str, names: Sequence[str], margin_s: float, at_most: int = 1, due: Due = OWN
 ) -> Steps[list[Claimed]]:
     """Take suspect jobs (those whose last worker died) until this worker runs `at_most` of them.
 
@@ -55,7 +71,14 @@ def claim_suspect(
     if not got[0][0]:
         return []
     rows = yield from execute(
-        "claim_suspect", queue=queue, holder=holder, names=list(names), margin_s=margin_s, at_most=at_most
+        "claim_suspect",
+        queue=queue,
+        holder=holder,
+        names=list(names),
+        margin_s=margin_s,
+        at_most=at_most,
+        due_us=due.until_us,
+        since_us=due.since_us,
     )
     claimed = decoded(rows)
     assert len(claimed) <= at_most, f"claimed {len(claimed)} suspects, asked for {at_most}"

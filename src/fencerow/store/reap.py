@@ -23,6 +23,15 @@ class Reclaimed(msgspec.Struct, frozen=True):
     run_at_us: int
     attempt: int
     holder: str | None = None
+    begun: bool = True
+
+
+class LeaseAhead(msgspec.Struct, frozen=True):
+    """A living worker whose lease was written before the database's clock went back; its last renewal by that clock."""
+
+    holder: str
+    renewed_us: int
+    lease_s: float
 
 
 @operation(alone=True, writes="workers")
@@ -34,6 +43,24 @@ def die(*, judge: str, until_us: int) -> Steps[list[str]]:
     is: after an outage everybody is late.
     """
     return first_column((yield from execute("die", judge=judge, until_us=until_us)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def leases_ahead() -> Steps[list[LeaseAhead]]:
+    """Living workers whose lease lies further ahead than a renewal of now would put it."""
+    rows = yield from execute("leases_ahead")
+    return [LeaseAhead(str(row[0]), whole(row[1]), float(str(row[2]))) for row in rows]
+
+
+@operation(alone=True, writes="workers")
+def die_ahead(silent: Sequence[LeaseAhead], *, judge: str, until_us: int) -> Steps[list[str]]:
+    """Declare those of `leases_ahead` dead that the judge has seen unrenewed for a whole lease; returns their ids.
+
+    One that has renewed since is spared: the statement asks for the renewal that was seen. `judge` and `until_us`
+    as in `die`.
+    """
+    named = msgspec.json.encode([(each.holder, each.renewed_us) for each in silent]).decode()
+    return first_column((yield from execute("die_ahead", silent=named, judge=judge, until_us=until_us)))
 
 
 @operation(alone=True, repeatable=True, writes="", both_files=True)
@@ -72,7 +99,10 @@ def reclaim(
 
 @operation()
 def time_out(*, limit: int, delay_s: float, actor: str | None) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
-    """End attempts past their hard deadline although their worker lives: a failure, retried after `delay_s`."""
+    """End what living workers call overdue themselves (`Stated.overdue`), at most `limit` jobs.
+
+    What had begun is a failure, retried after `delay_s`; what had not goes back uncounted.
+    """
     rows = yield from execute("time_out", limit=limit, delay_s=delay_s, actor=actor)
     return (yield from settle(rows))
 
@@ -88,6 +118,7 @@ def settle(rows: Rows) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
             whole(row[4]),
             whole(row[5]),
             text_or_none(row[6]) if len(row) > 6 else None,
+            bool(row[7]) if len(row) > 7 else True,
         )
         for row in rows
     ]

@@ -59,7 +59,17 @@ from fencerow.store.read import (
     read,
     search,
 )
-from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, lost_holders, reclaim, time_out
+from fencerow.store.reap import (
+    Reclaimed,
+    adopt,
+    dead_holders,
+    die,
+    die_ahead,
+    leases_ahead,
+    lost_holders,
+    reclaim,
+    time_out,
+)
 from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys, purge_spent
 from fencerow.store.submit import Submitted, resubmit, submit, submit_by_copy, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
@@ -118,6 +128,7 @@ __all__ = [
     "describe_worker",
     "detach_period",
     "die",
+    "die_ahead",
     "disown",
     "drop_period",
     "events",
@@ -136,6 +147,7 @@ __all__ = [
     "key_owner",
     "known_migrations",
     "lanes",
+    "leases_ahead",
     "last_renewal",
     "leave_period",
     "ledger",

@@ -20,6 +20,7 @@ from fencerow.store.workers import holdings, list_workers
 
 WORKERS_MAX = 1_000
 AHEAD_MAX = 1_000
+OVERDUE = "its worker ends it, or calls it overdue by its own clock, and then a sweep does"
 SWEEP = "what commits late is found by a worker's sweep within max(1 s, 50 × the sweep's cost)"
 
 
@@ -55,6 +56,11 @@ class Busy(msgspec.Struct, frozen=True):
     def serves(self, job: JobRecord) -> bool:
         """Whether it looks at the job's queue. One that did not say is taken to."""
         return self.worker.queues is None or job.queue in self.worker.queues
+
+    @property
+    def clock_behind_s(self) -> float:
+        """How far the database's clock went back behind what it has seen it reach; it takes what was due before."""
+        return 0.0 if self.worker.stated is None else self.worker.stated.clock_behind_s
 
     @property
     def free(self) -> int | None:
@@ -149,7 +155,7 @@ def _deadline(job: JobRecord, now_us: int) -> Condition:
     if job.deadline_at_us is None:
         return Condition("deadline is ahead", None, "it has no deadline")
     left_s = (job.deadline_at_us - now_us) / 1e6
-    found = f"{left_s:.1f} s left" if left_s > 0 else f"past by {-left_s:.1f} s: a sweep ends the attempt"
+    found = f"{left_s:.1f} s left" if left_s > 0 else f"past by {-left_s:.1f} s; {OVERDUE}"
     return Condition("deadline is ahead", left_s > 0, found, {"deadline_at_us": job.deadline_at_us})
 
 
@@ -160,7 +166,7 @@ def _not_running(
     serving = [each for each in able if each.worker.claims]
     conditions = [
         _queued(job),
-        _due(job, now_us),
+        _due(job, living, now_us),
         _open(job, pause, now_us),
         _unexpired(job, now_us),
         _cancel(job, now_us),
@@ -185,10 +191,18 @@ def _queued(job: JobRecord) -> Condition:
     return Condition("is queued", True, f"in queue {job.queue}, priority {job.priority}")
 
 
-def _due(job: JobRecord, now_us: int) -> Condition:
+def _due(job: JobRecord, living: list[Busy], now_us: int) -> Condition:
     left_s = (job.run_at_us - now_us) / 1e6
     found = f"due in {_span(left_s)}" if left_s > 0 else f"due since {_span(-left_s)}"
-    return Condition("is due", left_s <= 0, found, {"run_at_us": job.run_at_us, "now_us": now_us})
+    facts = {"run_at_us": job.run_at_us, "now_us": now_us}
+    behind_s = max((each.clock_behind_s for each in living), default=0.0)
+    if left_s <= 0 or not behind_s:
+        return Condition("is due", left_s <= 0, found, facts)
+    written_us = job.claimed_at_us or job.revived_at_us or job.submitted_at_us
+    due = left_s <= behind_s and written_us > now_us
+    found += f" by the database's clock, which went back by {_span(behind_s)}"
+    found += ": it was due before, and is taken all the same" if due else ""
+    return Condition("is due", due, found, {**facts, "clock_behind_s": behind_s})
 
 
 def _open(job: JobRecord, pause: PausedQueue | None, now_us: int) -> Condition:

@@ -66,6 +66,7 @@ ERRORS: dict[Interrupt, type[BaseException]] = {
     Interrupt.SHUTDOWN: AskedToStop,
     Interrupt.HELD: HeldTooLong,
 }
+_STARTS = threading.Lock()  # held for an instant: an attempt starts, or it is withdrawn
 
 
 class Attempt:
@@ -77,6 +78,9 @@ class Attempt:
     abandoned = False
     crashed = False  # its child process died of its own doing
     overran = False  # it kept the event loop beyond its own deadline
+    is_over = False  # the handler has ended or was given up; its outcome may still have to be written
+    _may_start = False
+    _withdrawn = False
     _asked = False
     _event: threading.Event | None = None
     _raise: Callable[[Interrupt], None] | None = None
@@ -114,6 +118,18 @@ class Attempt:
                 self._event.set()
         return self._event
 
+    def starts(self) -> bool:
+        """Start it: from now on it cannot be withdrawn. False if it was."""
+        with _STARTS:
+            self._may_start = not self._withdrawn
+            return self._may_start
+
+    def withdraw(self) -> bool:
+        """See to it that it never starts here; false if it has. From any thread."""
+        with _STARTS:
+            self._withdrawn = not self._may_start
+            return self._withdrawn
+
     def begin(
         self,
         raise_in: Callable[[Interrupt], None],
@@ -128,6 +144,7 @@ class Attempt:
         is watched from `limit_time` on.
         """
         self.started = time.monotonic()
+        self.is_over = False
         self._raise = raise_in
         self._give_up = give_up
         self._kill_s = kill_s
@@ -171,6 +188,7 @@ class Attempt:
 
     def finish(self) -> None:
         """The handler is over, one way or the other."""
+        self.is_over = True
         self._raise = self._give_up = None
         for timer in self._timers:
             timer.cancel()

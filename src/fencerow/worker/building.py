@@ -42,9 +42,13 @@ def begun_least(pools: Iterable[Pool], handlers: Iterable[Handler]) -> int:
 
 
 def deadline_margin_s(config: Config) -> float:
-    """What a job may wait here before it starts, and take to be given up, before others end the attempt."""
-    waits_s = config.lease_s + config.prefetch_s + config.child_start_s
-    return waits_s + config.cancel_raise_s + config.cancel_kill_s
+    """By when an attempt should be over at the latest, beyond its time limit: what people are shown."""
+    return config.lease_s + ending_margin_s(config)
+
+
+def ending_margin_s(config: Config) -> float:
+    """What a job may wait here before it starts, and take to be given up."""
+    return config.prefetch_s + config.child_start_s + config.cancel_raise_s + config.cancel_kill_s
 
 
 def check_children(handlers: Mapping[str, Handler], config: Config) -> None:

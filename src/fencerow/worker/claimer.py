@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
+from fencerow.db.steady import steady
 from fencerow.model.job import Claimed
 from fencerow.store import store
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.attempt import Attempt
+from fencerow.worker.carried import Carried
 from fencerow.worker.handler import Handler
 from fencerow.worker.lease import Lease
 from fencerow.worker.marks import QueueView
@@ -35,6 +37,7 @@ class Claimer:
         lease: Lease,
         handlers: Mapping[str, Handler],
         telemetry: Telemetry,
+        carried: Carried,
         *,
         poll_max_s: float,
         margin_s: float,
@@ -50,6 +53,7 @@ class Claimer:
         self._lease = lease
         self._handlers = handlers
         self._telemetry = telemetry
+        self._carried = carried
         self._poll_max_s = poll_max_s
         self._margin_s = margin_s
         self._suspects = suspects
@@ -94,9 +98,11 @@ class Claimer:
     async def _serve(self, view: QueueView) -> None:
         # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers anew.
         if view.wants_sweep(time.monotonic()):
-            began = time.monotonic()
+            began, sent = time.monotonic(), steady()
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
-            view.swept(lanes, now_us, began)
+            if now_us:
+                self._carried.read(sent, now_us)
+            view.swept(lanes, now_us, began, due_us=self._carried.due().until_us)
         if view.suspect_due_at is not None and time.monotonic() >= view.suspect_due_at:
             await self._claim_suspects(view)
             if self._withheld():
@@ -114,6 +120,7 @@ class Claimer:
                     names=self._names(),
                     limit=wanted,
                     margin_s=self._margin_s,
+                    due=self._carried.due(),
                 )
             )
             took_s = time.monotonic() - began
@@ -139,7 +146,12 @@ class Claimer:
         began = time.monotonic()
         jobs = await self._claim(
             store.claim_suspect(
-                view.queue, holder=holder, names=names, margin_s=self._margin_s, at_most=at_most
+                view.queue,
+                holder=holder,
+                names=names,
+                margin_s=self._margin_s,
+                at_most=at_most,
+                due=self._carried.due(),
             )
         )
         self._accept(view.queue, jobs, holder, time.monotonic() - began)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from fencerow.model.wanted import Blocked, Failing, Leave, Share, ShareNow, Stated, Wanted
+from fencerow.model.wanted import Blocked, Failing, Leave, Overdue, Share, ShareNow, Stated, Wanted
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.begun import Begun
@@ -42,6 +42,8 @@ class Control:
         *,
         failing: Callable[[], tuple[Failing, ...]],
         blocked: Callable[[], Blocked | None],
+        overdue: Callable[[], tuple[Overdue, ...]],
+        behind_s: Callable[[], float],
         serve: Callable[[Share], None],
         resized: Callable[[Pool], None],
         hand_back: Callable[[Attempt, str], None],
@@ -62,6 +64,8 @@ class Control:
         self._telemetry = telemetry
         self._failing = failing
         self._blocked = blocked
+        self._overdue = overdue
+        self._behind_s = behind_s
         self._serve = serve
         self._resized = resized
         self._hand_back = hand_back
@@ -91,6 +95,8 @@ class Control:
             begun_max=self._begun_stated,
             failing=self._failing(),
             blocked=self._blocked(),
+            overdue=self._overdue(),
+            clock_behind_s=round(self._behind_s(), 1),
         )
         return msgspec.json.encode(said).decode()
 

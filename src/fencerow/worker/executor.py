@@ -109,15 +109,17 @@ class Executor:
         return self.refused_start(attempt) or text  # a good deal may have happened while they came
 
     def refused_start(self, attempt: Attempt) -> Outcome | None:
-        """Nothing is started past the lease's deadline, and nothing that was asked to end.
+        """Nothing is started past the lease's deadline, and nothing that was asked to end or withdrawn.
 
         Raises:
-            LeaseLost: the registration under which it was claimed is over.
+            LeaseLost: the registration under which it was claimed is over, or others may have taken it back.
         """
-        ours = self._lease.holder == attempt.holder
+        ours = self._lease.holder == attempt.holder and attempt.interrupt is not Interrupt.LOST
         if ours and attempt.interrupt is None and self._lease.holds():
-            return None
-        if attempt.interrupt is Interrupt.LOST or not ours:
+            if attempt.starts():
+                return None
+            ours = False
+        if not ours:
             raise lease_lost(attempt.claimed.id, attempt.claimed.attempt)
         if attempt.interrupt is Interrupt.CANCEL:
             return Stopped("cancelled before it started")

@@ -20,11 +20,13 @@ import msgspec
 from fencerow.db.engine import Engine
 from fencerow.db.steady import steady
 from fencerow.db.trouble import is_shortage, is_trouble
+from fencerow.errors import Unavailable
 from fencerow.model.ids import new_id
 from fencerow.model.wanted import Wanted
 from fencerow.store import store
 from fencerow.store.workers import Holding
 from fencerow.telemetry import Event, Telemetry
+from fencerow.worker.carried import Carried
 from fencerow.worker.endurance import Endurance
 from fencerow.worker.lease import Lease
 from fencerow.worker.past import Past
@@ -32,6 +34,7 @@ from fencerow.worker.past import Past
 log = logging.getLogger("fencerow.worker.keeper")
 
 RETRY_S = 0.5
+SIGN_OFF_S = 5.0
 PATIENCE_S = 1.0  # at least; with a third of the lease two renewals may stay without an answer
 LATE_S = 1.0  # beyond what a busy machine does to a thread
 
@@ -69,6 +72,7 @@ class Keeper:
         lease: Lease,
         owner: KeeperOwner,
         orders: Orders,
+        carried: Carried,
         *,
         name: str,
         info: dict[str, object],
@@ -81,11 +85,14 @@ class Keeper:
         self._endurance = Endurance(lease.lease_s)
         self._owner = owner
         self._orders = orders
+        self._carried = carried
         self._former: str | None = None  # the last registration of this process
+        self._open: list[str] = []  # registrations that may be alive: this one, and any whose reply was lost
         self._name = name
         self._info = info
         self._renew_s = renew_s
         self._telemetry = telemetry
+        self._signed_off = False
         self._stopped = threading.Event()
         self._soon = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fencerow-keeper", daemon=True)
@@ -119,21 +126,19 @@ class Keeper:
         self._soon.set()
 
     def stop(self) -> None:
-        """End the registration. What is still held is found by others at their next sweep."""
+        """End the registration. What is still held is found by others at their next sweep.
+
+        A thread that is still in a statement then signs off itself when the statement is over, if the process lives
+        so long; otherwise the lease runs out.
+        """
         self.halt()
         if self._thread.is_alive():
-            self._thread.join(self._renew_s + 5)
-        holder = self._lease.holder
+            self._thread.join(self._renew_s + SIGN_OFF_S)
         self._lease.end()
-        try:
-            if holder is not None:
-                self._engine.run(store.retire(holder=holder))
-        except Exception as error:
-            if not is_trouble(error):
-                raise
-            log.warning("worker %s could not sign off (%s); its lease will run out", self._name, error)
-        finally:
-            self.close()
+        if self._thread.is_alive():
+            log.warning("worker %s has not signed off: the database does not answer", self._name)
+        else:
+            self._sign_off()
 
     def close(self) -> None:
         """Close the connection."""
@@ -145,8 +150,29 @@ class Keeper:
                 self._wait(self._pause_s())
                 if not self._stopped.is_set():
                     self._tick()
+            self._sign_off()
         except BaseException as error:
             self._owner.on_keeper_failed(error)
+
+    def _sign_off(self) -> None:
+        """End every registration of this process, and close the connection; once."""
+        if self._signed_off:
+            return
+        self._signed_off = True
+        self._lease.end()
+        try:
+            self._retire_all()
+        except Exception as error:
+            if not is_trouble(error):
+                raise
+            log.warning("worker %s could not sign off (%s); its lease will run out", self._name, error)
+        finally:
+            self.close()
+
+    def _retire_all(self, *, but: str | None = None) -> None:
+        for holder in [each for each in self._open if each != but]:
+            self._engine.run(store.retire(holder=holder))
+            self._open.remove(holder)
 
     def _wait(self, pause_s: float) -> None:
         """Sleep until the next renewal, and say so when this thread came back late."""
@@ -174,10 +200,12 @@ class Keeper:
             elif not self._renew(holder):
                 log.error("worker %s was declared dead by others; it registers anew", self._name)
                 self._lease.end()
+                self._open.remove(holder)
                 self._owner.on_death(holder)
                 self._register()
             else:
                 self._owner.on_holdings(holder, self._engine.run(store.holdings(holder=holder)))
+                self._retire_all(but=holder)
             self._endurance.recovered()
         except Exception as error:
             if not is_trouble(error) and not is_shortage(error):
@@ -192,18 +220,23 @@ class Keeper:
     def _register(self) -> None:
         sent = steady()
         holder = new_id()
-        registered = self._engine.run(
-            store.register(
-                holder=holder,
-                name=self._name,
-                host=platform.node(),
-                pid=os.getpid(),
-                info=self._told(),
-                lease_s=self._lease.lease_s,
-                stated=self._orders.stated(),
-                former=self._former,
+        self._open.append(holder)  # before the statement: its reply may be lost
+        try:
+            registered = self._engine.run(
+                store.register(
+                    holder=holder,
+                    name=self._name,
+                    host=platform.node(),
+                    pid=os.getpid(),
+                    info=self._told(),
+                    lease_s=self._lease.lease_s,
+                    stated=self._orders.stated(),
+                    former=self._former,
+                )
             )
-        )
+        except Unavailable:
+            self._open.remove(holder)  # it was never reached
+            raise
         # A lost reply makes the runner say so with an error; an id that is taken is a fault of the id maker.
         assert registered, "a fresh worker id was already in use"
         self._lease.begin(holder, sent)
@@ -220,6 +253,7 @@ class Keeper:
         if renewed is None:
             return False
         self._lease.renewed(sent, renewed.at_us)
+        self._carried.read(sent, renewed.at_us)
         self._past.renewed(sent, renewed.at_us)
         self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
         self._orders.on_renewed(holder, renewed.version, renewed.wanted)

@@ -7,7 +7,8 @@ The deadline counts from before the renewal was sent, as after River's trust win
      └── lease_s minus margin ──────────────────────────────┘
 
 A gap in the renewals also takes away the right to declare others dead: after an outage everybody's
-lease has run out, and whoever wakes first would execute all the others.
+lease has run out, and whoever wakes first would execute all the others. So does a jump of the database's clock:
+after it the lease of everybody who has not renewed since says nothing.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Lease:
         self._deadline = 0.0
         self._renewed_at = 0.0
         self._gapless_since = 0.0
+        self._replied_at = 0.0
         self._renewed_us: int | None = None  # the same renewal by the database's clock
 
     @property
@@ -57,11 +59,21 @@ class Lease:
     def renewed(self, sent: float, at_us: int) -> None:
         """A renewal sent at this `steady()` time succeeded, at this instant of the database."""
         with self._lock:
-            if sent - self._renewed_at > self._gap_s:
+            if sent - self._renewed_at > self._gap_s or self._may_have_jumped(sent, at_us):
                 self._gapless_since = sent
             self._deadline = sent + self.lease_s - self.margin_s
-            self._renewed_at = sent
+            self._renewed_at, self._replied_at = sent, steady()
             self._renewed_us = at_us
+
+    def _may_have_jumped(self, sent: float, at_us: int) -> bool:
+        """Whether the database's clock may have gone otherwise than ours since the last renewal, by more than the
+        margin: somewhere between sent and reply it was read."""
+        if self._renewed_us is None:
+            return False  # since the registration; a lease from there everybody has renewed once more
+        passed_s = (at_us - self._renewed_us) / 1e6
+        most_s = passed_s - (sent - self._replied_at)
+        least_s = passed_s - (steady() - self._renewed_at)
+        return most_s > self.margin_s or least_s < -self.margin_s
 
     def stumbled(self) -> None:
         """A renewal failed: the gapless run is over, the lease itself may still stand."""
@@ -92,10 +104,13 @@ class Lease:
     def warrant(self, now: float | None = None) -> Warrant | None:
         """The right to declare others dead, if there is one.
 
-        It ends, by the database's clock, when the renewal it rests on is followed by a gap: a statement that
-        comes later than that was held up by the very outage which made the others late.
+        It ends, by the database's clock, a margin after this moment, and when the renewal it rests on is followed
+        by a gap. A statement that comes later than that was held up by the very outage which made the others
+        late, or the clock has jumped since the renewal: who is late by less than the margin has stopped already.
         """
+        moment = steady() if now is None else now
         with self._lock:
-            if not self.may_judge(now) or self._holder is None or self._renewed_us is None:
+            if not self.may_judge(moment) or self._holder is None or self._renewed_us is None:
                 return None
-            return Warrant(self._holder, self._renewed_us + round(self._gap_s * 1_000_000))
+            valid_s = min(self._gap_s, moment - self._renewed_at + self.margin_s)
+            return Warrant(self._holder, self._renewed_us + round(valid_s * 1_000_000))

@@ -41,11 +41,12 @@ class QueueView:
         """Whether the lanes should be looked at from the beginning."""
         return now >= self._sweep_at or (self._due_at is not None and now >= self._due_at)
 
-    def swept(self, lanes: Iterable[Lane], now_us: int, began: float) -> None:
-        """Start every lane from its first queued job, and note what is due later."""
+    def swept(self, lanes: Iterable[Lane], now_us: int, began: float, due_us: int = 0) -> None:
+        """Start every lane from its first queued job, and note what is due later; `due_us` may lie beyond now."""
         now = time.monotonic()
         if now_us:
             self._ahead_us = now_us - int(now * 1e6)
+        now_us = max(now_us, due_us)
         marks: dict[int, Mark] = {}
         later: list[float] = []
         self.suspect_due_at = None

@@ -20,7 +20,14 @@ from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.begun import Begun
 from fencerow.worker.blocked import LoopWatch
-from fencerow.worker.building import begun_least, deadline_margin_s, make_pools, registration
+from fencerow.worker.building import (
+    begun_least,
+    deadline_margin_s,
+    ending_margin_s,
+    make_pools,
+    registration,
+)
+from fencerow.worker.carried import Carried
 from fencerow.worker.chore import Chore
 from fencerow.worker.chores import Chores
 from fencerow.worker.claimer import Claimer
@@ -36,6 +43,7 @@ from fencerow.worker.lease import Lease
 from fencerow.worker.leaving import Leaving
 from fencerow.worker.loop import Loop
 from fencerow.worker.middleware import Middleware
+from fencerow.worker.overdue import OverdueWatch
 from fencerow.worker.pool import Pool
 from fencerow.worker.slots import Slots
 from fencerow.worker.upkeep import upkeep_loops
@@ -72,6 +80,7 @@ class Parts:
         self.tasks: list[asyncio.Task[None]] = []
         self.death = Death(name, self._loop)
         self.lease = Lease(config.lease_s, config.renew_s)
+        self.carried = Carried(went_back=lambda: self.soon(self.begun.clock_went_back))
         self.pools = make_pools(queues, slots, self._make_pool)
         least = begun_least(self.pools, handlers.values())
         self.begun = Begun(least, self.attempts, self.pools, lambda: self.keeper.look_now())
@@ -96,6 +105,7 @@ class Parts:
         self.workplace = Workplace(engine, self.lease, self.acker, telemetry, middleware, config)
         self.slots = Slots(self.workplace, self.death, hung_max=config.hung_max)
         self.leaving = Leaving(self.pools, self.attempts, self.acker, kill_s=config.cancel_kill_s)
+        overdue = OverdueWatch(self.attempts, margin_s=ending_margin_s(config), lease_s=config.lease_s)
         self.control = Control(
             name,
             self.pools,
@@ -105,6 +115,8 @@ class Parts:
             telemetry,
             failing=self._failing,
             blocked=lambda: self.watch.stated(),
+            overdue=overdue.look,
+            behind_s=self.carried.behind_s,
             serve=self._serve,
             resized=self.slots.fill,
             hand_back=self.leaving.hand_back,
@@ -207,6 +219,7 @@ class Parts:
             self.lease,
             self.handlers,
             self._telemetry,
+            self.carried,
             poll_max_s=self._config.poll_max_s,
             margin_s=deadline_margin_s(self._config),
             suspects=self.workplace.suspects,
@@ -237,6 +250,7 @@ class Parts:
             self.lease,
             holdings,
             self.control,
+            self.carried,
             name=name,
             info=registration(self.pools, self.handlers),
             renew_s=config.renew_s,

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 
 from fencerow.config import Config
 from fencerow.db.engine import Engine
+from fencerow.db.steady import steady
 from fencerow.model.state import State
 from fencerow.store import store
 from fencerow.store.finish import Moved, Requeued
-from fencerow.store.reap import Reclaimed
+from fencerow.store.reap import LeaseAhead, Reclaimed
 from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.lease import Lease
 
@@ -46,20 +47,39 @@ class Reaper:
         self._actor = actor
         self._on_queued = on_queued
         self._on_ended = on_ended
+        self._ahead: dict[LeaseAhead, float] = {}  # since when each was seen
 
     async def tick(self) -> float:
         """One sweep; returns the pause until the next."""
         warrant = self._lease.warrant()
-        if warrant is not None:
+        if warrant is None:
+            self._ahead.clear()
+        else:
             dead = store.die(judge=warrant.judge, until_us=warrant.until_us)
             for holder in await self._engine.arun(dead):
                 log.warning("worker %s is dead: its lease ran out", holder)
+            await self._bury_ahead()
             if lost := await self._engine.arun(store.lost_holders()):
                 await self._engine.arun(store.adopt(lost))
         await self._reclaim()
         await self._time_out()
         await self._expire()
         return self._config.sweep_s
+
+    async def _bury_ahead(self) -> None:
+        """After the database's clock went back, a lease from before says nothing: a worker is dead that does not renew
+        for a whole lease by the clock of this host."""
+        sent = steady()
+        leases = await self._engine.arun(store.leases_ahead())
+        seen = steady()
+        self._ahead = {lease: self._ahead.get(lease, seen) for lease in leases}
+        silent = [lease for lease, since in self._ahead.items() if sent - since >= lease.lease_s]
+        warrant = self._lease.warrant()
+        if not silent or warrant is None:
+            return
+        dead = store.die_ahead(silent, judge=warrant.judge, until_us=warrant.until_us)
+        for holder in await self._engine.arun(dead):
+            log.warning("worker %s is dead: it has not renewed since the database's clock went back", holder)
 
     async def _reclaim(self) -> None:
         while dead := await self._engine.arun(store.dead_holders()):
@@ -79,10 +99,13 @@ class Reaper:
         reclaimed, moved = await self._engine.arun(
             store.time_out(limit=BATCH_ROWS, delay_s=OVERDUE_DELAY_S, actor=self._actor)
         )
-        if reclaimed:
-            log.error("ended %d attempts past their hard deadline; their workers did not", len(reclaimed))
-            self._telemetry.counters.add("jobs_timed_out", len(reclaimed))
-            self._telemetry.emit(Event.TIMED_OUT, count=len(reclaimed))
+        if begun := sum(job.begun for job in reclaimed):
+            log.error("ended %d attempts past their time limit; their workers could not", begun)
+            self._telemetry.counters.add("jobs_timed_out", begun)
+            self._telemetry.emit(Event.TIMED_OUT, count=begun)
+        if waited := len(reclaimed) - begun:
+            log.warning("took back %d jobs that their living workers did not begin in time", waited)
+            self._telemetry.counters.add("jobs_not_begun", waited)
         self._announce(reclaimed, moved)
 
     async def _expire(self) -> None:

@@ -107,7 +107,7 @@ class Worker:
             await asyncio.to_thread(parts.keeper.start)
         except BaseException:
             parts.workplace.abandon()
-            await asyncio.to_thread(parts.keeper.close)
+            await asyncio.to_thread(parts.keeper.stop)
             raise
         try:
             self._unlisten = self._engine.listen(parts.hearing.hear)

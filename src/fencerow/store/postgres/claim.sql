@@ -4,6 +4,9 @@
 -- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
 -- The mark is only a hint that spares the dead entries at the lane's head; exclusivity is the row lock and the state.
 -- Guard: still queued, due, not expired, the queue not paused, and the claiming worker's own row alive.
+-- Due is decided by the clock. One that went back behind what the worker has seen it reach leaves jobs due up to
+-- :due_us, at most a day: those that were written before, which is all whose last writing does not lie between
+-- :since_us and now.
 -- Never IN (SELECT ... LIMIT): under a nested loop it claims more than the limit. The ARRAY is evaluated once.
 -- The rows come back as one JSON document; arguments beyond 64 KiB, or beyond 8 MiB in all, are fetched at start.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
@@ -27,7 +30,11 @@ claimed AS (
                   AND NOT queued.suspect
                   AND (queued.run_at, queued.id)
                       > (fencerow.at(CAST(lane.mark ->> 1 AS bigint)), CAST(lane.mark ->> 2 AS uuid))
-                  AND queued.run_at <= (SELECT fencerow.now())
+                  AND queued.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
+                                                                             fencerow.now() + INTERVAL '1 day')))
+                  AND (queued.run_at <= (SELECT fencerow.now())
+                       OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+                          NOT BETWEEN fencerow.at(CAST(:since_us AS bigint)) AND (SELECT fencerow.now()))
                   AND queued.name = ANY(CAST(:names AS text[]))
                   AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
                 ORDER BY queued.run_at, queued.id
@@ -76,7 +83,11 @@ claimed AS (
             WHERE queued.queue = :queue
               AND queued.state = 'queued'
               AND queued.suspect
-              AND queued.run_at <= (SELECT fencerow.now())
+              AND queued.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
+                                                                         fencerow.now() + INTERVAL '1 day')))
+              AND (queued.run_at <= (SELECT fencerow.now())
+                   OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+                      NOT BETWEEN fencerow.at(CAST(:since_us AS bigint)) AND (SELECT fencerow.now()))
               AND queued.name = ANY(CAST(:names AS text[]))
               AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
             ORDER BY queued.run_at, queued.id

@@ -117,7 +117,7 @@ SELECT id FROM moved;
 -- name: requeue
 -- Give running jobs back to their queue: after a failure (retried), a snooze (snoozed) or untouched (released).
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
--- Without delay_s the job keeps its place in its lane.
+-- Without delay_s the job keeps its place in its lane; one that lies ahead, because the clock went back since, is now.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
     SELECT *
@@ -131,7 +131,7 @@ moved AS (
         failures = job.failures + outcome.failures,
         snoozes = job.snoozes + outcome.snoozes,
         suspect = job.suspect AND outcome.kind = 'released',
-        run_at = COALESCE(clock.now + fencerow.seconds(outcome.delay_s), job.run_at),
+        run_at = COALESCE(clock.now + fencerow.seconds(outcome.delay_s), least(job.run_at, clock.now)),
         holder = NULL,
         deadline_at = NULL
     FROM outcome, clock

@@ -29,6 +29,46 @@ WHERE worker.id = ANY(ARRAY(
   AND (SELECT clock.now FROM clock) < fencerow.at(CAST(:until_us AS bigint))
 RETURNING worker.id;
 
+-- name: leases_ahead
+-- Living workers whose lease ends later than one that were written now: it was written before the clock went back.
+SELECT worker.id, fencerow.us(worker.renewed_at), worker.lease_s
+FROM fencerow.workers AS worker
+WHERE worker.state = 'alive'
+  AND worker.lease_until > (SELECT fencerow.now()) + fencerow.seconds(worker.lease_s)
+ORDER BY worker.lease_until DESC
+LIMIT 1000;
+
+-- name: die_ahead
+-- Declare workers dead whose lease was written before the clock went back: it would hold until the clock returns.
+-- The judge has watched each for a whole lease by its own clock, and names the renewal that it saw last.
+-- Guard: alive, not renewed since, and its lease still lies ahead of one that were written now. One that renews right
+-- now is skipped. Guard of the judge as in die.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+silent AS MATERIALIZED (
+    SELECT CAST(each.entry ->> 0 AS uuid) AS id, CAST(each.entry ->> 1 AS bigint) AS renewed_us
+    FROM json_array_elements(CAST(:silent AS json)) AS each (entry)
+)
+UPDATE fencerow.workers AS worker
+SET state = 'dead',
+    ended_at = clock.now
+FROM silent, clock
+WHERE worker.id = ANY(ARRAY(
+        SELECT late.id
+        FROM fencerow.workers AS late
+        WHERE late.id = ANY(ARRAY(SELECT silent.id FROM silent))
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND worker.id = silent.id
+  AND worker.state = 'alive'
+  AND fencerow.us(worker.renewed_at) = silent.renewed_us
+  AND worker.lease_until > clock.now + fencerow.seconds(worker.lease_s)
+  AND EXISTS (SELECT 1 FROM fencerow.workers AS judge
+              WHERE judge.id = CAST(:judge AS uuid)
+                AND judge.state = 'alive'
+                AND judge.lease_until > clock.now)
+  AND clock.now < fencerow.at(CAST(:until_us AS bigint))
+RETURNING worker.id;
+
 -- name: lost_holders
 -- Holders of running jobs that have no row (a restore, a failover).
 -- A holder registers before it claims, so a snapshot that shows its job shows its row.
@@ -64,7 +104,7 @@ LIMIT 100;
 -- its crash budget of workers die, with no attempt that came to an end in between, fails too. Finals are moved by
 -- archive in the same transaction.
 -- Guard: running under one of these holders, named by value; locked rows are left for the next sweep.
--- The job keeps its place in its lane.
+-- The job keeps its place in its lane; one that lies ahead, because the clock went back since, is now.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 line AS MATERIALIZED (
     SELECT job.id,
@@ -117,6 +157,7 @@ moved AS (
     SET state = judged.became,
         crashes = job.crashes + judged.alone,
         suspect = NOT judged.waited,
+        run_at = least(job.run_at, clock.now),
         error = CASE WHEN judged.became = 'failed'
                      THEN json_build_object('type', 'CrashBudgetSpent', 'code', 'crashes_exhausted', 'message',
                           CASE WHEN judged.alone > 0
@@ -145,42 +186,62 @@ noted AS (
 SELECT id, state, queue, priority, fencerow.us(run_at), attempt, lost_holder FROM moved;
 
 -- name: time_out
--- End attempts that are past their hard deadline although their holder lives: a hung handler, a hung process.
--- It counts as a failure. Finals are moved by archive in the same transaction.
--- Guard: running, and past deadline_at by the database's clock.
+-- End attempts that their own holder calls overdue in its last renewal. It has measured that by the clock of its own
+-- process: no clock of the database's decides here, so an outage or a jump makes nobody overdue.
+-- What had begun is past its time limit, and its worker could not end it though it had a lease more for that: a hung
+-- handler, a blocked event loop. It counts as a failure. What had not begun will never begin there: it keeps its place
+-- and counts nothing. Finals are moved by archive in the same transaction.
+-- Guard: the holder is alive, and the job is still running under it, in the attempt that it named.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+overdue AS MATERIALIZED (
+    SELECT worker.id AS holder,
+           CAST(said.entry ->> 0 AS uuid) AS id,
+           CAST(said.entry ->> 1 AS bigint) AS attempt,
+           CAST(said.entry ->> 2 AS boolean) AS begun
+    FROM fencerow.workers AS worker
+    CROSS JOIN LATERAL json_array_elements(worker.stated -> 'overdue') AS said (entry)
+    WHERE worker.state = 'alive'
+),
 moved AS (
     UPDATE fencerow.jobs AS job
     SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
-                     WHEN job.failures + 1 >= job.attempts_max THEN 'failed'
+                     WHEN overdue.begun AND job.failures + 1 >= job.attempts_max THEN 'failed'
                      ELSE 'queued' END,
-        failures = job.failures + 1,
-        run_at = clock.now + fencerow.seconds(CAST(:delay_s AS double precision)),
-        error = json_build_object('type', 'AttemptTimeout', 'code', 'FR-403', 'message',
-                                  'the attempt was past its hard deadline and its worker did not end it'),
+        failures = job.failures + CAST(overdue.begun AS integer),
+        run_at = CASE WHEN overdue.begun THEN clock.now + fencerow.seconds(CAST(:delay_s AS double precision))
+                      ELSE least(job.run_at, clock.now) END,
+        error = CASE WHEN overdue.begun
+                     THEN json_build_object('type', 'AttemptTimeout', 'code', 'FR-403', 'message',
+                                            'the attempt was past its time limit and its worker could not end it')
+                     ELSE job.error END,
         ended_at = CASE WHEN job.cancel_requested_at IS NOT NULL
-                          OR job.failures + 1 >= job.attempts_max THEN clock.now END,
+                          OR overdue.begun AND job.failures + 1 >= job.attempts_max THEN clock.now END,
         holder = CASE WHEN job.cancel_requested_at IS NOT NULL
-                        OR job.failures + 1 >= job.attempts_max THEN job.holder END,
+                        OR overdue.begun AND job.failures + 1 >= job.attempts_max THEN job.holder END,
         deadline_at = NULL
-    FROM clock
+    FROM overdue, clock
     WHERE job.id = ANY(ARRAY(
-            SELECT late.id
-            FROM fencerow.jobs AS late
-            WHERE late.state = 'running'
-              AND late.deadline_at < (SELECT fencerow.now())
-            ORDER BY late.deadline_at
+            SELECT locked.id
+            FROM fencerow.jobs AS locked
+            WHERE locked.id = ANY(ARRAY(SELECT overdue.id FROM overdue))
+              AND locked.state IS NOT DISTINCT FROM 'running'
             LIMIT CAST(:limit AS integer)
             FOR UPDATE SKIP LOCKED
         ))
-      AND job.state = 'running'
-      AND job.deadline_at < clock.now
-    RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.claimed_at, clock.now AS at
+      AND job.id = overdue.id
+      AND job.state IS NOT DISTINCT FROM 'running'
+      AND job.holder = overdue.holder
+      AND job.attempt = overdue.attempt
+    RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.claimed_at, overdue.begun,
+              overdue.holder AS late_holder, clock.now AS at
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
-    SELECT moved.id, moved.attempt, moved.at, 'timed_out', CAST(:actor AS text),
-           json_build_object('claimed_at_us', fencerow.us(moved.claimed_at), 'became', moved.state)
+    SELECT moved.id, moved.attempt, moved.at, CASE WHEN moved.begun THEN 'timed_out' ELSE 'released' END,
+           CAST(:actor AS text),
+           json_build_object('claimed_at_us', fencerow.us(moved.claimed_at), 'became', moved.state,
+                             'reason', CASE WHEN moved.begun THEN 'its worker could not end it in time'
+                                            ELSE 'its worker did not begin it in time' END)
     FROM moved
 )
-SELECT id, state, queue, priority, fencerow.us(run_at), attempt FROM moved;
+SELECT id, state, queue, priority, fencerow.us(run_at), attempt, late_holder, begun FROM moved;

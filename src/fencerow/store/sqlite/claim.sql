@@ -4,6 +4,9 @@
 -- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
 -- The mark is only a hint; exclusivity is the file's one write lock and the state.
 -- Guard: still queued, due, not expired, the queue not paused, and the claiming worker's own row alive.
+-- Due is decided by the clock. One that went back behind what the worker has seen it reach leaves jobs due up to
+-- :due_us, at most a day: those that were written before, which is all whose last writing does not lie between
+-- :since_us and now.
 -- Each row is one JSON document; arguments beyond 64 KiB, or that are no JSON any more, are fetched at start.
 -- What else is no JSON any more comes as null: one edited row must not keep a queue from being claimed.
 UPDATE fencerow.jobs
@@ -25,7 +28,10 @@ WHERE id IN (
                          AND queued.suspect = 0
                          AND (queued.run_at, queued.id)
                              > (json_extract(lane.value, '$[1]'), json_extract(lane.value, '$[2]'))
-                         AND queued.run_at <= (SELECT fencerow.now())
+                         AND queued.run_at <= (SELECT max(fencerow.now(), min(:due_us, fencerow.now() + 86400000000)))
+                         AND (queued.run_at <= (SELECT fencerow.now())
+                              OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+                                 NOT BETWEEN :since_us AND (SELECT fencerow.now()))
                          AND queued.name IN (SELECT value FROM json_each(:names))
                          AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
                        ORDER BY queued.run_at, queued.id
@@ -64,7 +70,10 @@ WHERE id IN (
         WHERE queued.queue = :queue
           AND queued.state = 'queued'
           AND queued.suspect = 1
-          AND queued.run_at <= (SELECT fencerow.now())
+          AND queued.run_at <= (SELECT max(fencerow.now(), min(:due_us, fencerow.now() + 86400000000)))
+          AND (queued.run_at <= (SELECT fencerow.now())
+               OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+                  NOT BETWEEN :since_us AND (SELECT fencerow.now()))
           AND queued.name IN (SELECT value FROM json_each(:names))
           AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
         ORDER BY queued.run_at, queued.id

@@ -100,11 +100,11 @@ RETURNING id;
 -- name: requeue
 -- Give running jobs back to their queue: after a failure (retried), a snooze (snoozed) or untouched (released).
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
--- Without delay_s the job keeps its place in its lane.
+-- Without delay_s the job keeps its place in its lane; one that lies ahead, because the clock went back since, is now.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :holder, json_object('claimed_at_us', job.claimed_at,
                    'run_at_us', COALESCE(fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER),
-                                         job.run_at),
+                                         min(job.run_at, fencerow.now())),
                    'detail', json(json_extract(o.value, '$.detail')))
 FROM json_each(:outcomes) AS o
 JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
@@ -117,7 +117,8 @@ SET state = 'queued',
     failures = failures + json_extract(o.value, '$.failures'),
     snoozes = snoozes + json_extract(o.value, '$.snoozes'),
     suspect = suspect AND json_extract(o.value, '$.kind') = 'released',
-    run_at = COALESCE(fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER), run_at),
+    run_at = COALESCE(fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER),
+                      min(run_at, fencerow.now())),
     holder = NULL,
     deadline_at = NULL
 FROM json_each(:outcomes) AS o

@@ -16,6 +16,33 @@ WHERE state = 'alive'
   AND fencerow.now() < :until_us
 RETURNING id;
 
+-- name: leases_ahead
+-- Living workers whose lease ends later than one that were written now: it was written before the clock went back.
+SELECT worker.id, worker.renewed_at, worker.lease_s
+FROM fencerow.workers AS worker
+WHERE worker.state = 'alive'
+  AND worker.lease_until > fencerow.now() + CAST(worker.lease_s * 1000000 AS INTEGER)
+ORDER BY worker.lease_until DESC
+LIMIT 1000;
+
+-- name: die_ahead
+-- Declare workers dead whose lease was written before the clock went back: it would hold until the clock returns.
+-- The judge has watched each for a whole lease by its own clock, and names the renewal that it saw last.
+-- Guard: alive, not renewed since, and its lease still lies ahead of one that were written now.
+-- Guard of the judge as in die.
+UPDATE fencerow.workers
+SET state = 'dead',
+    ended_at = fencerow.now()
+WHERE state = 'alive'
+  AND EXISTS (SELECT 1 FROM json_each(:silent) AS silent
+              WHERE json_extract(silent.value, '$[0]') = fencerow.workers.id
+                AND json_extract(silent.value, '$[1]') = fencerow.workers.renewed_at)
+  AND lease_until > fencerow.now() + CAST(lease_s * 1000000 AS INTEGER)
+  AND EXISTS (SELECT 1 FROM fencerow.workers AS judge
+              WHERE judge.id = :judge AND judge.state = 'alive' AND judge.lease_until > fencerow.now())
+  AND fencerow.now() < :until_us
+RETURNING id;
+
 -- name: lost_holders
 -- Holders of running jobs that have no row (the workers' file was lost).
 -- A holder registers before it claims, so a snapshot that shows its job shows its row.
@@ -52,7 +79,8 @@ LIMIT 100;
 -- it counts nothing. Lest a job that always takes its worker along runs for ever, one that saw :deaths_per_crash times
 -- its crash budget of workers die, with no attempt that came to an end in between, fails too. Finals are moved by
 -- archive in the same transaction.
--- Guard: running under one of these holders, named by value. The job keeps its place in its lane.
+-- Guard: running under one of these holders, named by value. The job keeps its place in its lane; one that lies
+-- ahead, because the clock went back since, is now.
 -- The first statement notes what each becomes; the others read it there. An attempt is taken back at most once.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT told.id, told.attempt, fencerow.now(), 'reclaimed', :actor, json_object('holder', told.holder, 'claimed_at_us', told.claimed_at,
@@ -89,7 +117,8 @@ FROM (SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_request
         AND job.state = 'running'
       ORDER BY waited DESC, job.id
       LIMIT :limit) AS told;
-SELECT job.id, json_extract(note.detail, '$.became'), job.queue, job.priority, job.run_at, job.attempt, job.holder
+SELECT job.id, json_extract(note.detail, '$.became'), job.queue, job.priority, min(job.run_at, fencerow.now()),
+       job.attempt, job.holder
 FROM fencerow.jobs AS job
 JOIN fencerow.job_events AS note ON note.job_id = job.id AND note.attempt = job.attempt AND note.kind = 'reclaimed'
 WHERE job.holder IN (SELECT value FROM json_each(:dead))
@@ -98,6 +127,7 @@ UPDATE fencerow.jobs
 SET state = json_extract(note.detail, '$.became'),
     crashes = json_extract(note.detail, '$.crashes'),
     suspect = json_extract(note.detail, '$.begun'),
+    run_at = min(run_at, fencerow.now()),
     error = CASE WHEN json_extract(note.detail, '$.became') = 'failed'
                  THEN json_object('type', 'CrashBudgetSpent', 'code', 'crashes_exhausted',
                                   'message', json_extract(note.detail, '$.message'))
@@ -113,38 +143,58 @@ WHERE note.job_id = fencerow.jobs.id
   AND fencerow.jobs.state = 'running';
 
 -- name: time_out
--- End attempts that are past their hard deadline although their holder lives: a hung handler, a hung process.
--- It counts as a failure. Finals are moved by archive in the same transaction.
--- Guard: running, and past deadline_at.
+-- End attempts that their own holder calls overdue in its last renewal. It has measured that by the clock of its own
+-- process: no clock of the database's decides here, so an outage or a jump makes nobody overdue.
+-- What had begun is past its time limit, and its worker could not end it though it had a lease more for that: a hung
+-- handler, a blocked event loop. It counts as a failure. What had not begun will never begin there: it keeps its place
+-- and counts nothing. Finals are moved by archive in the same transaction.
+-- Guard: the holder is alive, and the job is still running under it, in the attempt that it named.
+-- The first statement notes what each becomes; the others read it there. An attempt ends at most once.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
-SELECT job.id, job.attempt, fencerow.now(), 'timed_out', :actor, json_object('claimed_at_us', job.claimed_at,
-       'became', CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
-                      WHEN job.failures + 1 >= job.attempts_max THEN 'failed'
-                      ELSE 'queued' END)
-FROM fencerow.jobs AS job
+SELECT job.id, job.attempt, fencerow.now(), CASE WHEN overdue.begun THEN 'timed_out' ELSE 'released' END, :actor,
+       json_object('claimed_at_us', job.claimed_at,
+                   'became', CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
+                                  WHEN overdue.begun AND job.failures + 1 >= job.attempts_max THEN 'failed'
+                                  ELSE 'queued' END,
+                   'reason', CASE WHEN overdue.begun THEN 'its worker could not end it in time'
+                                  ELSE 'its worker did not begin it in time' END)
+FROM (SELECT worker.id AS holder, json_extract(said.value, '$[0]') AS id, json_extract(said.value, '$[1]') AS attempt,
+             json_extract(said.value, '$[2]') AS begun
+      FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
+      WHERE worker.state = 'alive') AS overdue
+CROSS JOIN fencerow.jobs AS job ON job.id = overdue.id
 WHERE job.state = 'running'
-  AND job.id IN (SELECT late.id
-             FROM fencerow.jobs AS late
-             WHERE late.state = 'running' AND late.deadline_at < fencerow.now()
-             ORDER BY late.deadline_at
-             LIMIT :limit);
+  AND job.holder = overdue.holder
+  AND job.attempt = overdue.attempt
+ORDER BY job.id
+LIMIT :limit;
+SELECT job.id, json_extract(note.detail, '$.became'), job.queue, job.priority,
+       CASE WHEN note.kind = 'timed_out' THEN fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER) ELSE min(job.run_at, fencerow.now()) END,
+       job.attempt, job.holder, note.kind = 'timed_out'
+FROM fencerow.jobs AS job
+JOIN fencerow.job_events AS note ON note.job_id = job.id AND note.attempt = job.attempt
+WHERE job.id IN (SELECT json_extract(said.value, '$[0]')
+                 FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
+                 WHERE worker.state = 'alive')
+  AND job.state = 'running'
+  AND note.kind IN ('timed_out', 'released');
 UPDATE fencerow.jobs
-SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
-                 WHEN failures + 1 >= attempts_max THEN 'failed'
-                 ELSE 'queued' END,
-    failures = failures + 1,
-    run_at = fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER),
-    error = json_object('type', 'AttemptTimeout', 'code', 'FR-403', 'message',
-                        'the attempt was past its hard deadline and its worker did not end it'),
-    ended_at = CASE WHEN cancel_requested_at IS NOT NULL
-                      OR failures + 1 >= attempts_max THEN fencerow.now() END,
-    holder = CASE WHEN cancel_requested_at IS NOT NULL
-                    OR failures + 1 >= attempts_max THEN holder END,
+SET state = json_extract(note.detail, '$.became'),
+    failures = failures + (note.kind = 'timed_out'),
+    run_at = CASE WHEN note.kind = 'timed_out' THEN fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER)
+                  ELSE min(run_at, fencerow.now()) END,
+    error = CASE WHEN note.kind = 'timed_out'
+                 THEN json_object('type', 'AttemptTimeout', 'code', 'FR-403', 'message',
+                                  'the attempt was past its time limit and its worker could not end it')
+                 ELSE error END,
+    ended_at = CASE WHEN json_extract(note.detail, '$.became') <> 'queued' THEN fencerow.now() END,
+    holder = CASE WHEN json_extract(note.detail, '$.became') <> 'queued' THEN holder END,
     deadline_at = NULL
-WHERE state = 'running'
-  AND id IN (SELECT late.id
-             FROM fencerow.jobs AS late
-             WHERE late.state = 'running' AND late.deadline_at < fencerow.now()
-             ORDER BY late.deadline_at
-             LIMIT :limit)
-RETURNING id, state, queue, priority, run_at, attempt;
+FROM fencerow.job_events AS note
+WHERE note.job_id = fencerow.jobs.id
+  AND note.attempt = fencerow.jobs.attempt
+  AND note.kind IN ('timed_out', 'released')
+  AND fencerow.jobs.id IN (SELECT json_extract(said.value, '$[0]')
+                           FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
+                           WHERE worker.state = 'alive')
+  AND fencerow.jobs.state = 'running';

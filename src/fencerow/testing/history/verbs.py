@@ -288,6 +288,7 @@ VERBS: dict[str, Verb] = {
     "reclaim": _rows(_as_taken, _holders),
     "time_out": _rows(_as_taken),
     "die": _rows(_as_holder),
+    "die_ahead": _rows(_as_holder),
     "adopt": _rows(_as_holder),
     "register": _single(_registration),
     "renew": _single(_renewal),

@@ -45,14 +45,17 @@ def workers_of(history: History) -> Workers:
     """Read the lives of the workers."""
     workers = Workers()
     for act in history.others:
-        if act.verb in ("register", "renew", "retire", "die", "adopt", "order_worker") and act.possible:
+        if (
+            act.verb in ("register", "renew", "retire", "die", "die_ahead", "adopt", "order_worker")
+            and act.possible
+        ):
             _take(workers, act)
     return workers
 
 
 def _take(workers: Workers, act: Act) -> None:
     if act.holder is None:
-        if act.maybe and act.verb in ("die", "adopt"):
+        if act.maybe and act.verb in ("die", "die_ahead", "adopt"):
             workers.maybe_dead.append(act)
         return
     found = workers.by_holder.setdefault(act.holder, Registration(act.holder))
@@ -75,7 +78,7 @@ def check_workers(report: Report, workers: Workers, *, clock_moved: bool) -> Non
             late = [act for act in found.renewals if history.before(end, act)]
             if late:
                 report.add("I3", f"{found.holder} renewed after its {end.verb}", None, [end, *late[:1]])
-            if end.verb == "die" and not clock_moved:
+            if end.verb in ("die", "die_ahead") and not clock_moved:
                 _not_too_early(report, found, end)
 
 
