@@ -18,6 +18,7 @@ from tests.children.conftest import settings
 from tests.children.test_children import HANDLERS
 from tests.jobs import AnyEngine, claim, register
 from tests.worker.stage import handler, kinds, read, submit, working
+from tests.worker.test_damaged import DEEP, write
 
 
 async def suspect(engine: AnyEngine, name: str, args: dict[str, Any] | None = None, **fields: Any) -> str:
@@ -38,6 +39,17 @@ async def test_a_suspect_runs_in_a_child_and_is_none_any_more(engine: AnyEngine)
 
     assert (first.state, first.attempt, first.crashes) == ("succeeded", 2, 0)
     assert first.result != os.getpid() == second.result
+
+
+async def test_arguments_that_nobody_can_read_are_no_crash(engine: AnyEngine) -> None:
+    """They cross to the child all the same: what it hears must not end it, or leave it deaf."""
+    job_id = await suspect(engine, "suspected")
+    write(engine, job_id, "args", f"'{DEEP}'")
+    async with working(engine, *HANDLERS, config=settings(engine)) as stage:
+        job = await stage.ended(job_id)
+
+    assert (job.state, job.crashes) == ("failed", 0)
+    assert "FR-308" in job.error["message"]
 
 
 async def test_a_suspect_of_a_batch_runs_there_alone(lite: AnyEngine, tmp_path: Path) -> None:
