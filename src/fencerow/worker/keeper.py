@@ -21,6 +21,7 @@ import msgspec
 from fencerow.db.engine import Engine
 from fencerow.db.steady import steady
 from fencerow.db.trouble import is_trouble
+from fencerow.errors import OutcomeUnknown
 from fencerow.model.ids import new_id
 from fencerow.model.wanted import Wanted
 from fencerow.store import store
@@ -32,6 +33,7 @@ from fencerow.worker.past import Past
 log = logging.getLogger("fencerow.worker.keeper")
 
 RETRY_S = 0.5
+REGISTER_TRIES = 5  # at the start, when answers are lost
 PATIENCE_S = 1.0  # at least; with a third of the lease two renewals may stay without an answer
 LATE_S = 1.0  # beyond what a busy machine does to a thread
 BLOCKED_S = 0.5  # two looks may follow one another at once; that is no blocked loop
@@ -94,13 +96,13 @@ class Keeper:
         self._pinged_at: float | None = None
 
     def start(self) -> None:
-        """Register and begin to renew. Blocks for one statement.
+        """Register and begin to renew. Blocks for one statement, and a few seconds where answers are lost.
 
         Raises:
             DatabaseError: the first registration failed; nothing was started.
         """
         self._past.look(None)
-        self._register()
+        self._register_first()
         self._thread.start()
 
     def confirmed(self, job_id: str, attempt: int) -> None:
@@ -185,6 +187,19 @@ class Keeper:
             self._telemetry.counters.add("renewal_failures")
             self._telemetry.emit(Event.LOOP_ERROR, loop="keeper", error=str(error))
             log.warning("worker %s could not renew its lease: %s", self._name, error)
+
+    def _register_first(self) -> None:
+        """A lost answer is no reason to end: another id is as good. The row that may be there holds nothing, and is
+        declared dead when its lease has run out."""
+        for left in reversed(range(REGISTER_TRIES)):
+            try:
+                self._register()
+                return
+            except OutcomeUnknown as error:
+                if not left:
+                    raise
+                log.warning("worker %s registers under another id: %s", self._name, error)
+                self._stopped.wait(RETRY_S)
 
     def _register(self) -> None:
         sent = steady()
