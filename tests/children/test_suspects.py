@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fencerow.model.job import Claimed
 from fencerow.store import store
-from fencerow.worker import placing
+from fencerow.worker import placing, suspects
+from fencerow.worker import pool as pool_module
+from fencerow.worker.attempt import Attempt
 from tests.children import shop
 from tests.children.conftest import settings
 from tests.children.test_children import HANDLERS
-from tests.jobs import AnyEngine, claim, register
+from tests.jobs import QUEUE, AnyEngine, claim, register
 from tests.worker.stage import handler, kinds, read, submit, working
+from tests.worker.test_damaged import DEEP, write
 
 
 async def suspect(engine: AnyEngine, name: str, args: dict[str, Any] | None = None, **fields: Any) -> str:
@@ -38,6 +41,17 @@ async def test_a_suspect_runs_in_a_child_and_is_none_any_more(engine: AnyEngine)
 
     assert (first.state, first.attempt, first.crashes) == ("succeeded", 2, 0)
     assert first.result != os.getpid() == second.result
+
+
+async def test_arguments_that_nobody_can_read_are_no_crash(engine: AnyEngine) -> None:
+    """They cross to the child all the same: what it hears must not end it, or leave it deaf."""
+    job_id = await suspect(engine, "suspected")
+    write(engine, job_id, "args", f"'{DEEP}'")
+    async with working(engine, *HANDLERS, config=settings(engine)) as stage:
+        job = await stage.ended(job_id)
+
+    assert (job.state, job.crashes) == ("failed", 0)
+    assert "FR-308" in job.error["message"]
 
 
 async def test_a_suspect_of_a_batch_runs_there_alone(lite: AnyEngine, tmp_path: Path) -> None:
@@ -81,6 +95,16 @@ async def test_only_the_one_that_dies_is_counted(engine: AnyEngine, tmp_path: Pa
 
     assert (dead.state, dead.attempt, dead.crashes) == ("failed", 3, 2)
     assert {(job.state, job.attempt, job.crashes) for job in others} == {("succeeded", 2, 0)}
+
+
+async def test_a_long_one_does_not_hold_back_the_others(
+    lite: AnyEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits for the other, and nothing has ended well before: one more starts when the first has lived a while."""
+    monkeypatch.setattr(suspects, "PATIENCE_S", 0.1)
+    pair = [await suspect(lite, "meets", {"folder": str(tmp_path), "count": 2}) for _ in range(2)]
+    async with working(lite, *HANDLERS, config=settings(lite)) as stage:
+        assert [(await stage.ended(each)).state for each in pair] == ["succeeded", "succeeded"]
 
 
 async def test_a_suspect_that_shall_never_leave_the_worker_runs_here(lite: AnyEngine) -> None:
@@ -130,9 +154,10 @@ async def test_a_suspect_that_no_child_finds_has_the_worker_for_itself(engine: A
     assert log.index("slow ends") < log.index("local begins")
 
 
-async def test_it_goes_back_when_the_others_take_too_long(
+async def test_it_runs_beside_others_that_do_not_end_soon(
     lite: AnyEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It must not wait for ever; and the next one, soon after, keeps nobody waiting at all."""
     monkeypatch.setattr(placing, "ALONE_WAIT_S", 0.1)
     started, go = asyncio.Event(), asyncio.Event()
 
@@ -147,15 +172,50 @@ async def test_it_goes_back_when_the_others_take_too_long(
         await started.wait()
         job_id = await suspect(lite, "local")
         stage.worker._parts.claims.look_again()
-        (facts,) = await stage.heard.wait("released", job_id=job_id)
-        other = await stage.submit("local")
-        assert (await stage.ended(other)).state == "succeeded", "the others are served again"
+        first = await stage.ended(job_id)
+        monkeypatch.setattr(placing, "ALONE_WAIT_S", 3600.0)
+        second = await suspect(lite, "local")
+        stage.worker._parts.claims.look_again()
+        await stage.ended(second)
+        assert (await stage.run("local")).state == "succeeded", "the others are served"
+        assert not stage.heard.all("succeeded", job="slow")
         go.set()
-    job = await read(lite, job_id)
 
-    assert "alone" in facts["reason"]
-    assert (job.state, job.suspect, job.failures, job.crashes) == ("queued", True, 0, 0)
-    assert job.run_at_us / 1e6 > time.time() + 1
+    assert (first.state, first.suspect, first.failures, first.crashes) == ("succeeded", True, 0, 0)
+    assert await kinds(lite, job_id) == ["reclaimed"], "it was not alone"
+
+
+async def test_while_it_waits_for_a_slot_the_others_are_served(
+    lite: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A suspect that no child finds is claimed while all slots are taken, and its neighbours in another queue go on."""
+    monkeypatch.setattr(placing, "ALONE_WAIT_S", 0.1)
+    monkeypatch.setattr(pool_module, "STALE_S", 3600.0)
+    started, go = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> None:
+        started.set()
+        await go.wait()
+
+    async def local() -> None: ...
+
+    queues = {QUEUE: 1, "other": 1}
+    async with working(lite, slow, local, config=settings(lite), queues=queues) as stage:
+        await stage.submit("slow")
+        await started.wait()
+        job_id = await suspect(lite, "local")
+        pool = stage.worker._parts.pools[0]
+        (claimed,) = claim_suspect(lite, stage.worker.holder, "local")
+        stage.worker._parts.take(
+            pool, Attempt(claimed, stage.worker.holder or "", stage.worker._handlers["local"])
+        )
+        assert (await stage.run("local", queue="other")).state == "succeeded"
+        go.set()
+        assert (await stage.ended(job_id)).state == "succeeded"
+
+
+def claim_suspect(engine: AnyEngine, holder: str | None, name: str) -> list[Claimed]:
+    return engine.run(store.claim_suspect(QUEUE, holder=holder or "", names=[name], margin_s=60.0))
 
 
 async def test_a_death_while_it_has_the_worker_for_itself_is_counted(

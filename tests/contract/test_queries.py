@@ -195,6 +195,7 @@ def test_a_write_on_a_running_job_names_holder_and_attempt(dialect: str) -> None
     unfenced = {
         name
         for name, query in QUERIES[dialect].items()
+        if not name.startswith("schema_")  # a step of the schema is in no attempt
         for text in writes_on_jobs(query)
         if not (re.search(r"holder = (CAST\()?:holder", text) and re.search(r"attempt\b[^,]* (=|IN) ", text))
         or re.search(r"SET state = 'running'", text)

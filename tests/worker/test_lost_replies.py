@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import TypeVar
 
 import pytest
 
 from fencerow.db.postgres import PostgresEngine
+from fencerow.db.statement import Operation
+from fencerow.errors import OutcomeUnknown
 from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy
+from fencerow.worker import keeper as keeper_module
 from fencerow.worker.context import Job
-from tests.worker.stage import Stage, kinds, quick, read, submit, until, working
+from tests.worker.stage import Stage, kinds, quick, read, submit, until, worker_of, working
+
+T = TypeVar("T")
+
+REGISTER = "coalesce(former.wanted_version"
 
 # A text that only this statement holds.
 STATEMENTS = {
@@ -71,3 +80,47 @@ async def test_a_worker_settles_what_it_did_not_hear(
     assert ran == ([2] if lost_claim else [1, 2] if verb == "requeue" else [1]), "an attempt ran twice"
     assert (job.failures, job.crashes) == (int(verb.startswith("fail") or verb == "requeue"), 0)
     assert (await kinds(near, job_id)).count("failed") <= 1
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+async def test_a_worker_whose_registration_is_not_answered_starts_all_the_same(
+    tcp_server: PostgresServer, near: PostgresEngine, cut: str
+) -> None:
+    async def work() -> None: ...
+
+    with FaultProxy(tcp_server.port) as proxy:
+        url = f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app"
+        engine = PostgresEngine(url, store.postgres_queries())
+        (proxy.cut_before if cut == "before" else proxy.cut_after_reply_to)(REGISTER)
+        async with working(engine, work, config=quick(lease_s=9.0)) as stage:
+            assert proxy.cuts == 1
+            assert (await stage.run("work")).state == "succeeded"
+            (found,) = [each for each in near.run(store.list_workers()) if each.id == stage.worker.holder]
+            assert found.state == "alive"
+        await engine.aclose()
+
+
+async def test_it_gives_up_when_no_answer_ever_comes(
+    pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_module, "RETRY_S", 0.0)
+    tries: list[str] = []
+
+    class Silent(PostgresEngine):
+        def run(self, operation: Operation[T]) -> T:
+            if operation.name == "register":
+                tries.append(operation.name)
+                raise OutcomeUnknown("no answer came", "as wanted", "")
+            return super().run(operation)
+
+        def keeper(self, *, patience_s: float = math.inf) -> PostgresEngine:
+            return Silent(self.conninfo, self.queries)
+
+    async def work() -> None: ...
+
+    engine = Silent(pg.conninfo, pg.queries)
+    with pytest.raises(OutcomeUnknown):
+        await worker_of(engine, work).run()
+    await engine.aclose()
+
+    assert len(tries) == keeper_module.REGISTER_TRIES

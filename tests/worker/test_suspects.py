@@ -38,7 +38,7 @@ def ended(where: Suspects, *, crashed: bool = False, why: Interrupt | None = Non
     one = suspect(where)
     one.started, one.crashed, one.interrupt = time.monotonic(), crashed, why
     assert where.over(one)
-    return where.at_once
+    return where.room()
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_at_a_time_and_one_more_for_each_that_ended_well(patient: None) -> None:
     mine = suspects(at_most=3)
 
-    assert [mine.at_once, *(ended(mine) for _ in range(4))] == [1, 2, 3, 3, 3]
+    assert [mine.room(), *(ended(mine) for _ in range(4))] == [1, 2, 3, 3, 3]
 
 
 def test_a_crash_makes_it_one_at_a_time_again(patient: None) -> None:
@@ -78,14 +78,43 @@ def test_others_are_not_counted() -> None:
     other = Attempt(claimed(), "holder", ALONE)
     mine.take(other)
 
-    assert (mine.held, mine.over(other), mine.need_the_worker()) == (0, False, False)
+    assert (mine.held, mine.over(other), mine.room()) == (0, False, 1)
 
 
-def test_those_that_no_child_finds_keep_everything_else_away() -> None:
+def test_of_those_that_no_child_finds_one_comes_at_a_time() -> None:
     mine = suspects()
     one = Attempt(claimed(suspect=True), "holder", ALONE)
-    mine.take(one)
+    handlers = {"apart": APART, "alone": ALONE}
 
-    assert mine.need_the_worker()
-    assert mine.sorted_out({"apart": APART, "alone": ALONE}) == (["apart"], ["alone"])
-    assert mine.over(one) and not mine.need_the_worker()
+    assert mine.sorted_out(handlers) == (["apart"], ["alone"])
+    mine.take(one)
+    assert mine.sorted_out(handlers) == (["apart"], [])
+    assert mine.over(one) and mine.sorted_out(handlers) == (["apart"], ["alone"])
+
+
+def test_one_that_takes_long_does_not_hold_back_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    mine = suspects(at_most=3)
+    suspect(mine)
+    rooms = []
+    for _ in range(5):
+        rooms.append(mine.room())
+        now += module.PATIENCE_S
+        rooms.append(mine.room())
+        if rooms[-1]:
+            suspect(mine)
+
+    assert rooms == [0, 1, 0, 1, 0, 0, 0, 0, 0, 0], "one more each time, up to the limit"
+
+
+def test_patience_counts_from_the_last_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    mine = suspects()
+    mine.over(suspect(mine))
+    now += module.PATIENCE_S - 1
+    suspect(mine)
+    now += 2
+
+    assert mine.room() == 0

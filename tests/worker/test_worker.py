@@ -6,14 +6,16 @@ import asyncio
 import threading
 import time
 
+import psycopg
 import pytest
 
+from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import ConfigError
 from fencerow.model.wakeup import Queued, encode
 from fencerow.store import store
 from fencerow.worker.context import Job
 from tests.jobs import AnyEngine
-from tests.worker.stage import Stage, job_of, kinds, quick, read, until, worker_of, working
+from tests.worker.stage import WAIT_S, Stage, job_of, kinds, quick, read, until, worker_of, working
 
 
 async def one() -> int:
@@ -30,6 +32,41 @@ async def test_until_idle_runs_what_is_due_and_ends(engine: AnyEngine) -> None:
     ended = await engine.arun(store.outcomes([job.id for job in jobs]))
     assert len(ended) == 300
     assert (await read(engine, later.id)).state == "queued"
+
+
+async def test_until_idle_waits_for_what_is_only_locked(
+    pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody marks the job as awaited, or is about to cancel it: a claim skips the row, and it is still due."""
+    job = job_of("one")
+    await pg.arun(store.submit([job, job_of("unknown"), job_of("one", queue="elsewhere")]))
+    worker = worker_of(pg, one)
+    looks: list[bool] = []
+    any_due = worker._any_due
+
+    async def spied() -> bool:
+        looks.append(await any_due())
+        return looks[-1]
+
+    monkeypatch.setattr(worker, "_any_due", spied)
+    with psycopg.connect(pg.conninfo) as stranger:
+        stranger.execute("SELECT 1 FROM fencerow.jobs WHERE id = %s FOR SHARE", [job.id])
+        run = asyncio.create_task(worker.run(until_idle=True))
+        await until(lambda: len(looks) >= 3 or run.done(), what="several looks in vain")
+        stranger.rollback()
+    await asyncio.wait_for(run, WAIT_S)
+
+    assert (await read(pg, job.id)).state == "succeeded"
+    assert looks[0] is True and looks[-1] is False
+
+
+async def test_until_idle_leaves_what_an_order_has_paused(engine: AnyEngine) -> None:
+    await engine.arun(store.submit([job := job_of("one")]))
+    await engine.arun(store.pause_queue("mail", actor=None))
+
+    await asyncio.wait_for(worker_of(engine, one).run(until_idle=True), WAIT_S)
+
+    assert (await read(engine, job.id)).state == "queued"
 
 
 async def test_long_jobs_are_not_hoarded_and_two_workers_share(engine: AnyEngine) -> None:

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 import click
-import msgspec
 
 from fencerow.cli import exits, output
 from fencerow.cli.database import working
@@ -22,6 +21,7 @@ from fencerow.primitives.bus import told
 from fencerow.primitives.consumers import Stored, partitions
 from fencerow.primitives.groups import Start, group_named, groups, remove_group, replay
 from fencerow.primitives.lag import lags, retention_estimate
+from fencerow.store.decoding import read_or
 
 PLACE = re.compile(r"[0-9]{1,18}")
 
@@ -284,6 +284,6 @@ def _event_json(stored: Stored) -> dict[str, Any]:
         "topic": stored.topic,
         "key": stored.key,
         "published_at_us": stored.published_at_us,
-        "headers": None if stored.headers is None else msgspec.json.decode(stored.headers),
-        "data": msgspec.json.decode(stored.data),
+        "headers": None if stored.headers is None else read_or(stored.headers, Any, stored.headers),
+        "data": read_or(stored.data, Any, stored.data),
     }

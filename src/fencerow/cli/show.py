@@ -19,6 +19,7 @@ def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine
             "job": job.name,
             "queue": job.queue,
             "state": job.state.value,
+            "damaged": f"{', '.join(job.damaged)}: cannot be read" if job.damaged else None,
             "priority": job.priority or None,
             "submitted": _with(output.when(job.submitted_at_us), job.submitted_by),
             "run at": output.when(job.run_at_us),

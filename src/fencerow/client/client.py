@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from fencerow.client.desk import Desk
-from fencerow.client.finding import JobFilter, Plain, listing
+from fencerow.client.finding import Plain, chosen_by, listing
 from fencerow.client.group import Group
 from fencerow.client.handle import Handle
 from fencerow.client.moving import (
@@ -117,7 +117,7 @@ class Client(Desk):
         *,
         queue: str | None = None,
         name: str | None = None,
-        states: Sequence[State] | None = None,
+        states: Sequence[State | str] | None = None,
         tags: Sequence[str] = (),
         metadata: Mapping[str, Plain] | None = None,
         scope: str | None = None,
@@ -127,13 +127,23 @@ class Client(Desk):
     ) -> list[JobRecord]:
         """A page of jobs that match, the newest first, without their payloads.
 
-        `tags`: all of which a job must carry. `metadata`: top-level fields and their plain values. Pass the id of
-        the last job as `before_id` to get the next page.
+        `states`: members of `State` or their names. `tags`: all of which a job must carry. `metadata`: top-level
+        fields and their plain values. Pass the id of the last job as `before_id` to get the next page.
 
         Raises:
-            InvalidInput: a tag or field cannot belong to any job, or a value is no plain one.
+            InvalidInput: there is no such state; a tag or field cannot belong to any job; a value is no plain one; the
+                limit is not from 1 to 10,000; `before_id` is no id.
         """
-        chosen = JobFilter(queue, name, tuple(states or ()), tuple(tags), metadata, scope, key, before_id)
+        chosen = chosen_by(
+            queue=queue,
+            name=name,
+            states=states,
+            tags=tags,
+            metadata=metadata,
+            scope=scope,
+            key=key,
+            before_id=before_id,
+        )
         return self.hold(listing(chosen, limit))
 
     async def alist_jobs(
@@ -141,7 +151,7 @@ class Client(Desk):
         *,
         queue: str | None = None,
         name: str | None = None,
-        states: Sequence[State] | None = None,
+        states: Sequence[State | str] | None = None,
         tags: Sequence[str] = (),
         metadata: Mapping[str, Plain] | None = None,
         scope: str | None = None,
@@ -150,7 +160,16 @@ class Client(Desk):
         limit: int = 50,
     ) -> list[JobRecord]:
         """`list_jobs` for async code."""
-        chosen = JobFilter(queue, name, tuple(states or ()), tuple(tags), metadata, scope, key, before_id)
+        chosen = chosen_by(
+            queue=queue,
+            name=name,
+            states=states,
+            tags=tags,
+            metadata=metadata,
+            scope=scope,
+            key=key,
+            before_id=before_id,
+        )
         return await self.ahold(listing(chosen, limit))
 
     def timeline(self, ref: Ref) -> list[Happening]:

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
+from fencerow.client.choosing import limited, members, sequence
 from fencerow.client.talk import Talk, ask
 from fencerow.errors import InvalidInput
+from fencerow.model.ids import parse_id
 from fencerow.model.job import JobRecord
 from fencerow.model.labels import encode_metadata, encode_tags
 from fencerow.model.state import State
+from fencerow.model.text import check_text
 from fencerow.store import store
 
 
@@ -25,6 +28,7 @@ class _Common(TypedDict):
     before_id: str | None
 
 
+TEXT_MAX = 1_000  # of a name that is looked for
 Plain = str | int | float | bool | None
 
 
@@ -50,14 +54,46 @@ class JobFilter:
         return self == JobFilter()
 
 
+def chosen_by(
+    *,
+    queue: str | None,
+    name: str | None,
+    states: Sequence[State | str] | None,
+    tags: Sequence[str],
+    metadata: Mapping[str, Plain] | None,
+    scope: str | None,
+    key: str | None,
+    before_id: str | None,
+) -> JobFilter:
+    """The filter for what a caller wrote.
+
+    Raises:
+        InvalidInput: there is no such state, or a value that should be a list, a text or an id is none.
+    """
+    for what, text in {"queue": queue, "name": name, "scope": scope, "key": key}.items():
+        if text is not None:
+            check_text(text, what, TEXT_MAX)
+    return JobFilter(
+        queue,
+        name,
+        members(State, states, "states"),
+        tuple(sequence(tags, "tags")),
+        metadata,
+        scope,
+        key,
+        None if before_id is None else parse_id(before_id),
+    )
+
+
 def listing(chosen: JobFilter, limit: int) -> Talk[list[JobRecord]]:
     """The newest jobs that fit, at most `limit`.
 
     A search on SQLite is several short looks, so that it never keeps a writer waiting for long.
 
     Raises:
-        InvalidInput: a tag or a field cannot belong to any job, or a value is no plain one.
+        InvalidInput: a tag or a field cannot belong to any job, a value is no plain one, or `limit` is out of range.
     """
+    limited(limit)
     tags, metadata = encode_tags(chosen.tags), _plain(chosen.metadata or {})
     if tags is None and metadata is None:
         return (yield from ask(store.list_jobs(**_common(chosen), limit=limit)))

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from fencerow.client.choosing import limited, member
 from fencerow.client.desk import Desk
 from fencerow.client.talk import Say, Talk, ask
 from fencerow.errors import InvalidInput, WorkerNotFound
@@ -41,13 +42,19 @@ class Workers:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    def registered(self, *, state: str | None = None, limit: int = 100) -> list[WorkerRecord]:
-        """Registrations, the newest first."""
-        return self._desk.hold(ask(store.list_workers(state=state, limit=limit)))
+    def registered(self, *, state: WorkerState | str | None = None, limit: int = 100) -> list[WorkerRecord]:
+        """Registrations, the newest first: all, or those that are alive, retired or dead.
 
-    async def aregistered(self, *, state: str | None = None, limit: int = 100) -> list[WorkerRecord]:
+        Raises:
+            InvalidInput: there is no such state, or the limit is not from 1 to 10,000.
+        """
+        return self._desk.hold(registrations(state, limit))
+
+    async def aregistered(
+        self, *, state: WorkerState | str | None = None, limit: int = 100
+    ) -> list[WorkerRecord]:
         """`registered` for async code."""
-        return await self._desk.ahold(ask(store.list_workers(state=state, limit=limit)))
+        return await self._desk.ahold(registrations(state, limit))
 
     def find(self, which: str) -> Sequence[WorkerRecord]:
         """The living workers of this id, name, pattern or host.
@@ -131,6 +138,12 @@ class Workers:
         return await self._desk.ahold(changing(which, change, self._desk.actor, reason, None))
 
 
+def registrations(state: WorkerState | str | None, limit: int) -> Talk[list[WorkerRecord]]:
+    """Registrations in this state, or all."""
+    wanted = None if state is None else member(WorkerState, state, "state").value
+    return (yield from ask(store.list_workers(state=wanted, limit=limited(limit))))
+
+
 def finding(which: str) -> Talk[list[WorkerRecord]]:
     """The living workers that are meant."""
     check_text(which, "the worker", WHICH_LENGTH_MAX)
@@ -159,7 +172,9 @@ def inspecting(which: str, jobs_max: int) -> Talk[Inspected]:
         worker = yield from _one(which)
     else:
         worker = yield from _of_id(holder, ended_too=True)
-    return Inspected(worker, (yield from ask(store.held_jobs(worker.id, limit=jobs_max))))
+    return Inspected(
+        worker, (yield from ask(store.held_jobs(worker.id, limit=limited(jobs_max, "jobs_max"))))
+    )
 
 
 def changing(

@@ -13,9 +13,20 @@ from fencerow.model.wanted import Stated, Wanted
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def moment(us: int) -> datetime:
+    """Microseconds since 1970 as an aware datetime. What only a database can say is the first or the last there is."""
+    try:
+        return EPOCH + timedelta(microseconds=us)
+    except OverflowError:
+        return FIRST if us < 0 else LAST
+
+
 def instant(us: int | None) -> datetime | None:
-    """Microseconds since 1970 as an aware datetime."""
-    return None if us is None else EPOCH + timedelta(microseconds=us)
+    """The same, or None."""
+    return None if us is None else moment(us)
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +118,11 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as it stands, live or finished. Instants are microseconds since 1970 by the database's clock."""
+    """A job as it stands, live or finished. Instants are microseconds since 1970 by the database's clock.
+
+    `damaged` names the columns that somebody else wrote so that they cannot be read. They are empty here, or the text
+    that is stored.
+    """
 
     id: str
     queue: str
@@ -147,6 +162,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     error: Any = None
     progress: float | None = None
     progress_note: str | None = None
+    damaged: tuple[str, ...] = ()
 
     @property
     def is_final(self) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 from fencerow.model.backoff import Backoff
 
 NOTHING = b"null"
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ def args_version_of(stored: bytes) -> int:
         return 1
     try:
         return msgspec.json.decode(stored, type=_Version).args_version
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return 1
 
 
@@ -49,6 +50,6 @@ def backoff_of(stored: bytes) -> Backoff | None:
     try:
         if msgspec.json.decode(stored, type=_Names).base_s is msgspec.UNSET:
             return None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         pass  # told below, in the words of a backoff
     return Backoff.from_json(stored)

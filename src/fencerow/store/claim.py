@@ -94,6 +94,12 @@ def lanes(queue: str) -> Steps[tuple[list[Lane], int]]:
 
 
 @operation(alone=True, repeatable=True, writes="")
+def any_due(queues: Sequence[str], names: Sequence[str]) -> Steps[bool]:
+    """Whether a job is due there that a worker of these names could claim, whoever locks its row just now."""
+    return bool((yield from execute("any_due", queues=list(queues), names=list(names)))[0][0])
+
+
+@operation(alone=True, repeatable=True, writes="")
 def fetch_args(job_id: str, *, holder: str, attempt: int) -> Steps[str | None]:
     """The stored arguments of a running attempt, or None when it no longer holds the job."""
     rows = yield from execute("fetch_args", id=job_id, holder=holder, attempt=attempt)

@@ -1,55 +1,87 @@
-"""Decoding what the database hands over, such that one edited row never hides the others.
+"""Decoding what the database hands over, such that one damaged row never hides the others.
 
-Our own submits store well-formed tags, metadata and headers. Somebody else's UPDATE may not; such a
-column reads as nothing, and the job itself is claimed, listed and run like any other.
+Our own submits store what can be read again. Somebody else's INSERT or UPDATE may not: labels of another shape,
+arguments nested beyond what a decoder follows, a number that is none. Such a column reads as nothing, and the job
+itself is claimed, listed and run like any other. Arguments that cannot be read do not come with the claim: the worker
+fetches them when the job starts, and then that job fails alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from fencerow.model.job import Claimed, JobRecord
+from fencerow.model.job import Claimed, JobRecord, WorkerRecord
+from fencerow.store.pieces import elements, fields
 
-# The columns that callers may shape, and what they must decode to.
-SHAPED: dict[str, Any] = {
-    "tags": list[str] | None,
-    "metadata": dict[str, Any] | None,
-    "headers": dict[str, str] | None,
-}
-_places = {Claimed.__struct_fields__.index(name): name for name in SHAPED}
-_null = msgspec.Raw(b"null")
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+# What a column reads as that can be neither null nor read.
+NOTHING: dict[Any, Any] = {int: 0, str: "", bool: False, msgspec.Raw: msgspec.Raw(b"null")}
 
 _claims = msgspec.json.Decoder(list[Claimed])
 _record = msgspec.json.Decoder(JobRecord)
+_worker = msgspec.json.Decoder(WorkerRecord)
+_claim_types = [each.type for each in msgspec.structs.fields(Claimed)]
+_record_types = {each.name: each.type for each in msgspec.structs.fields(JobRecord)}
+_worker_types = {each.name: each.type for each in msgspec.structs.fields(WorkerRecord)}
 
 
 def claims_of(text: str) -> list[Claimed]:
     """The claimed attempts in a JSON array of arrays."""
     try:
         return _claims.decode(text)
-    except msgspec.ValidationError:
-        rows = msgspec.json.decode(text, type=list[list[msgspec.Raw]])
-        mended = [[_fitting(_places.get(place), value) for place, value in enumerate(row)] for row in rows]
-        return _claims.decode(msgspec.json.encode(mended))
+    except UNREADABLE:
+        return [_claim(elements(row)) for row in elements(text)]
 
 
 def record_of(text: str) -> JobRecord:
-    """One job in a JSON object."""
+    """One job in a JSON object; `damaged` names the columns that could not be read."""
     try:
         return _record.decode(text)
-    except msgspec.ValidationError:
-        fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-        mended = {name: _fitting(name, value) for name, value in fields.items()}
-        return _record.decode(msgspec.json.encode(mended))
+    except UNREADABLE:
+        values, damaged = _salvaged(_record_types, text)
+        return JobRecord(**values, damaged=tuple(damaged))
 
 
-def _fitting(name: str | None, value: msgspec.Raw) -> msgspec.Raw:
-    if name not in SHAPED:
-        return value
+def worker_of(text: str) -> WorkerRecord:
+    """One registration in a JSON object. What it says of itself reads as nothing if it cannot be read."""
     try:
-        msgspec.json.decode(value, type=SHAPED[name])
-    except msgspec.ValidationError:
-        return _null
-    return value
+        return _worker.decode(text)
+    except UNREADABLE:
+        return WorkerRecord(**_salvaged(_worker_types, text)[0])
+
+
+def read_or(otherwise: Any, wanted: Any, text: str) -> Any:
+    """A JSON text as a value of the wanted type, or what is to stand for it."""
+    value, is_damaged = _read(wanted, text)
+    return otherwise if is_damaged else value
+
+
+def _claim(row: list[str]) -> Claimed:
+    return Claimed(
+        *(read_or(NOTHING.get(wanted), wanted, text) for wanted, text in zip(_claim_types, row, strict=True))
+    )
+
+
+def _salvaged(types: Mapping[str, Any], text: str) -> tuple[dict[str, Any], list[str]]:
+    """Each field by itself, and which could not be read. Free JSON then stays the text that it is, for people."""
+    values: dict[str, Any] = {}
+    damaged: list[str] = []
+    for quoted, written in fields(text).items():
+        name = quoted[1:-1]
+        wanted = types[name]
+        values[name], is_damaged = _read(wanted, written)
+        if is_damaged:
+            damaged.append(name)
+            values[name] = written if wanted is Any else NOTHING.get(wanted)
+    return values, damaged
+
+
+def _read(wanted: Any, text: str) -> tuple[Any, bool]:
+    """A value, and whether it could not be read."""
+    try:
+        return msgspec.json.decode(text, type=wanted), False
+    except UNREADABLE:
+        return None, True

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from fencerow.db.queries import identifier
 
-# Column by column: a submitter reads no payload.
+# What a submit writes. Column by column: a submitter reads no payload, and writes nothing that makes a job look as
+# if it had run. Counters, holders and states are the workers' own.
+SUBMITTED = (
+    "id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at, "
+    "retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers, "
+    "ephemeral, subscribed"
+)
 SUBMIT = (
     "GRANT USAGE ON SCHEMA {schema} TO {role};",
     "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};",
-    "GRANT INSERT, SELECT (id) ON {schema}.jobs TO {role};",
+    f"GRANT INSERT ({SUBMITTED}), SELECT (id) ON {{schema}}.jobs TO {{role}};",
     "GRANT SELECT ON {schema}.schema_migrations TO {role};",
     "GRANT SELECT (outcomes) ON {schema}.event_groups TO {role};",
 )
@@ -34,7 +40,8 @@ def grants(schema: str, *, worker: str, submit: str) -> str:
             "-- A role that runs, reads and steers jobs, and cannot change the schema:",
             *_filled(WORKER, schema, worker),
             "",
-            "-- A role that submits jobs without a key, and can neither read, cancel nor delete any:",
+            "-- A role that submits jobs without a key, and can neither read, cancel nor delete any. (What an earlier",
+            "-- release granted it, INSERT on all columns, it keeps until REVOKE INSERT ON the jobs takes that away.)",
             *_filled(SUBMIT, schema, submit),
             "",
             "-- For keys and for ids of its own it must also be able to take back what it has just inserted. Whoever",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
 from fencerow.db.statement import Steps, execute, first_column, operation, text_or_none, whole
 from fencerow.model.job import Ended, Happening, JobRecord, LogLine
 from fencerow.model.state import State
-from fencerow.store.decoding import record_of
+from fencerow.store.decoding import read_or, record_of
 
 
 class KeyOwner(msgspec.Struct, frozen=True):
@@ -149,7 +150,7 @@ def events(job_id: str, *, limit: int = 1000) -> Steps[list[Happening]]:
             kind=str(row[2]),
             attempt=whole(row[0]),
             actor=text_or_none(row[3]),
-            detail=None if row[4] is None else msgspec.json.decode(str(row[4])),
+            detail=None if row[4] is None else read_or(str(row[4]), Any, str(row[4])),
         )
         for row in rows
     ]

@@ -5,7 +5,7 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 
 from __future__ import annotations
 
-from fencerow.store.claim import Mark, claim, claim_suspect, fetch_args, lanes
+from fencerow.store.claim import Mark, any_due, claim, claim_suspect, fetch_args, lanes
 from fencerow.store.crash import Crash, crash, note_alone
 from fencerow.store.disown import disown
 from fencerow.store.finish import (
@@ -113,6 +113,7 @@ __all__ = [
     "Success",
     "adopt",
     "ahead",
+    "any_due",
     "cancel",
     "check_fence",
     "hold_fence",

@@ -285,8 +285,8 @@ def _alone(job: JobRecord, serving: list[Busy]) -> Condition:
     return Condition(
         name,
         bool(idle) if serving else None,
-        "its last process died while it ran, so it runs apart, and a worker runs few of those at once; "
-        f"{len(idle)} of {len(serving)} workers run none now",
+        "its last process died while it ran, so it runs apart, and a worker runs few of those at once (one more when "
+        f"one ends well, or after 10 s); {len(idle)} of {len(serving)} workers run none now",
         {"crashes": job.crashes, "crashes_max": job.crashes_max},
     )
 

@@ -9,9 +9,7 @@ import msgspec
 from fencerow.db.statement import Steps, execute, first_column, operation, text_or_none, whole
 from fencerow.model.job import HeldJob, WorkerRecord
 from fencerow.model.wanted import Wanted
-
-_record = msgspec.json.Decoder(WorkerRecord)
-_wanted = msgspec.json.Decoder(Wanted)
+from fencerow.store.decoding import read_or, worker_of
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -24,7 +22,7 @@ class Holding(msgspec.Struct, frozen=True):
 
 
 class Renewed(msgspec.Struct, frozen=True):
-    """The lease was extended; and what is wanted of the worker, None while nobody asked for anything.
+    """The lease was extended; and what is wanted of the worker, None while nobody asked for anything that can be read.
 
     `at_us` is the database's instant from which the lease counts, in microseconds.
     """
@@ -74,7 +72,8 @@ def renew(*, holder: str, stated: str | None = None) -> Steps[Renewed | None]:
     if not rows:
         return None
     text = text_or_none(rows[0][1])
-    return Renewed(whole(rows[0][0]), None if text is None else _wanted.decode(text), whole(rows[0][2]))
+    wanted = None if text is None else read_or(None, Wanted, text)
+    return Renewed(whole(rows[0][0]), wanted, whole(rows[0][2]))
 
 
 @operation(alone=True, repeatable=True, writes="workers")
@@ -142,7 +141,7 @@ def list_workers(
 ) -> Steps[list[WorkerRecord]]:
     """Worker registrations, the newest first."""
     rows = yield from execute("list_workers", state=state, holder=holder, limit=limit)
-    return [_record.decode(str(row[0])) for row in rows]
+    return [worker_of(str(row[0])) for row in rows]
 
 
 @operation(alone=True, repeatable=True, writes="", both_files=True)

@@ -1,4 +1,4 @@
-"""A suspect that cannot run in a child process runs alone in its worker: then a death is its own doing."""
+"""A suspect that cannot run in a child process runs alone in its worker, if it can: then a death is its own doing."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ class Alone:
     def is_taken(self) -> bool:
         """Whether nothing else may start now, and nothing should be claimed."""
         return self._taken
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything runs."""
+        return self._beside > 0
 
     def enter(self) -> Place:
         """Something starts beside the others."""

@@ -62,6 +62,9 @@ class Claimer:
         self._doubt = doubt
         self._give_back = give_back
         self._turn: deque[str] = deque()
+        self._here_first = (
+            False  # in turns: where there is room for one, neither kind may keep the other from it
+        )
         self.paused = False
         self.claiming_since: float | None = None  # when the claim in flight was sent
         self.follow()
@@ -128,15 +131,21 @@ class Claimer:
             self._accept(view.queue, jobs, holder, took_s)
 
     async def _claim_suspects(self, view: QueueView) -> None:
-        """Several at once where child processes run them; one that needs this worker for itself comes alone."""
-        apart, alone = self._suspects.sorted_out(self._handlers)
+        """As many as may run at once where child processes run them; one at a time of those that run in here."""
+        apart, here = self._suspects.sorted_out(self._handlers)
         held = self._suspects.held
-        room = min(self._suspects.at_once, held + self.pool.wanted())
-        found = await self._suspects_of(view, apart, room) if apart and held < room else 0
-        if alone and not self._suspects.held:
-            found = await self._suspects_of(view, alone, 1)
+        room = min(self._suspects.room(), self.pool.wanted())
+        kinds = [(apart, room), (here, min(room, 1))]
+        if self._here_first:
+            kinds.reverse()
+        found = 0
+        for names, at_most in kinds:
+            if names and found < room:
+                found += await self._suspects_of(view, names, held + min(found + at_most, room))
+        if found:
+            self._here_first = not self._here_first
         # One suspect seldom comes alone: the next is asked for as soon as one has ended, without a sweep.
-        if not found and not self._suspects.held:
+        elif not self._suspects.held:
             view.suspect_due_at = None
 
     async def _suspects_of(self, view: QueueView, names: list[str], at_most: int) -> int:

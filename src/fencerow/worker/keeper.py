@@ -20,7 +20,7 @@ import msgspec
 from fencerow.db.engine import Engine
 from fencerow.db.steady import steady
 from fencerow.db.trouble import is_shortage, is_trouble
-from fencerow.errors import Unavailable
+from fencerow.errors import OutcomeUnknown, Unavailable
 from fencerow.model.ids import new_id
 from fencerow.model.wanted import Wanted
 from fencerow.store import store
@@ -35,6 +35,7 @@ log = logging.getLogger("fencerow.worker.keeper")
 
 RETRY_S = 0.5
 SIGN_OFF_S = 5.0
+REGISTER_TRIES = 5  # at the start, when answers are lost
 PATIENCE_S = 1.0  # at least; with a third of the lease two renewals may stay without an answer
 LATE_S = 1.0  # beyond what a busy machine does to a thread
 
@@ -98,13 +99,13 @@ class Keeper:
         self._thread = threading.Thread(target=self._run, name="fencerow-keeper", daemon=True)
 
     def start(self) -> None:
-        """Register and begin to renew. Blocks for one statement.
+        """Register and begin to renew. Blocks for one statement, and a few seconds where answers are lost.
 
         Raises:
             DatabaseError: the first registration failed; nothing was started.
         """
         self._past.look(None)
-        self._register()
+        self._register_first()
         self._thread.start()
 
     def confirmed(self, job_id: str, attempt: int) -> None:
@@ -216,6 +217,19 @@ class Keeper:
             self._telemetry.counters.add("renewal_failures")
             self._telemetry.emit(Event.LOOP_ERROR, loop="keeper", error=str(error))
             log.warning("worker %s could not renew its lease: %s", self._name, error)
+
+    def _register_first(self) -> None:
+        """A lost answer is no reason to end: another id is as good. The row that may be there holds nothing, and is
+        declared dead when its lease has run out."""
+        for left in reversed(range(REGISTER_TRIES)):
+            try:
+                self._register()
+                return
+            except OutcomeUnknown as error:
+                if not left:
+                    raise
+                log.warning("worker %s registers under another id: %s", self._name, error)
+                self._stopped.wait(RETRY_S)
 
     def _register(self) -> None:
         sent = steady()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 
 from fencerow.db.engine import Engine
 from fencerow.errors import NotImportable
 from fencerow.model.outcome import Released
 from fencerow.store import store
-from fencerow.worker.alone import Alone
+from fencerow.worker.alone import Alone, Place
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.batches import BatchExecutor
 from fencerow.worker.children.origin import Origin, origin_of
@@ -20,15 +21,17 @@ from fencerow.worker.judging import Judge
 
 log = logging.getLogger("fencerow.worker")
 
-ALONE_WAIT_S = 10.0  # for the others to end, before a suspect that must be alone is left to another time
-ALONE_PAUSE_S = 5.0
+TAKEN = "a suspect job has the worker for itself"
+ALONE_WAIT_S = 5.0  # for the others to end, while nothing else is claimed or begun
+ALONE_AGAIN_S = 60.0  # after a wait that was in vain: until then nobody is kept waiting for another
 
 
 class Placing:
     """Decides for each attempt, and runs it there.
 
     In a child process run the jobs declared with `process=True` and every suspect that a child can find; any other
-    suspect runs here alone. Without `child_runs` no suspect runs in a child.
+    suspect runs here, alone if the others end soon, else beside them: it must not wait for ever, nor keep its
+    neighbours from work. Without `child_runs` no suspect runs in a child.
     """
 
     def __init__(
@@ -47,9 +50,10 @@ class Placing:
         self._judge = judge
         self._report = report
         self._origins: dict[str, Origin | None] = {}
+        self._busy_until = 0.0  # the others did not end in time: nobody waits for them until then
 
-    def must_be_alone(self, handler: Handler) -> bool:
-        """Whether no child can run its suspects: nothing else should be claimed until such a one is over."""
+    def stays_here(self, handler: Handler) -> bool:
+        """Whether no child can run its suspects."""
         if handler.process:
             return False
         return self._child_runs is None or self._origin(handler) is None
@@ -58,8 +62,21 @@ class Placing:
         """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
         if self._alone.is_taken:
             for attempt in attempts:
-                self._report(attempt, Released("a suspect job has the worker for itself"))
+                self._report(attempt, Released(TAKEN))
             return True
+        first = attempts[0]
+        if not first.claimed.suspect and not first.handler.process:
+            return await self._beside(attempts, slot_lost)
+        place = self._alone.enter()
+        try:
+            if await self._in_child(first):
+                return True
+        finally:
+            place.leave()
+        return await self._suspected_here(first, slot_lost)
+
+    async def _beside(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Run here, counted among those that run."""
         place = self._alone.enter()
 
         def lost() -> None:
@@ -67,14 +84,9 @@ class Placing:
             slot_lost()
 
         try:
-            first = attempts[0]
-            if not first.claimed.suspect and not first.handler.process:
-                return await self._here(attempts, lost)
-            if await self._in_child(first):
-                return True
+            return await self._here(attempts, lost)
         finally:
             place.leave()
-        return await self._here_alone(first, slot_lost)
 
     async def _here(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
         first = attempts[0]
@@ -98,16 +110,28 @@ class Placing:
                 return True
         return False
 
-    async def _here_alone(self, attempt: Attempt, slot_lost: Callable[[], None]) -> bool:
-        """Wait for the others to end, note it, and run it here with nothing beside it."""
-        hung = self._executor.hung_count  # a handler that was given up may still do anything
-        place = None if hung else await self._alone.take(ALONE_WAIT_S, lambda: attempt.asked_to_end)
-        if place is None:
-            self._report(
-                attempt, Released("it must run alone in its worker, and others still run", ALONE_PAUSE_S)
-            )
+    async def _suspected_here(self, attempt: Attempt, slot_lost: Callable[[], None]) -> bool:
+        """Run a suspect with nothing beside it, which is noted; if that cannot be had soon, beside the others."""
+        place = await self._alone_soon(attempt)
+        if place is not None:
+            return await self._noted_alone(attempt, place, slot_lost)
+        if self._alone.is_taken:
+            self._report(attempt, Released(TAKEN))
             return True
+        return await self._beside([attempt], slot_lost)
 
+    async def _alone_soon(self, attempt: Attempt) -> Place | None:
+        """The worker for itself; None if others still run after a while, or may still run."""
+        if self._executor.hung_count:
+            return None  # a handler that was given up may still do anything
+        if self._alone.is_busy and time.monotonic() < self._busy_until:
+            return None
+        place = await self._alone.take(ALONE_WAIT_S, lambda: attempt.asked_to_end)
+        if place is None:
+            self._busy_until = time.monotonic() + ALONE_AGAIN_S
+        return place
+
+    async def _noted_alone(self, attempt: Attempt, place: Place, slot_lost: Callable[[], None]) -> bool:
         def lost() -> None:
             place.leave()
             slot_lost()
@@ -133,6 +157,6 @@ class Placing:
             try:
                 self._origins[handler.name] = origin_of(handler)
             except NotImportable as error:
-                log.info("a suspect %s runs alone in its worker: %s", handler.name, error.what)
+                log.info("a suspect %s runs in its worker: %s", handler.name, error.what)
                 self._origins[handler.name] = None
         return self._origins[handler.name]

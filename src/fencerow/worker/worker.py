@@ -14,6 +14,7 @@ from typing import Any, Self
 from fencerow.config import Config
 from fencerow.db.connections import told
 from fencerow.db.engine import Engine, arun_all
+from fencerow.db.trouble import is_trouble
 from fencerow.errors import ConfigError, OrderRefused
 from fencerow.model.wanted import Change, Leave
 from fencerow.primitives.ready import note_ready
@@ -30,6 +31,8 @@ from fencerow.worker.parts import Parts
 log = logging.getLogger("fencerow.worker")
 
 __all__ = ["Worker", "WorkerDied"]
+
+LOOK_AGAIN_S = 0.05  # for a job that is due and that somebody locks
 
 
 class Worker:
@@ -254,19 +257,35 @@ class Worker:
         if until_idle:
             waits.add(asyncio.create_task(self._until_idle()))
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in waits - {self._parts.death.future}:
                 each.cancel()
+        for each in done - {self._parts.death.future}:
+            each.result()  # an error of the look for due jobs
 
     async def _until_idle(self) -> None:
-        """Until a look from the beginning found nothing due and nothing is held here."""
+        """Until a look from the beginning found nothing due, nothing is held here, and no due job is merely locked."""
+        parts = self._parts
         while True:
             await asyncio.sleep(self.config.poll_min_s)
-            parts = self._parts
             is_idle = not parts.attempts and not parts.acker.backlog
-            if is_idle and parts.chores.are_idle() and parts.claims.are_idle():
+            if not is_idle or not parts.chores.are_idle() or not parts.claims.are_idle():
+                continue
+            if parts.control.paused or not await self._any_due():
                 return
+            parts.claims.look_again()
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def _any_due(self) -> bool:
+        """Whether a job is due here; while the database cannot tell, there may be."""
+        queues = [queue for pool in self._parts.pools for queue in pool.queues]
+        try:
+            return await self._engine.arun(store.any_due(queues, list(self._handlers)))
+        except Exception as error:
+            if not is_trouble(error):
+                raise
+            return True
 
     def _leave(self, leave: Leave) -> None:
         """An operator wants this worker to end. A later order can only make it sooner."""

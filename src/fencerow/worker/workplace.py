@@ -60,7 +60,7 @@ class Workplace:
         )
         self.alone = Alone()
         self._placing = Placing(engine, self._executor, child_runs, self.alone, judge, report)
-        self.suspects = Suspects(config.suspects_max, self._placing.must_be_alone)
+        self.suspects = Suspects(config.suspects_max, self._placing.stays_here)
 
     @property
     def hung_count(self) -> int:
@@ -72,8 +72,8 @@ class Workplace:
         return await self._placing.run(attempts, slot_lost)
 
     def is_withheld(self) -> bool:
-        """Whether nothing should be claimed: a suspect has the process for itself, or soon will."""
-        return self.alone.is_taken or self.suspects.need_the_worker()
+        """Whether nothing should be claimed: a suspect has the process for itself, or waits a moment for that."""
+        return self.alone.is_taken
 
     def abandon(self) -> None:
         """Nothing has run yet: let the idle threads go."""

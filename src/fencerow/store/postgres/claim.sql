@@ -139,6 +139,21 @@ UNION ALL
  ORDER BY job.run_at
  LIMIT 1);
 
+-- name: any_due
+-- Whether a job of these queues and names is due that a worker could claim, also while somebody locks its row for an
+-- instant: a claim skips that, so an empty claim does not tell that nothing is left.
+SELECT EXISTS (
+    SELECT 1
+    FROM fencerow.jobs AS job
+    WHERE job.queue = ANY(CAST(:queues AS text[]))
+      AND job.name = ANY(CAST(:names AS text[]))
+      AND job.state = 'queued'
+      AND job.run_at <= (SELECT fencerow.now())
+      AND (job.expires_at IS NULL OR job.expires_at > (SELECT fencerow.now()))
+      AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                      WHERE queue.name = job.queue AND queue.paused_at IS NOT NULL)
+);
+
 -- name: fetch_args
 -- The arguments of one running attempt, as they were submitted.
 -- Guard: the fence; a stale attempt is told that it lost.

@@ -10,7 +10,7 @@ WITH clock AS MATERIALIZED (
     SELECT fencerow.now() AS now, fencerow.now() - fencerow.seconds(CAST(:age_s AS double precision)) AS since
 ),
 recent AS MATERIALIZED (
-    SELECT worker.info -> 'names' AS names
+    SELECT CASE WHEN json_typeof(worker.info -> 'names') = 'array' THEN worker.info -> 'names' END AS names
     FROM fencerow.workers AS worker, clock
     WHERE worker.renewed_at >= clock.since
 )

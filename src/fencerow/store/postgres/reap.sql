@@ -111,7 +111,8 @@ line AS MATERIALIZED (
            NOT job.suspect
            AND row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.name, job.timeout_s
                                   ORDER BY job.claimed_at, job.run_at, job.id)
-               > CAST(worker.stated ->> 'begun_max' AS bigint) AS waited
+               > CASE WHEN worker.stated ->> 'begun_max' ~ '^[0-9]{1,9}$'
+                      THEN CAST(worker.stated ->> 'begun_max' AS bigint) END AS waited
     FROM fencerow.jobs AS job
     JOIN fencerow.workers AS worker ON worker.id = job.holder
     WHERE job.holder = ANY(CAST(:dead AS uuid[]))

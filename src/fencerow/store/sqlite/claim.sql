@@ -123,6 +123,20 @@ FROM (SELECT job.run_at
       ORDER BY job.run_at
       LIMIT 1) AS first;
 
+-- name: any_due
+-- Whether a job of these queues and names is due that a worker could claim.
+SELECT EXISTS (
+    SELECT 1
+    FROM fencerow.jobs AS job
+    WHERE job.queue IN (SELECT value FROM json_each(:queues))
+      AND job.name IN (SELECT value FROM json_each(:names))
+      AND job.state = 'queued'
+      AND job.run_at <= (SELECT fencerow.now())
+      AND (job.expires_at IS NULL OR job.expires_at > (SELECT fencerow.now()))
+      AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                      WHERE queue.name = job.queue AND queue.paused_at IS NOT NULL)
+);
+
 -- name: fetch_args
 -- The arguments of one running attempt, as they were submitted.
 -- Guard: the fence; a stale attempt is told that it lost.

@@ -33,12 +33,13 @@ WHERE state = 'queued'
                    ORDER BY queued.run_at, queued.id
                    LIMIT :look) AS old)
   AND name NOT IN (SELECT known.value
-                   FROM fencerow.workers AS worker, json_each(worker.info, '$.names') AS known
+                   FROM fencerow.workers AS worker,
+                        json_each(CASE WHEN json_valid(worker.info) THEN worker.info END, '$.names') AS known
                    WHERE worker.renewed_at >= fencerow.now() - CAST(:age_s * 1000000 AS INTEGER))
   AND NOT EXISTS (SELECT 1
                   FROM fencerow.workers AS worker
                   WHERE worker.renewed_at >= fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
-                    AND json_type(worker.info, '$.names') IS NULL)
+                    AND json_type(CASE WHEN json_valid(worker.info) THEN worker.info END, '$.names') IS NULL)
 RETURNING id;
 
 -- name: note_disowned

@@ -109,7 +109,7 @@ FROM (SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_request
              NOT job.suspect AND COALESCE(
                  row_number() OVER (PARTITION BY job.holder, job.queue, job.priority, job.name, job.timeout_s
                                     ORDER BY job.claimed_at, job.run_at, job.id)
-                 > (SELECT json_extract(worker.stated, '$.begun_max')
+                 > (SELECT CASE WHEN json_valid(worker.stated) THEN json_extract(worker.stated, '$.begun_max') END
                     FROM fencerow.workers AS worker
                     WHERE worker.id = job.holder), 0) AS waited
       FROM fencerow.jobs AS job

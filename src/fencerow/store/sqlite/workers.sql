@@ -119,13 +119,14 @@ WHERE job.holder IN (SELECT value FROM json_each(:holders))
 GROUP BY job.holder;
 
 -- name: list_workers
--- Worker registrations, the newest first.
+-- Worker registrations, the newest first. What a row says that is no JSON any more shows as null; it hides no other.
 SELECT json_object(
            'id', worker.id, 'state', worker.state, 'name', worker.name, 'host', worker.host, 'pid', worker.pid,
-           'info', json(worker.info), 'lease_s', worker.lease_s,
+           'info', CASE WHEN json_valid(worker.info) THEN json(worker.info) END, 'lease_s', worker.lease_s,
            'registered_at_us', worker.registered_at, 'renewed_at_us', worker.renewed_at,
            'lease_until_us', worker.lease_until, 'ended_at_us', worker.ended_at,
-           'stated', json(worker.stated), 'wanted', json(worker.wanted), 'wanted_version', worker.wanted_version,
+           'stated', CASE WHEN json_valid(worker.stated) THEN json(worker.stated) END,
+           'wanted', CASE WHEN json_valid(worker.wanted) THEN json(worker.wanted) END, 'wanted_version', worker.wanted_version,
            'wanted_at_us', worker.wanted_at, 'wanted_by', worker.wanted_by,
            'wanted_reason', worker.wanted_reason, 'now_us', fencerow.now()
        )

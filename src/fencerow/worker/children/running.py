@@ -22,6 +22,7 @@ from fencerow.worker.judging import Judge, Verdict, rule_of, timeout_error
 
 log = logging.getLogger("fencerow.worker")
 
+NULL = msgspec.Raw(b"null")
 NOT_STARTED_S = 5.0  # the pause after a child that could not be started
 
 
@@ -70,8 +71,8 @@ class ChildRuns:
             if child is not None:
                 self._children.give_back(child)
             return refused
-        claimed = msgspec.structs.replace(attempt.claimed, args=msgspec.Raw(text))
-        return await self._ran(attempt, child, Run(origin, claimed, attempt.holder))
+        claimed = msgspec.structs.replace(attempt.claimed, args=NULL)
+        return await self._ran(attempt, child, Run(origin, claimed, attempt.holder, text.decode()))
 
     async def _ran(self, attempt: Attempt, child: Child, run: Run) -> Verdict:
         attempt.begin(child.end, child.kill, kill_s=self._kill_s)

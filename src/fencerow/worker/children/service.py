@@ -139,7 +139,8 @@ class Service:
         except NotImportable as error:
             self.send(Missing(error.what, error.why, error.fix))
             return
-        attempt = self._attempt = ChildAttempt(message.claimed, message.holder, declared.handler, self)
+        claimed = msgspec.structs.replace(message.claimed, args=msgspec.Raw(message.args.encode()))
+        attempt = self._attempt = ChildAttempt(claimed, message.holder, declared.handler, self)
         verdict = await self._verdict(declared, attempt)
         self._attempt = None
         self.send(answer(verdict, resident_bytes()))

@@ -28,11 +28,12 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-    """Run this attempt. Its arguments are in it, unless they are no JSON."""
+    """Run this attempt. Its arguments stand beside it as text: whatever somebody stored must not break a message."""
 
     origin: Origin
     claimed: Claimed
     holder: str
+    args: str
 
 
 class End(msgspec.Struct, frozen=True, tag="end"):

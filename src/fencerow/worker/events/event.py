@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ import msgspec
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
 from fencerow.errors import MalformedPayload
-from fencerow.model.job import EPOCH
+from fencerow.model.job import moment
 from fencerow.model.value import Misfit, ValueType
 from fencerow.primitives.consumers import Stored
 from fencerow.worker.events.transaction import EventTransaction
@@ -98,7 +98,7 @@ class Event:
     @property
     def published_at(self) -> datetime:
         """When it was written, by the database's clock; its transaction committed later."""
-        return EPOCH + timedelta(microseconds=self._stored.published_at_us)
+        return moment(self._stored.published_at_us)
 
     @property
     def delivery(self) -> int:
