@@ -128,6 +128,8 @@ def _blocked(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
             f"at {blocked.where}",
             "no other job there went on meanwhile: make that handler a plain def, or give what blocks to asyncio.to_thread",
         )
+
+
 def _clock_gone_back(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
     """What workers state of the database's clock, and leases that were written before it went back."""
     said = [each for each in alive if each.stated is not None and each.stated.clock_behind_s > 0]

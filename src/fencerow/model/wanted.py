@@ -70,6 +70,8 @@ class Blocked(msgspec.Struct, frozen=True):
     job: str | None = None
     where: str = ""
     is_over: bool = False
+
+
 class Overdue(msgspec.Struct, frozen=True, array_like=True):
     """An attempt that its holder cannot bring to an end, by the clock of the holder's own process.
 
