@@ -38,7 +38,8 @@ def connection_lost(error: BaseException) -> bool:
         return True
     if isinstance(error, psycopg.Error) and error.sqlstate is not None:
         return error.sqlstate in LOST_STATES
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    # An InternalError without a state is psycopg's own: it was told what it cannot make sense of.
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError)
 
 
 def ended_idle(error: BaseException) -> bool:

@@ -157,7 +157,7 @@ def own_transaction(connection: Connection[Any], watched: Watched) -> Iterator[N
             connection.close()  # what went wrong first is what the caller is told
         raise
     watched.busy()
-    connection.commit()
+    connection.execute(COMMIT)
 
 
 @asynccontextmanager
@@ -175,7 +175,7 @@ async def aown_transaction(connection: AsyncConnection[Any], watched: Watched) -
             await connection.close()
         raise
     watched.busy()
-    await connection.commit()
+    await connection.execute(COMMIT)
 
 
 def _bound(idle_s: float) -> str:
@@ -188,6 +188,9 @@ def _bound(idle_s: float) -> str:
 # no round trip and ends with the transaction, so it holds behind a pooler too.
 IDLE_S = 10.0
 BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {_bound(IDLE_S)}"
+# Not `connection.commit()`: PgBouncer passes the server's last word on and adds its own, and where psycopg expects one
+# answer it then tells that there were two, and not what they say.
+COMMIT = "COMMIT"
 
 
 def _ready(text: str, statement: Statement) -> Any:

@@ -53,7 +53,8 @@ def publish(
     """Publish one event and return its id. With `connection` it is part of the transaction that is open there.
 
     `data` is kept as JSON under the rules of a job's arguments. Events of one `key` stay in order: lock what the
-    key stands for before you publish, and it is that of the commits. Those without a key are independent. `headers` are texts that travel along: trace context, correlation id.
+    key stands for before you publish, and it is that of the commits. Those without a key are independent. `headers`
+    are texts that travel along: trace context, correlation id.
 
     Raises:
         InvalidTopic, InvalidInput: the topic, the key or the headers cannot be used.
