@@ -16,6 +16,7 @@ from fencerow.errors import Busy, SchemaMissing
 from fencerow.model.state import State
 from fencerow.primitives.reserving import purge_once
 from fencerow.primitives.sources import purge_sources
+from fencerow.primitives.transitions.handing import purge_row_leases
 from fencerow.primitives.window import purge_windows
 from fencerow.store import store
 from fencerow.store.migrate import lock_number
@@ -158,6 +159,7 @@ class Maintenance:
         await self._all(store.purge_keys(limit=BATCH_ROWS))
         await self._all(purge_once(limit=BATCH_ROWS))
         await self._all(purge_windows(limit=BATCH_ROWS))
+        await self._all(purge_row_leases(limit=BATCH_ROWS))
         await self._all(purge_sources(age_s=self._config.retention_sources_s, limit=BATCH_ROWS))
         # A name counts as known for as long as the row of a worker that knew it is there.
         kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
