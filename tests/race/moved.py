@@ -15,6 +15,7 @@ from fencerow.primitives.running import Running
 from fencerow.primitives.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.primitives.transitions.composing import Written
 from fencerow.primitives.transitions.facts import read_facts
+from fencerow.primitives.transitions.handing import Handover
 from fencerow.primitives.transitions.machine import Machine
 from fencerow.primitives.transitions.noting import Noting
 from fencerow.primitives.transitions.operations import Operations
@@ -92,6 +93,15 @@ class Raced:
         asked = ask(self.machine(""), name, "a", fence=None, values=None, params=None)
         made_by = Running(JOB, "send", "mail", holder, attempt, 0, store.hold_fence)
         return Operations(self.written, Noting(self.written, None), made_by).move(self.machine(""), asked)
+
+    def claim_by(self, attempt: int, job_id: str = JOB) -> Operation[Any]:
+        """The claim of a row by an attempt of a job, whose next attempt it is left to."""
+        asked = ask(self.machine(""), "claim", "a", fence=None, values=None, params=None)
+        made_by = Running(job_id, "send", "mail", job_id, attempt, 0, store.hold_fence)
+        handover = Handover(self.declared, self.written.queries, made_by)
+        return Operations(self.written, Noting(self.written, None), None, handover).move(
+            self.machine(""), asked
+        )
 
     def why(self, name: str, row_id: str = "a", **given: Any) -> Operation[Any]:
         asked = ask(

@@ -19,7 +19,7 @@ from tests.primitives.transitions.tables import BOXES, LEASE_S, MAIN
 from tests.race.conftest import Asked, Cut, Race, in_modes
 from tests.race.moved import Raced
 from tests.race.named import named
-from tests.race.people import FIRST, SECOND, claim, requeue, with_running
+from tests.race.people import FIRST, SECOND, claim, requeue, uid, with_running
 
 QUEUED = ("\"status\" = 'queued'", "true")
 FENCE = ('AND "attempts" = :fencerow_fence', "")
@@ -396,3 +396,87 @@ def test_it_does_when_its_job_is_not_held(race: Race, raced: Raced) -> None:
 @named(8)
 def test_it_does_when_its_job_is_read_and_not_locked(race: Race, raced: Raced) -> None:
     race.turns_red(by_attempt(raced), Cut("hold_fence", ("FOR SHARE", "")))
+
+
+# The lease of an attempt that failed, and who gets it.
+
+ELSE = uid(77)  # another job
+OLDER = ("AND fencerow_left.attempt < ", "AND 0 < ")
+OWN_JOB = ("fencerow_left.job_id = ", "fencerow_left.job_id <= ")  # that of ELSE is the greater
+SAME_LEASE = ('AND fencerow_left.fence = "raced_extractions"."attempts"', "")
+
+
+def left_behind(raced: Raced) -> Scenario:
+    """Attempt 1 has claimed the row and lost its job. It wakes up, attempt 2 goes on, and another job wants it."""
+
+    def zombie() -> Script:
+        ended = yield raced.move("succeed", fence=1)
+        again = yield raced.claim_by(1)
+        return (ended, again)
+
+    def newer() -> Script:
+        claimed = yield raced.claim_by(2)
+        if claimed is None:
+            return (None, None)
+        return (claimed, (yield raced.move("succeed", fence=claimed["attempts"])))
+
+    def check(story: Story) -> None:
+        ended, again = story.results["zombie"]
+        claimed, done = story.results["newer"]
+        assert story.results["stranger"] is None, "another job got a row whose lease runs"
+        assert again is None, "an older attempt took it back"
+        assert (ended is None) is (claimed is not None), "one of them goes on with it"
+        assert (done is None) is (claimed is None), "the newer attempt lost its own lease"
+        assert story.run(raced.read())["status"] == "succeeded"
+
+    actors = [
+        acting("zombie", zombie),
+        acting("newer", newer),
+        doing("stranger", raced.claim_by(9, ELSE)),
+    ]
+    return Scenario(
+        "row of a failed attempt: next × zombie × another job",
+        raced.prepared(raced.claim_by(1)),
+        actors,
+        check,
+    )
+
+
+def test_the_next_attempt_goes_on_with_the_row(race: Race, raced: Raced) -> None:
+    race(left_behind(raced))
+
+
+def test_without_the_job_anybody_gets_it(turns_red: Callable[..., Violation]) -> None:
+    turns_red(left_behind, OWN_JOB)
+
+
+def test_without_the_attempts_a_zombie_takes_it_back(turns_red: Callable[..., Violation]) -> None:
+    turns_red(left_behind, OLDER)
+
+
+def claimed_since(raced: Raced) -> Scenario:
+    """It was given back and another has claimed it meanwhile, who is no job's and so left no line."""
+
+    def stranger() -> Script:
+        yield raced.move("requeue", fence=1)
+        claimed = yield raced.move("claim")
+        if claimed is None:
+            return None
+        return (claimed, (yield raced.move("succeed", fence=claimed["attempts"])))
+
+    def check(story: Story) -> None:
+        got = story.results["stranger"]
+        assert got is None or got[1] is not None, "the lease of another was taken over while it ran"
+
+    actors = [acting("stranger", stranger), doing("newer", raced.claim_by(2))]
+    return Scenario(
+        "row of a failed attempt, claimed by another × next", raced.prepared(raced.claim_by(1)), actors, check
+    )
+
+
+def test_who_has_claimed_it_since_keeps_it(race: Race, raced: Raced) -> None:
+    race(claimed_since(raced))
+
+
+def test_without_the_fence_it_is_taken_from_whoever_has_it(turns_red: Callable[..., Violation]) -> None:
+    turns_red(claimed_since, SAME_LEASE)

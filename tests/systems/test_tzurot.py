@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from fencerow import Database, DedupeWindow, JobFailed, ResultTimeout, State, Unavailable
+from fencerow.errors import Busy
 from tests.systems import tzurot
 from tests.systems.outside import Step, until
-from tests.systems.stage import STEADY, Stage
+from tests.systems.stage import ROOT, STEADY, Stage
 from tests.systems.tzurot import BUSY, CENSORED
 
 HOUR_S = 3600.0
@@ -26,12 +31,18 @@ async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stag
     await made.close()
 
 
+def posted(stage: Stage, channel: str = "room") -> tuple[str, bool]:
+    """A post as the web service makes it, in a transaction of its own."""
+    with stage.connected() as db:
+        return tzurot.post("Lilith", channel, "hello", db)
+
+
 @pytest.mark.scenario("C.2")
 async def test_two_identical_posts_within_the_window_are_one_job(stage: Stage) -> None:
-    first, second = tzurot.post("Lilith", "room", "hello"), tzurot.post("Lilith", "room", "hello")
-    elsewhere = tzurot.post("Lilith", "another room", "hello")
+    first, second = posted(stage), posted(stage)
+    elsewhere = posted(stage, "another room")
     stage.pass_time(5.1)
-    later = tzurot.post("Lilith", "room", "hello")
+    later = posted(stage)
 
     assert (first[1], second) == (True, (first[0], False))
     assert elsewhere[1] and later[1]
@@ -44,15 +55,43 @@ async def test_a_post_whose_job_was_not_submitted_blocks_nobody(
 ) -> None:
     with monkeypatch.context() as broken, pytest.raises(ConnectionError):
         broken.setattr(tzurot, "answer", Refusing())
-        tzurot.post("Lilith", "room", "hello")
+        posted(stage)
 
-    assert tzurot.post("Lilith", "room", "hello")[1]
+    assert posted(stage)[1]
     assert len(tzurot.app.client.list_jobs()) == 1
 
 
 class Refusing:
     def using(self, **_: object) -> None:
         raise ConnectionError("the queue is away")
+
+
+@pytest.mark.scenario("C.2")
+async def test_a_kill_between_admission_and_submit_loses_no_post(stage: Stage) -> None:
+    killed_in(stage, "transaction")
+
+    answer, is_new = posted(stage)
+
+    assert is_new, "it was told of a job that never came"
+    assert [job.id for job in tzurot.app.client.list_jobs()] == [answer]
+
+
+async def test_by_the_block_it_is_lost_until_the_window_ends(stage: Stage) -> None:
+    """The control: there the admission is committed before the submit. The guide says so."""
+    killed_in(stage, "block")
+
+    assert not posted(stage)[1] and tzurot.app.client.list_jobs() == []
+    stage.pass_time(5.1)
+    assert posted(stage)[1]
+
+
+def killed_in(stage: Stage, form: str) -> None:
+    """Another process posts the same, and SIGKILL ends it between admission and submit."""
+    stage.app.check_or_create()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "tests.systems.poster", form]
+    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, "admitted\n"), ended.stderr
 
 
 @pytest.mark.scenario("C.3")
@@ -67,12 +106,12 @@ async def test_without_the_dedupe_store_a_post_is_refused_in_time(
             nowhere = Database("postgresql://nobody@127.0.0.1:1/nothing")
             away.setattr(tzurot, "posts", DedupeWindow(nowhere, "posts", 5.0, timeout_s=1.0))
         began = time.monotonic()
-        with pytest.raises(Unavailable):
-            tzurot.post("Lilith", "room", "hello")
+        with pytest.raises((Unavailable, Busy)):
+            posted(stage)
         assert time.monotonic() - began < 20
 
     assert tzurot.app.client.list_jobs() == []
-    await until(lambda: tzurot.post("Lilith", "room", "hello")[1], "an answer that came late to be undone")
+    assert posted(stage)[1]
     assert len(tzurot.app.client.list_jobs()) == 1
 
 

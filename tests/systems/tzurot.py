@@ -43,11 +43,14 @@ async def reply(message_id: str, text: str) -> str:
     return await processed.acall(llm.ask, text)
 
 
-def post(persona: str, channel: str, text: str) -> tuple[str, bool]:
-    """A job's id and whether it is a new one: over HTTP 202, or 200 for the same post within five seconds."""
-    with posts.admitting(f"{persona}:{channel}", str(uuid4()), content=text) as admitted:
-        if admitted.is_new:
-            answer.using(id=admitted.value).submit(text)
+def post(persona: str, channel: str, text: str, db: Any) -> tuple[str, bool]:
+    """A job's id and whether it is a new one: over HTTP 202, or 200 for the same post within five seconds.
+
+    Admission and job are committed together by the caller's transaction, so that no crash comes between them.
+    """
+    admitted = posts.admit(f"{persona}:{channel}", str(uuid4()), content=text, connection=db)
+    if admitted.is_new:
+        answer.using(id=admitted.value, connection=db).submit(text)
     return admitted.value, admitted.is_new
 
 

@@ -88,6 +88,12 @@ class Queries(Mapping[str, Query]):
         """The query that a statement runs: its own if it brings one, else the one of its name."""
         return statement.query or self._queries[statement.name]
 
+    def name_of(self, table: str) -> str:
+        """A table of ours as statements of this dialect write it."""
+        if self._rename is None:
+            raise ValueError("these queries were not loaded from files, so their schema is not known")
+        return self._rename(table)
+
     def composed(self, name: str, text: str) -> Query:
         """A query for a user's own table, made from their declaration; `fencerow.x` in it is renamed as in ours."""
         if self._rename is None:

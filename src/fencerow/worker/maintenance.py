@@ -19,6 +19,7 @@ from fencerow.errors import Busy, SchemaMissing
 from fencerow.model.state import State
 from fencerow.primitives.reserving import purge_once
 from fencerow.primitives.sources import purge_sources
+from fencerow.primitives.transitions.handing import purge_row_leases
 from fencerow.primitives.window import purge_windows
 from fencerow.store import store
 from fencerow.store.migrate import lock_number
@@ -152,6 +153,7 @@ class Maintenance:
             store.purge_keys(limit=BATCH_ROWS),
             purge_once(limit=BATCH_ROWS),
             purge_windows(limit=BATCH_ROWS),
+            purge_row_leases(limit=BATCH_ROWS),
             purge_sources(age_s=self._config.retention_sources_s, limit=BATCH_ROWS),
         ]
         return [

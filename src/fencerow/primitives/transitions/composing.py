@@ -24,14 +24,24 @@ class Written:
 
     # --- statements ------------------------------------------------------------------------------
 
-    def move(self, machine: Machine, move: Move, columns: tuple[str, ...], *, fenced: bool) -> Query:
-        """One row, by its id. `columns` are those that the caller sets; `fenced`: under a fence though by anyone."""
+    @property
+    def hands_over(self) -> bool:
+        """Whether the database can note which attempt of a job has leased a row."""
+        return self._facts.hands_over
+
+    def move(
+        self, machine: Machine, move: Move, columns: tuple[str, ...], *, fenced: bool, left: str = ""
+    ) -> Query:
+        """One row, by its id. `columns` are those that the caller sets; `fenced`: under a fence though by anyone.
+
+        `left`: a condition under which a claim may take a row whose lease still runs.
+        """
 
         def text() -> str:
-            guard = self._guard(machine, move, fenced=fenced)
+            guard = self._guard(machine, move, fenced=fenced, left=left)
             return self._update(self._changes(machine, move, columns), f"{self._id} = :fencerow_id", guard)
 
-        return self._query(("move", machine.name, move.name, columns, fenced), text)
+        return self._query(("move", machine.name, move.name, columns, fenced, left), text)
 
     def renewal(self, machine: Machine, claim: Move, lease: Lease, columns: tuple[str, ...]) -> Query:
         """The lease of one row begins anew, under its fence."""
@@ -136,8 +146,11 @@ class Written:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _guard(self, machine: Machine, move: Move, *, fenced: bool) -> str:
-        """From where it may start: any of its states, under the fence of a leased one; or its own stale target."""
+    def _guard(self, machine: Machine, move: Move, *, fenced: bool, left: str) -> str:
+        """From where it may start: any of its states, under the fence of a leased one; or its own stale target.
+
+        Or its own target while that is left to it.
+        """
         leases = machine.leases
         ways = []
         for source in sources_of(move):
@@ -146,6 +159,8 @@ class Written:
             ways.append(f"{self._is(machine, source)}{fence}")
         if move.lease is not None:
             ways.append(f"{self._is(machine, move.target)} AND {self.stale(move.lease)}")
+            if left:
+                ways.append(f"{self._is(machine, move.target)} AND {left}")
         further = [guard for guard in (self.unspent(move.lease), *self._further(machine, move)) if guard]
         return "\n  AND ".join([_any_of(ways), *further])
 

@@ -11,6 +11,7 @@ from fencerow.db.statement import Operation, Steps, execute_composed
 from fencerow.errors import WrongTable
 from fencerow.primitives.names import TableName, literal
 from fencerow.primitives.transitions.declaring import listed
+from fencerow.primitives.transitions.handing import may_note
 from fencerow.primitives.transitions.identity import check_unique
 from fencerow.primitives.transitions.instants import Instants
 from fencerow.primitives.transitions.machine import Declared, Machine
@@ -29,11 +30,15 @@ WHOLE = re.compile(r"smallint|integer|bigint|(big|tiny|medium|unsigned)?\s*int\d
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The columns of a table with their types, in one dialect."""
+    """The columns of a table with their types, in one dialect.
+
+    `hands_over`: the database can note which attempt of a job has leased a row.
+    """
 
     dialect: str
     types: Mapping[str, str]
     history: Mapping[str, str] = field(default_factory=dict[str, str])
+    hands_over: bool = False
 
     def history_instants(self) -> Instants:
         """The same for the instants of the history."""
@@ -71,7 +76,9 @@ def read_facts(declared: Declared, queries: Queries) -> Operation[Facts]:
     def steps() -> Steps[Facts]:
         types = yield from columns(declared.table)
         history = (yield from columns(declared.history)) if declared.history else {}
-        facts = Facts(queries.dialect, types, history)
+        leases = any(machine.leases for machine in declared.machines)
+        hands_over = leases and (yield from may_note(queries))
+        facts = Facts(queries.dialect, types, history, hands_over)
         _fits(declared, facts)
         yield from check_unique(declared.table, declared.id, queries)
         return facts

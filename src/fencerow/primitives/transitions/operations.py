@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fencerow.db.queries import Query
@@ -11,7 +11,8 @@ from fencerow.primitives.checked import hold_attempt
 from fencerow.primitives.running import Running
 from fencerow.primitives.transitions.asking import Asked
 from fencerow.primitives.transitions.composing import Written
-from fencerow.primitives.transitions.declaring import Move, sources_of
+from fencerow.primitives.transitions.declaring import Lease, Move, sources_of
+from fencerow.primitives.transitions.handing import Handover
 from fencerow.primitives.transitions.machine import Machine
 from fencerow.primitives.transitions.noting import Noting
 from fencerow.primitives.transitions.outcome import Reaped, Record, Refusal, Stuck
@@ -21,10 +22,17 @@ from fencerow.primitives.transitions.refusing import refusal
 class Operations:
     """The operations on one table, as runners take them: our pool, a lent connection, or an explorer."""
 
-    def __init__(self, written: Written, noting: Noting, attempt: Running | None = None) -> None:
+    def __init__(
+        self,
+        written: Written,
+        noting: Noting,
+        attempt: Running | None = None,
+        handover: Handover | None = None,
+    ) -> None:
         self._written = written
         self._noting = noting
         self._attempt = attempt  # what the moves are made on behalf of, if that shall hold its job
+        self._handover = handover  # of the attempt that this code runs in, if the database can note it
 
     def move(self, machine: Machine, asked: Asked) -> Operation[Record | None]:
         """Make a move; None means that its guard refused."""
@@ -32,7 +40,8 @@ class Operations:
         def steps() -> Steps[Record | None]:
             return (yield from self._move(machine, asked))
 
-        return Operation("transition", steps, alone=not self._noting.wanted and self._attempt is None)
+        noted = self._noting.wanted or self._leased(asked.move) is not None
+        return Operation("transition", steps, alone=not noted and self._attempt is None)
 
     def move_or_why(self, machine: Machine, asked: Asked) -> Operation[Record | Refusal]:
         """The same, and why not: read in a later statement, which sees what was committed meanwhile."""
@@ -52,16 +61,16 @@ class Operations:
         def steps() -> Steps[list[Record]]:
             yield from hold_attempt(self._attempt)
             taken: list[Record] = []
-            for source, condition in self._ways(asked.move):
+            for source, condition in self._ways(machine, asked.move):
                 if len(taken) == count:
                     break
                 query = self._written.batch(
                     machine, asked.move, source, condition, self._written.declared.order, asked.columns
                 )
-                params = {**asked.params, "fencerow_n": count - len(taken)}
+                params = {**asked.params, **self._left_params(), "fencerow_n": count - len(taken)}
                 rows = yield from execute_composed(query, params)
                 assert len(rows) <= params["fencerow_n"], "more rows were taken than asked for"
-                yield from self._noting.note(machine, asked.move, source, rows)
+                yield from self._noted(machine, asked.move, source, rows)
                 taken += rows
             return taken
 
@@ -129,7 +138,7 @@ class Operations:
     def sweeps(self, machine: Machine) -> Iterator[tuple[str, Query]]:
         """What looks through the whole table, each with the words that name it."""
         for move in machine.moves.values():
-            for source, condition in self._ways(move):
+            for source, condition in self._ways(machine, move):
                 query = self._written.batch(machine, move, source, condition, self._written.declared.order)
                 yield f"taking by {move.name!r}", query
         for state, condition, age in self._limits(machine):
@@ -142,12 +151,32 @@ class Operations:
     def _move(self, machine: Machine, asked: Asked) -> Steps[Record | None]:
         yield from hold_attempt(self._attempt)
         source = yield from self._source(machine, asked)
-        query = self._written.move(machine, asked.move, asked.columns, fenced=asked.fenced)
-        rows = yield from execute_composed(query, asked.params)
+        query = self._written.move(
+            machine, asked.move, asked.columns, fenced=asked.fenced, left=self._left(machine, asked.move)
+        )
+        rows = yield from execute_composed(query, {**asked.params, **self._left_params()})
         if not rows:
             return None
-        yield from self._noting.note(machine, asked.move, source, rows)
+        yield from self._noted(machine, asked.move, source, rows)
         return rows[0]
+
+    def _noted(self, machine: Machine, move: Move, source: str | None, rows: list[Record]) -> Steps[None]:
+        """Write what is wanted beside a move that happened."""
+        lease = self._leased(move)
+        if lease is not None and self._handover is not None:
+            yield from self._handover.note(machine, lease, rows)
+        yield from self._noting.note(machine, move, source, rows)
+
+    def _leased(self, move: Move) -> Lease | None:
+        """The lease that a claim takes for an attempt of a job."""
+        return move.lease if self._handover is not None else None
+
+    def _left(self, machine: Machine, move: Move) -> str:
+        lease = self._leased(move)
+        return "" if lease is None or self._handover is None else self._handover.left(machine, lease)
+
+    def _left_params(self) -> Mapping[str, Any]:
+        return {} if self._handover is None else self._handover.params
 
     def _source(self, machine: Machine, asked: Asked) -> Steps[str | None]:
         """From which state it will go, where that is to be noted: locked, since only the new row is returned."""
@@ -157,8 +186,13 @@ class Operations:
         rows = yield from execute_composed(self._written.standing(locked=True), {"fencerow_id": asked.id})
         return rows[0][machine.column] if rows else None
 
-    def _ways(self, move: Move) -> Iterator[tuple[str | None, str]]:
-        """The states that rows are taken from, each with its condition; the stale first, they wait the longest."""
+    def _ways(self, machine: Machine, move: Move) -> Iterator[tuple[str | None, str]]:
+        """The states that rows are taken from, each with its condition.
+
+        First what an older attempt of this job has left, then the stale, which wait the longest.
+        """
+        if left := self._left(machine, move):
+            yield move.target, _both(left, self._written.unspent(move.lease))
         if move.lease is not None:
             yield move.target, _both(self._written.stale(move.lease), self._written.unspent(move.lease))
         for source in sources_of(move):

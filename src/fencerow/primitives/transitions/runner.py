@@ -14,6 +14,7 @@ from fencerow.primitives.running import running
 from fencerow.primitives.transitions.checking import as_wrong_table, explained
 from fencerow.primitives.transitions.composing import Written
 from fencerow.primitives.transitions.facts import Facts, read_facts
+from fencerow.primitives.transitions.handing import Handover
 from fencerow.primitives.transitions.machine import Declared
 from fencerow.primitives.transitions.noting import Noting, Publisher
 from fencerow.primitives.transitions.operations import Operations
@@ -53,8 +54,12 @@ class Runner:
 
     def operations(self, written: Written) -> Operations:
         """The operations as this code makes them: a job's handler on behalf of its attempt, where that is declared."""
-        attempt = running.get() if self._by_attempt else None
-        return Operations(written, Noting(written, self._publisher), attempt)
+        attempt = running.get()
+        handover = None
+        if attempt is not None and written.hands_over:
+            handover = Handover(self.declared, self.place.engine.queries, attempt)
+        noting = Noting(written, self._publisher)
+        return Operations(written, noting, attempt if self._by_attempt else None, handover)
 
     def look(self, connection: object | None = None) -> Written:
         """See that the table fits. On the lent connection: its transaction may have made the table.
