@@ -245,3 +245,66 @@ def test_a_repeat_under_a_living_key_never_runs_what_retention_has_removed(
     )
     engine.run(store.submit_keyed([job], [key]))
     assert claim(engine, other), "the control: nothing else keeps it from running again"
+
+
+def under_own_id(engine: AnyEngine, pair: tuple[NewJob, KeyClaim]) -> Submitted:
+    (answer,) = engine.run(store.submit_keyed([pair[0]], [pair[1]], own={pair[0].id}))
+    return answer
+
+
+@pytest.mark.parametrize("purged", [True, False])
+def test_a_key_whose_job_has_ended_long_ago_is_not_taken_again_for_that_job(
+    engine: AnyEngine, clock: DatabaseClock, purged: bool
+) -> None:
+    """Taken anew it would never expire: the end that starts its lifetime has been."""
+    pair = keyed(lifetime_s=10)
+    submit_keyed(engine, pair)
+    ended(engine, pair[0].id)
+    clock.advance(11)
+    if purged:
+        assert engine.run(store.purge_keys(limit=10)) == 1
+
+    assert under_own_id(engine, pair) == Submitted(pair[0].id)
+
+    assert engine.run(store.key_owner("s", "k")) is None
+    assert claim(engine, register(engine)) == []
+    other = keyed(lifetime_s=10)
+    assert submit_keyed(engine, other) == [Submitted(other[0].id)]
+
+
+def test_the_control_a_key_that_is_not_given_back_answers_for_ever(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    engine.queries = engine.queries.altered(
+        "give_keys_back",
+        "owned.expires_at IS NULL" if engine.dialect == "postgres" else "expires_at IS NULL",
+        "false",
+    )
+    pair = keyed(lifetime_s=10)
+    submit_keyed(engine, pair)
+    ended(engine, pair[0].id)
+    clock.advance(11)
+    under_own_id(engine, pair)
+    clock.advance(1e6)
+
+    assert engine.run(store.purge_keys(limit=10)) == 0
+    assert engine.run(store.key_owner("s", "k")) is not None
+
+
+def test_a_key_past_its_lifetime_is_taken_anew_by_the_very_id_that_had_it(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    """Its old row would let the next submit take the key from the live job."""
+    pair = keyed(lifetime_s=10)
+    submit_keyed(engine, pair)
+    ended(engine, pair[0].id)
+    engine.run(store.delete([pair[0].id]))
+    clock.advance(11)
+
+    assert under_own_id(engine, pair) == Submitted(pair[0].id)
+    assert submit_keyed(engine, keyed(lifetime_s=10)) == [Submitted(pair[0].id, replay=True)]
+
+    assert len(rows(engine, "SELECT id FROM {jobs}")) == 1
+    ended(engine, pair[0].id)
+    clock.advance(11)
+    assert engine.run(store.purge_keys(limit=10)) == 1

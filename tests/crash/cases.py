@@ -113,6 +113,12 @@ def spent() -> Script:
     yield succeed(FIRST)
 
 
+def repeated_long_ago() -> Script:
+    yield from workers()
+    yield store.resubmit([new_job()])
+    yield later(100.0)
+
+
 def finished_keyed() -> Script:
     yield register(FIRST)
     yield keyed(JOB)
@@ -363,6 +369,7 @@ CASES: list[Case] = [
         JOB,
         gone=True,
     ),
+    swept("purge_repeated", repeated_long_ago, store.purge_repeated(age_s=9.0, limit=9), JOB),
     swept("purge_keys", expired_keyed, store.purge_keys(limit=9), JOB),
     # reads
     *(

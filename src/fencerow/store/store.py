@@ -60,7 +60,14 @@ from fencerow.store.read import (
     search,
 )
 from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, lost_holders, reclaim, time_out
-from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys, purge_spent
+from fencerow.store.retention import (
+    purge_by_age,
+    purge_by_count,
+    purge_by_own_age,
+    purge_keys,
+    purge_repeated,
+    purge_spent,
+)
 from fencerow.store.submit import Submitted, resubmit, submit, submit_by_copy, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
 from fencerow.store.workers import (
@@ -161,6 +168,7 @@ __all__ = [
     "purge_by_count",
     "purge_by_own_age",
     "purge_keys",
+    "purge_repeated",
     "purge_spent",
     "read",
     "read_fences",

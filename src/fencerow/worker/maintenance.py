@@ -29,6 +29,7 @@ BATCH_ROWS = 500
 NOTES_ROWS = 5000
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
+REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a statement for so long
 # A table may go when its youngest job is past its retention: so much of the retention, at most, jobs stay longer.
 PERIODS_PER_RETENTION = 4
 
@@ -155,6 +156,7 @@ class Maintenance:
                 self._telemetry.emit(Event.PRUNED, state=state, count=count)
         await self._all(store.purge_by_own_age(limit=BATCH_ROWS))
         await self._all(store.purge_spent(age_s=self._config.retention_ephemeral_s, limit=BATCH_ROWS))
+        await self._all(store.purge_repeated(age_s=REPEATED_KEPT_S, limit=BATCH_ROWS))
         await self._all(store.purge_keys(limit=BATCH_ROWS))
         await self._all(purge_once(limit=BATCH_ROWS))
         await self._all(purge_windows(limit=BATCH_ROWS))

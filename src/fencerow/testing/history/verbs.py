@@ -260,6 +260,7 @@ VERBS: dict[str, Verb] = {
     "reserve_keys": Verb(_keys, _reserved),
     "read_keys": Verb(_nothing, _owned),
     "drop_expired_keys": _rows(_as_key),
+    "give_keys_back": _rows(_as_key),
     "purge_keys": _rows(_as_key),
     "claim": Verb(_claim, _claimed),
     "claim_suspect": Verb(_claim_suspect, _claimed),
