@@ -119,6 +119,16 @@ def repeated_long_ago() -> Script:
     yield later(100.0)
 
 
+def parked() -> Script:
+    """A job that has failed and lies among the live ones still."""
+    yield from with_running()()
+    yield park(FIRST)
+
+
+def park(holder: str) -> Operation[Any]:
+    return store.park([store.Failure(JOB, 1, '{"code":"outcome_refused"}')], holder=holder)
+
+
 def finished_keyed() -> Script:
     yield register(FIRST)
     yield keyed(JOB)
@@ -297,6 +307,8 @@ CASES: list[Case] = [
         (JOB,),
     ),
     repeated("resubmit of a spent job", spent, store.resubmit([new_job(ephemeral=True)])),
+    ending("park", park(FIRST)),
+    swept("move_parked", parked, store.move_parked(JOB), JOB),
     swept("fail, the worker gone", with_running(), fail(FIRST), JOB),
     swept("stop, the worker gone", asked, stop(FIRST), JOB),
     # moves
@@ -378,6 +390,7 @@ CASES: list[Case] = [
             store.lanes("mail"),
             store.fetch_args(JOB, holder=FIRST, attempt=1),
             store.read_fences([JOB]),
+            store.parked(limit=9),
             store.check_fence(JOB, holder=FIRST, attempt=1),
             store.hold_fence(JOB, holder=FIRST, attempt=1),
             store.paused_queues(),

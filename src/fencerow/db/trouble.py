@@ -21,3 +21,8 @@ def is_trouble(error: BaseException) -> bool:
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
         return True
     return isinstance(error, sqlite3.OperationalError | OSError)
+
+
+def took_too_long(error: BaseException) -> bool:
+    """Whether the server gave the statement up when its time was over, so that nothing of it was stored."""
+    return isinstance(error, DatabaseError) and isinstance(error.__cause__, psycopg.errors.QueryCanceled)

@@ -12,6 +12,7 @@ import time
 from fencerow.config import Config
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
+from fencerow.db.trouble import is_trouble
 from fencerow.errors import Busy, SchemaMissing
 from fencerow.model.state import State
 from fencerow.primitives.reserving import purge_once
@@ -70,6 +71,7 @@ class Maintenance:
             )  # at once: to end one may take long, and the next may begin meanwhile
             if in_periods:
                 await self._end_periods()
+        await self._move_parked()
         await self._purge(everywhere=not in_periods)
         await self._events.round()
 
@@ -141,6 +143,20 @@ class Maintenance:
                 else ": this role does not own the tables; run a worker or `fencerow migrate` that does",
             )
         self._warned = bool(short)
+
+    # --- jobs that could not be moved --------------------------------------------------------------
+
+    async def _move_parked(self) -> None:
+        """Each by itself: what the database refuses again stays where it is, and holds up no other."""
+        for job_id in await self._engine.arun(store.parked(limit=BATCH_ROWS)):
+            try:
+                await self._engine.arun(store.move_parked(job_id))
+            except Exception as error:
+                if is_trouble(error):
+                    raise
+                log.error(
+                    "job %s has ended and still cannot be moved to the finished ones: %s", job_id, error
+                )
 
     # --- rows --------------------------------------------------------------------------------------
 

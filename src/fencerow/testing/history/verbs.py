@@ -266,6 +266,7 @@ VERBS: dict[str, Verb] = {
     "claim_suspect": Verb(_claim_suspect, _claimed),
     "succeed": _each(_outcomes, State.SUCCEEDED),
     "fail": _each(_outcomes, State.FAILED),
+    "park": _each(_outcomes, State.FAILED),
     "stop": _each(_outcomes, State.CANCELLED),
     "requeue": _each(_outcomes, State.QUEUED),
     "crash": Verb(_outcomes, _crashed),
