@@ -23,6 +23,7 @@ from tests.race.people import (
     THIRD_JOB,
     acting,
     claim,
+    key_claim,
     keyed,
     new_job,
     register,
@@ -227,6 +228,58 @@ def test_both_have_it_when_revive_does_not_keep_its_key(race: Race) -> None:
             "keep_key",
             ("SET expires_at = NULL", "SET expires_at = expires_at"),
             ("expires_at = NULL", "expires_at = expires_at"),
+        ),
+    )
+
+
+# A key whose lifetime is over, and an id of the caller's own that had it and has ended.
+
+
+def own_again() -> Operation[list[store.Submitted]]:
+    return store.submit_keyed([new_job(JOB, scope="s", key="k")], [key_claim(JOB)], own={JOB})
+
+
+def no_key_for_ever(story: Story) -> None:
+    """Who has a key that does not expire has not ended, and will start its lifetime."""
+    owner = story.run(store.key_owner("s", "k"))
+    assert owner is None or state(story, owner.job_id) == "queued"
+
+
+def the_other_is_new(story: Story) -> None:
+    assert [(made.id, made.replay) for made in story.results["other"]] == [(OTHER_JOB, False)]
+    assert [(made.id, made.replay) for made in story.results["own"]] in ([(JOB, False)], [(OTHER_JOB, True)])
+    assert (state(story, JOB), state(story, OTHER_JOB)) == ("succeeded", "queued")
+    no_key_for_ever(story)
+
+
+own_other = Scenario(
+    "submit_keyed under an own id that has ended × submit_keyed, the key expired",
+    expired_key,
+    [doing("own", own_again()), doing("other", keyed(OTHER_JOB))],
+    the_other_is_new,
+)
+own_revive = Scenario(
+    "submit_keyed under an own id that has ended × revive × purge_keys, the key expired",
+    expired_key,
+    [doing("own", own_again()), doing("someone", revive()), doing("purge", store.purge_keys(limit=10))],
+    no_key_for_ever,
+)
+
+
+@pytest.mark.parametrize("scenario", [own_other, own_revive], ids=["other", "revive"])
+@named(17)
+def test_a_key_is_not_taken_for_a_job_that_has_ended(race: Race, scenario: Scenario) -> None:
+    race(scenario)
+
+
+@named(17)
+def test_it_is_when_it_is_not_given_back(race: Race) -> None:
+    race.turns_red(
+        own_other,
+        Cut(
+            "give_keys_back",
+            ("  AND owned.expires_at IS NULL\n", "  AND false\n"),
+            ("  AND expires_at IS NULL\n", "  AND false\n"),
         ),
     )
 
