@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -308,3 +309,28 @@ def test_a_key_past_its_lifetime_is_taken_anew_by_the_very_id_that_had_it(
     ended(engine, pair[0].id)
     clock.advance(11)
     assert engine.run(store.purge_keys(limit=10)) == 1
+
+
+def test_an_id_of_the_callers_own_is_left_to_be_found_only_if_a_first_submit_may_have_had_it(
+    engine: AnyEngine,
+) -> None:
+    """Else whoever has ids of their own for all jobs would pay a row for each."""
+    ours, theirs = new_id(), str(uuid4())
+
+    engine.run(store.resubmit([new_job(id=ours), new_job(id=theirs)], own={ours, theirs}))
+
+    left = rows(engine, f"SELECT id FROM {stage.table(engine, 'repeated_ids')}")
+    assert [str(row["id"]) for row in left] == [ours]
+
+
+def test_a_submit_that_arrives_after_its_repeat_has_ended_is_refused(engine: AnyEngine) -> None:
+    job = new_job()
+    engine.run(store.resubmit([job]))
+    ended(engine, job.id)
+
+    for late in ([job], [new_job(), job]):
+        with pytest.raises((psycopg.IntegrityError, sqlite3.IntegrityError)):
+            engine.run(store.submit(late))
+
+    assert rows(engine, "SELECT id FROM {jobs}") == []
+    assert engine.run(store.purge_repeated(age_s=-1.0, limit=9)) == 1

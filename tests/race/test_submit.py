@@ -501,8 +501,11 @@ def test_it_does_when_the_repeat_leaves_nothing_to_find(race: Race, scenario: Sc
         scenario,
         Cut(
             "withdraw",
-            ("WHERE CAST(:known AS boolean)", "WHERE CAST(:known AS boolean) AND false"),
-            ("WHERE :known", "WHERE :known AND 0"),
+            (
+                "unnest(CAST(:repeated AS uuid[])) AS again (id)",
+                "unnest(CAST(:repeated AS uuid[])) AS again (id) LIMIT 0",
+            ),
+            ("json_each(:repeated) AS again\nWHERE true", "json_each(:repeated) AS again\nWHERE false"),
         ),
     )
 

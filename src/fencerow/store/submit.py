@@ -8,6 +8,7 @@ import msgspec
 
 from fencerow.db.statement import Steps, execute, execute_fresh, first_column, operation, whole
 from fencerow.errors import KeyConflict
+from fencerow.model.ids import may_be_ours
 from fencerow.model.job import KeyClaim, NewJob
 from fencerow.store.known import refuse_other_work
 from fencerow.store.submit_forms import Acceptance, as_document, as_lines, as_parameters
@@ -72,7 +73,7 @@ def resubmit(jobs: Sequence[NewJob], *, own: Collection[str] = NONE, known: bool
     Raises:
         InvalidInput: one of the caller's `own` ids belongs to other work. Nothing is stored.
     """
-    inserted = yield from _insert_absent(jobs, known)
+    inserted = yield from _insert_absent(jobs, known, own)
     yield from refuse_other_work([job for job in jobs if job.id in own and job.id not in inserted])
     return [job.id for job in jobs if job.id in inserted]
 
@@ -113,20 +114,24 @@ def _store_fresh(fresh: Mapping[str, NewJob], taken: Mapping[Pair, str], own: Co
 
     A key that was reserved before has its job's fingerprint, so only a job of one reserved now may be other work.
     """
-    inserted = yield from _insert_absent(list(fresh.values()), any(job_id in own for job_id in fresh))
+    inserted = yield from _insert_absent(list(fresh.values()), any(job_id in own for job_id in fresh), own)
     there = {pair: job_id for pair, job_id in taken.items() if job_id not in inserted}
     yield from refuse_other_work([fresh[job_id] for job_id in there.values() if job_id in own], keyed=True)
     if there:
         yield from _give_back(there)
 
 
-def _insert_absent(jobs: Sequence[NewJob], known: bool) -> Steps[set[str]]:
-    """See `resubmit`: returns the ids that were inserted and not withdrawn."""
+def _insert_absent(jobs: Sequence[NewJob], known: bool, own: Collection[str]) -> Steps[set[str]]:
+    """See `resubmit`: returns the ids that were inserted and not withdrawn.
+
+    An id of the caller's own is left for a first submit to find only if it may be one of ours, submitted in vain.
+    """
     inserted = first_column((yield from execute("resubmit", jobs=as_document(jobs))))
     if not inserted:
         return set()
-    withdrawn = first_column((yield from execute_fresh("withdraw", needed=known, ids=inserted, known=known)))
-    return set(inserted).difference(withdrawn)
+    repeated = [job_id for job_id in inserted if job_id not in own or may_be_ours(job_id)] if known else []
+    looked = execute_fresh("withdraw", needed=known, ids=inserted, repeated=repeated)
+    return set(inserted).difference(first_column((yield from looked)))
 
 
 def _give_back(there: Mapping[Pair, str]) -> Steps[None]:

@@ -122,13 +122,12 @@ SELECT fencerow.refuse_repeated(CAST(:ids AS uuid[]));
 -- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile, or of ephemeral ones
 -- that succeeded.
 -- It is a statement of its own because the insert's snapshot may be older than the move to the finished jobs.
--- Where an earlier submit of these ids may still be on its way, they are left for it to find (see refuse_repeated).
+-- Those of which a first submit may still be on its way are left for it to find (see refuse_repeated).
 -- Guard: only ids that this transaction has just inserted are passed in, and only finished ones are taken.
 WITH noted AS (
     INSERT INTO fencerow.repeated_ids (id, at)
     SELECT again.id, (SELECT fencerow.now())
-    FROM unnest(CAST(:ids AS uuid[])) AS again (id)
-    WHERE CAST(:known AS boolean)
+    FROM unnest(CAST(:repeated AS uuid[])) AS again (id)
     ON CONFLICT (id) DO NOTHING
 )
 DELETE FROM fencerow.jobs AS job

@@ -91,12 +91,12 @@ RETURNING id;
 
 -- name: withdraw
 -- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile, or of ephemeral ones
--- that succeeded. Where an earlier submit of these ids may still be on its way, they are left for it to find.
+-- that succeeded. Those of which a first submit may still be on its way are left for it to find.
 -- Guard: only ids that this transaction has just inserted are passed in, and only finished ones are taken.
 INSERT INTO fencerow.repeated_ids (id, at)
 SELECT again.value, fencerow.now()
-FROM json_each(:ids) AS again
-WHERE :known
+FROM json_each(:repeated) AS again
+WHERE true
 ON CONFLICT (id) DO NOTHING;
 DELETE FROM fencerow.jobs
 WHERE id IN (SELECT value FROM json_each(:ids))

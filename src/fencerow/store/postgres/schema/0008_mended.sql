@@ -29,6 +29,9 @@ DECLARE
     known oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.queues)));
     jobs oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.jobs)));
     repeated oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.repeated_ids)));
+    looking oid := (SELECT proc.oid FROM pg_proc AS proc
+                    WHERE proc.proname = 'refuse_repeated'
+                      AND proc.pronamespace = (SELECT relnamespace FROM pg_class WHERE pg_class.oid = jobs));
     given record;
 BEGIN
     FOR given IN
@@ -43,6 +46,9 @@ BEGIN
             EXECUTE format('GRANT SELECT (id) ON %s TO %s', CAST(repeated AS regclass), given.role);
         ELSIF given.privilege = 'DELETE' THEN
             EXECUTE format('GRANT INSERT ON %s TO %s', CAST(repeated AS regclass), given.role);
+        END IF;
+        IF given.source = jobs AND given.privilege = 'INSERT' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', CAST(looking AS regprocedure), given.role);
         END IF;
     END LOOP;
 END $$;
