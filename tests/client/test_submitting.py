@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from fencerow.client.client import Client
@@ -167,6 +168,89 @@ def test_an_id_that_stands_for_other_work_is_refused(engine: AnyEngine) -> None:
 
     with pytest.raises(InvalidInput, match="belongs to another job"):
         client.submit([Submission(other, own_id=True)])
+
+
+def own(job: NewJob, key: str | None = None) -> Submission:
+    """A submit under an id of the caller's own, perhaps with a key."""
+    if key is None:
+        return Submission(job, own_id=True)
+    template = msgspec.structs.replace(job.template, scope="send", key=key)
+    claimed = KeyClaim(scope="send", key=key, job_id=job.id, fingerprint="f", lifetime_s=60)
+    return Submission(msgspec.structs.replace(job, template=template), claimed, own_id=True)
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_an_id_of_other_work_is_refused_before_its_neighbours_are_stored(
+    engine: AnyEngine, key: str | None
+) -> None:
+    client = Client(engine)
+    job = new_job()
+    client.submit([own(job)])
+    neighbours = [own(new_job()), keyed("n"), plain()] if key else [own(new_job()), plain()]
+
+    with pytest.raises(InvalidInput, match="belongs to another job"):
+        client.submit([*neighbours, own(new_job('{"to":"bob"}', id=job.id), key)])
+
+    assert [each.id for each in client.list_jobs()] == [job.id]
+    assert client.submit([keyed("n")])[0].replay is False
+
+
+def test_one_id_has_one_key(engine: AnyEngine) -> None:
+    client = Client(engine)
+    job = new_job()
+    client.submit([own(job, "one")])
+
+    with pytest.raises(InvalidInput, match="under the key 'one'"):
+        client.submit([own(job, "two"), plain()])
+
+    assert [each.id for each in client.list_jobs()] == [job.id]
+    assert engine.run(store.key_owner("send", "two")) is None
+    assert (
+        client.submit([own(job, "one")])[0].replay is False
+    )  # the same job under its own key: what a repeat gets
+
+
+def test_an_id_that_was_submitted_without_a_key_gets_none_later(engine: AnyEngine) -> None:
+    client = Client(engine)
+    job = new_job()
+    client.submit([own(job)])
+
+    with pytest.raises(InvalidInput, match="without a key"):
+        client.submit([own(job, "late")])
+
+    assert engine.run(store.key_owner("send", "late")) is None
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_an_id_that_stands_twice_in_one_submit_for_the_same_work_is_one_job(
+    engine: AnyEngine, key: str | None
+) -> None:
+    client = Client(engine)
+    job = new_job()
+
+    answers = client.submit([own(job, key), plain(), own(job, key)])
+
+    assert [answers[0].id, answers[2].id] == [job.id] * 2
+    assert [answer.replay for answer in answers] == [False, False, True]
+    assert len(client.list_jobs()) == 2
+
+
+@pytest.mark.parametrize("other", ["arguments", "key", "name"])
+def test_an_id_that_stands_twice_for_different_work_is_refused_at_the_door(
+    engine: AnyEngine, other: str
+) -> None:
+    client = Client(engine)
+    job = new_job()
+    second = {
+        "arguments": own(new_job('{"to":"bob"}', id=job.id)),
+        "key": own(job, "k"),
+        "name": own(new_job(id=job.id, name="other")),
+    }[other]
+
+    with pytest.raises(InvalidInput, match="stands twice in one submit"):
+        client.submit([own(job), plain(), second])
+
+    assert client.list_jobs() == []
 
 
 def test_due_jobs_wake_their_lanes_once_each_and_later_ones_do_not(engine: AnyEngine) -> None:

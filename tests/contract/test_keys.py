@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -245,3 +246,91 @@ def test_a_repeat_under_a_living_key_never_runs_what_retention_has_removed(
     )
     engine.run(store.submit_keyed([job], [key]))
     assert claim(engine, other), "the control: nothing else keeps it from running again"
+
+
+def under_own_id(engine: AnyEngine, pair: tuple[NewJob, KeyClaim]) -> Submitted:
+    (answer,) = engine.run(store.submit_keyed([pair[0]], [pair[1]], own={pair[0].id}))
+    return answer
+
+
+@pytest.mark.parametrize("purged", [True, False])
+def test_a_key_whose_job_has_ended_long_ago_is_not_taken_again_for_that_job(
+    engine: AnyEngine, clock: DatabaseClock, purged: bool
+) -> None:
+    """Taken anew it would never expire: the end that starts its lifetime has been."""
+    pair = keyed(lifetime_s=10)
+    submit_keyed(engine, pair)
+    ended(engine, pair[0].id)
+    clock.advance(11)
+    if purged:
+        assert engine.run(store.purge_keys(limit=10)) == 1
+
+    assert under_own_id(engine, pair) == Submitted(pair[0].id)
+
+    assert engine.run(store.key_owner("s", "k")) is None
+    assert claim(engine, register(engine)) == []
+    other = keyed(lifetime_s=10)
+    assert submit_keyed(engine, other) == [Submitted(other[0].id)]
+
+
+def test_the_control_a_key_that_is_not_given_back_answers_for_ever(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    engine.queries = engine.queries.altered(
+        "give_keys_back",
+        "owned.expires_at IS NULL" if engine.dialect == "postgres" else "expires_at IS NULL",
+        "false",
+    )
+    pair = keyed(lifetime_s=10)
+    submit_keyed(engine, pair)
+    ended(engine, pair[0].id)
+    clock.advance(11)
+    under_own_id(engine, pair)
+    clock.advance(1e6)
+
+    assert engine.run(store.purge_keys(limit=10)) == 0
+    assert engine.run(store.key_owner("s", "k")) is not None
+
+
+def test_a_key_past_its_lifetime_is_taken_anew_by_the_very_id_that_had_it(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    """Its old row would let the next submit take the key from the live job."""
+    pair = keyed(lifetime_s=10)
+    submit_keyed(engine, pair)
+    ended(engine, pair[0].id)
+    engine.run(store.delete([pair[0].id]))
+    clock.advance(11)
+
+    assert under_own_id(engine, pair) == Submitted(pair[0].id)
+    assert submit_keyed(engine, keyed(lifetime_s=10)) == [Submitted(pair[0].id, replay=True)]
+
+    assert len(rows(engine, "SELECT id FROM {jobs}")) == 1
+    ended(engine, pair[0].id)
+    clock.advance(11)
+    assert engine.run(store.purge_keys(limit=10)) == 1
+
+
+def test_an_id_of_the_callers_own_is_left_to_be_found_only_if_a_first_submit_may_have_had_it(
+    engine: AnyEngine,
+) -> None:
+    """Else whoever has ids of their own for all jobs would pay a row for each."""
+    ours, theirs = new_id(), str(uuid4())
+
+    engine.run(store.resubmit([new_job(id=ours), new_job(id=theirs)], own={ours, theirs}))
+
+    left = rows(engine, f"SELECT id FROM {stage.table(engine, 'repeated_ids')}")
+    assert [str(row["id"]) for row in left] == [ours]
+
+
+def test_a_submit_that_arrives_after_its_repeat_has_ended_is_refused(engine: AnyEngine) -> None:
+    job = new_job()
+    engine.run(store.resubmit([job]))
+    ended(engine, job.id)
+
+    for late in ([job], [new_job(), job]):
+        with pytest.raises((psycopg.IntegrityError, sqlite3.IntegrityError)):
+            engine.run(store.submit(late))
+
+    assert rows(engine, "SELECT id FROM {jobs}") == []
+    assert engine.run(store.purge_repeated(age_s=-1.0, limit=9)) == 1

@@ -23,3 +23,21 @@ def test_who_works_with_the_tables_may_write_keys_windows_and_sources(
     assert {(str(name), str(role), count) for name, role, count in found} == {
         (name, "pg_monitor", 4) for name in ("once_keys", "dedupe_windows", "sources", "row_leases")
     }
+
+
+def test_who_may_submit_sees_what_was_submitted_again_and_who_may_repeat_leaves_it(
+    first_step: PostgresEngine,  # noqa: F811
+) -> None:
+    query(first_step, "GRANT INSERT, SELECT (id) ON fencerow.jobs TO pg_monitor, pg_read_all_settings")
+    query(first_step, "GRANT DELETE ON fencerow.jobs TO pg_monitor")
+    query(first_step, "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+    store.migrate(first_step)
+
+    found = query(
+        first_step,
+        "SELECT role, has_function_privilege(role, 'fencerow.refuse_repeated(uuid[])', 'EXECUTE'),"
+        " has_column_privilege(role, 'fencerow.repeated_ids', 'id', 'SELECT'),"
+        " has_table_privilege(role, 'fencerow.repeated_ids', 'INSERT')"
+        " FROM unnest(ARRAY['pg_monitor', 'pg_read_all_settings']) AS role ORDER BY role",
+    )
+    assert found == [("pg_monitor", True, True, True), ("pg_read_all_settings", True, True, False)]

@@ -25,7 +25,7 @@ ONLY: dict[str, dict[str, str]] = {
         "widen_workers": "and so it is brought up to date",
     },
     "postgres": {
-        **dict.fromkeys(("before_copy", "copy_jobs"), "SQLite has no COPY"),
+        **dict.fromkeys(("before_copy", "copy_jobs", "refuse_repeated"), "SQLite has no COPY"),
         **dict.fromkeys(
             (
                 "close_periods",
@@ -121,7 +121,7 @@ def test_the_store_uses_every_query_and_every_used_one_exists() -> None:
         name
         for source in sources
         for pattern in (
-            r'execute\(\s*"([a-z_]+)"',
+            r'execute(?:_fresh)?\(\s*"([a-z_]+)"',
             r'_then_archive\("([a-z_]+)"',
             r'_purged\(\s*"([a-z_]+)"',
             r'queries\["([a-z_]+)"\]',

@@ -116,6 +116,22 @@ def spent() -> Script:
     yield succeed(FIRST)
 
 
+def repeated_long_ago() -> Script:
+    yield from workers()
+    yield store.resubmit([new_job()])
+    yield later(100.0)
+
+
+def parked() -> Script:
+    """A job that has failed and lies among the live ones still."""
+    yield from with_running()()
+    yield park(FIRST)
+
+
+def park(holder: str) -> Operation[Any]:
+    return store.park([store.Failure(JOB, 1, '{"code":"outcome_refused"}')], holder=holder)
+
+
 def finished_keyed() -> Script:
     yield register(FIRST)
     yield keyed(JOB)
@@ -310,6 +326,8 @@ CASES: list[Case] = [
         (JOB,),
     ),
     repeated("resubmit of a spent job", spent, store.resubmit([new_job(ephemeral=True)])),
+    ending("park", park(FIRST)),
+    swept("move_parked", parked, store.move_parked(JOB), JOB),
     swept("fail, the worker gone", with_running(), fail(FIRST), JOB),
     swept("stop, the worker gone", asked, stop(FIRST), JOB),
     # moves
@@ -383,6 +401,7 @@ CASES: list[Case] = [
         JOB,
         gone=True,
     ),
+    swept("purge_repeated", repeated_long_ago, store.purge_repeated(age_s=9.0, limit=9), JOB),
     swept("purge_keys", expired_keyed, store.purge_keys(limit=9), JOB),
     # reads
     *(
@@ -391,6 +410,7 @@ CASES: list[Case] = [
             store.lanes("mail"),
             store.fetch_args(JOB, holder=FIRST, attempt=1),
             store.read_fences([JOB]),
+            store.parked(limit=9),
             store.check_fence(JOB, holder=FIRST, attempt=1),
             store.hold_fence(JOB, holder=FIRST, attempt=1),
             store.paused_queues(),

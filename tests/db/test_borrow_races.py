@@ -9,12 +9,15 @@ from typing import Any
 import psycopg
 import pytest
 
+from fencerow.client.client import Client
+from fencerow.client.submitting import Submission
 from fencerow.db.adapters.frame import Lent
 from fencerow.db.adapters.snapshot import LentPostgres
 from fencerow.db.borrow import borrowed
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import Busy, OutcomeUnknown, RetryTransaction, Unavailable, UnusableConnection
+from fencerow.model.ids import new_id
 from fencerow.store import store
 from fencerow.store.finish import Success
 from fencerow.testing.pgbouncer import PgBouncer
@@ -188,10 +191,61 @@ async def test_a_cancelled_submit_leaves_the_transaction_usable(
         assert claimed(lent_engine) == [job.id]
 
 
+def beside_a_key(id_of_its_own: str, *, key: bool = False) -> list[Submission]:
+    """A keyed job, and one under an id of the caller's own, which may have a key as well."""
+    (first,), (claim_of_first,) = keyed()
+    (other,), (claim_of_other,) = keyed(key="other", job_id=id_of_its_own)
+    if not key:
+        return [Submission(first, claim_of_first), Submission(new_job(id=id_of_its_own), own_id=True)]
+    return [Submission(first, claim_of_first), Submission(other, claim_of_other, own_id=True)]
+
+
+@pytest.mark.parametrize("key", [False, True], ids=["no key", "a key"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_id_of_the_callers_own_is_refused_under_a_snapshot_in_whatever_company(
+    postgres_url: str, level: str, key: bool
+) -> None:
+    """It may have run since the snapshot, which does not show that it has."""
+    engine = postgres_engine(postgres_url)
+    job_id = new_id()
+    client = Client(engine)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
+        connection.execute("SELECT count(*) FROM fencerow.jobs")
+        client.submit([Submission(new_job(id=job_id), own_id=True)])
+        holder = register(engine)
+        (attempt,) = claim(engine, holder)
+        engine.run(store.succeed([Success(job_id, attempt.attempt, "null")], holder=holder))
+
+        with pytest.raises(UnusableConnection, match="isolation level"):
+            client.submit(beside_a_key(job_id, key=key), connection=connection)
+        connection.commit()
+
+    assert claimed(engine) == [], "it would run again, or its keyed neighbour was stored without it"
+    engine.close()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_new_jobs_beside_keyed_ones_need_no_look_and_are_taken_under_a_snapshot(
+    postgres_url: str, level: str
+) -> None:
+    engine = postgres_engine(postgres_url)
+    (job,), (key,) = keyed()
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
+        connection.execute("SELECT count(*) FROM fencerow.jobs")
+        wanted = [Submission(job, key), Submission(new_job())]
+        answers = Client(engine).submit(wanted, connection=connection)
+        connection.commit()
+
+    assert sorted(claimed(engine)) == sorted(answer.id for answer in answers)
+    engine.close()
+
+
 async def test_without_the_refusal_a_repeated_submit_would_run_a_finished_job_again(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LentPostgres, "body", Lent.body)
+    monkeypatch.setattr(LentPostgres, "statement", Lent.statement)
     engine = postgres_engine(postgres_url)
     job = new_job()
     with psycopg.connect(postgres_url) as connection:

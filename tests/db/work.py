@@ -7,9 +7,11 @@ from fencerow.store import store
 from tests.jobs import AnyEngine, claim, new_job, register
 
 
-def keyed(key: str = "k", fingerprint: str = "f") -> tuple[list[NewJob], list[KeyClaim]]:
+def keyed(
+    key: str = "k", fingerprint: str = "f", *, job_id: str | None = None
+) -> tuple[list[NewJob], list[KeyClaim]]:
     """A job under a key, as `submit_keyed` takes it."""
-    job = new_job(scope="s", key=key)
+    job = new_job(scope="s", key=key, id=job_id)
     return [job], [KeyClaim(scope="s", key=key, job_id=job.id, fingerprint=fingerprint, lifetime_s=60)]
 
 

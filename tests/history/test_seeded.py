@@ -295,8 +295,8 @@ SEEDS: dict[str, Seed] = {
         [
             (
                 "archive",
-                "    ephemeral, subscribed\nFROM ended",
-                "    ephemeral, subscribed\nFROM ended WHERE false",
+                "    ephemeral, subscribed\nFROM ended\nWHERE ",
+                "    ephemeral, subscribed\nFROM ended\nWHERE false AND ",
             )
         ],
         final_failure,
@@ -313,7 +313,7 @@ SEEDS: dict[str, Seed] = {
         {"I4"},
     ),
     "resubmit without the second look": Seed(
-        [("withdraw", "AND job.attempt = 0", "AND false")], repeated_submit, {"I1", "I6", "I17"}
+        [("withdraw", "AND job.attempt = 0", "AND false")], repeated_submit, {"I2", "I6"}
     ),
     "cancel of a running job": Seed(
         [("cancel_idle", "AND job.state IN ('waiting', 'queued')", "")], late_cancel, {"I8"}

@@ -16,6 +16,7 @@ COMING = {"crash", "note_alone"}  # statements of the child processes
 UNRECORDED = {
     "mark_awaited": "says only that the end is to be announced",
     "keep_key": "goes with revive, in one transaction",
+    "purge_repeated": "what repeats have left; no promise about it is checked",
     "pause_queue": "no promise about pauses is checked",
     "resume_queue": "no promise about pauses is checked",
     "note_disowned": "goes with disown, in one transaction",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from psycopg.errors import UniqueViolation
 
 from fencerow.db.statement import Operation
 from fencerow.errors import JobNotFound, KeyConflict
+from fencerow.model.job import NewJob
 from fencerow.store import store
 from fencerow.testing.actor import Abandoned, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
@@ -21,6 +23,7 @@ from tests.race.people import (
     THIRD_JOB,
     acting,
     claim,
+    key_claim,
     keyed,
     new_job,
     register,
@@ -229,6 +232,58 @@ def test_both_have_it_when_revive_does_not_keep_its_key(race: Race) -> None:
     )
 
 
+# A key whose lifetime is over, and an id of the caller's own that had it and has ended.
+
+
+def own_again() -> Operation[list[store.Submitted]]:
+    return store.submit_keyed([new_job(JOB, scope="s", key="k")], [key_claim(JOB)], own={JOB})
+
+
+def no_key_for_ever(story: Story) -> None:
+    """Who has a key that does not expire has not ended, and will start its lifetime."""
+    owner = story.run(store.key_owner("s", "k"))
+    assert owner is None or state(story, owner.job_id) == "queued"
+
+
+def the_other_is_new(story: Story) -> None:
+    assert [(made.id, made.replay) for made in story.results["other"]] == [(OTHER_JOB, False)]
+    assert [(made.id, made.replay) for made in story.results["own"]] in ([(JOB, False)], [(OTHER_JOB, True)])
+    assert (state(story, JOB), state(story, OTHER_JOB)) == ("succeeded", "queued")
+    no_key_for_ever(story)
+
+
+own_other = Scenario(
+    "submit_keyed under an own id that has ended × submit_keyed, the key expired",
+    expired_key,
+    [doing("own", own_again()), doing("other", keyed(OTHER_JOB))],
+    the_other_is_new,
+)
+own_revive = Scenario(
+    "submit_keyed under an own id that has ended × revive × purge_keys, the key expired",
+    expired_key,
+    [doing("own", own_again()), doing("someone", revive()), doing("purge", store.purge_keys(limit=10))],
+    no_key_for_ever,
+)
+
+
+@pytest.mark.parametrize("scenario", [own_other, own_revive], ids=["other", "revive"])
+@named(17)
+def test_a_key_is_not_taken_for_a_job_that_has_ended(race: Race, scenario: Scenario) -> None:
+    race(scenario)
+
+
+@named(17)
+def test_it_is_when_it_is_not_given_back(race: Race) -> None:
+    race.turns_red(
+        own_other,
+        Cut(
+            "give_keys_back",
+            ("  AND owned.expires_at IS NULL\n", "  AND false\n"),
+            ("  AND expires_at IS NULL\n", "  AND false\n"),
+        ),
+    )
+
+
 # Inside a user's transaction.
 
 
@@ -386,6 +441,92 @@ def test_a_copy_and_its_repeat_make_each_job_once(race: Race) -> None:
 @in_modes("plain", "held")
 def test_the_repeat_fails_when_it_does_not_leave_live_ids_alone(race: Race) -> None:
     race.turns_red(copy_resubmit, Cut("resubmit", ("ON CONFLICT (id) DO NOTHING\n", "")))
+
+
+# The client gave up its first submit and repeated it, and the first is delivered all the same: late.
+
+REFUSED = (UniqueViolation, sqlite3.IntegrityError)
+
+
+def unheard(first: Operation[list[str]]) -> Any:
+    def script() -> Script:
+        try:
+            return (yield first)
+        except REFUSED:
+            return []
+
+    return script
+
+
+def made_once(story: Story) -> None:
+    claimed, moved = story.results["worker"]
+    assert [*story.results["unheard"], *story.results["client"]].count(JOB) == 1, "it was made twice"
+    assert claimed == moved
+    assert state(story) == ("succeeded" if JOB in moved else "queued")
+
+
+def delivered_late(name: str, first: Operation[list[str]], jobs: list[NewJob]) -> Scenario:
+    return Scenario(
+        f"{name} delivered late × resubmit × claim × succeed",
+        one_worker,
+        [
+            acting("unheard", unheard(first)),
+            doing("client", store.resubmit(jobs)),
+            working("worker", FIRST, limit=2),
+        ],
+        made_once,
+    )
+
+
+late_single = delivered_late("submit", store.submit([new_job()]), [new_job()])
+late_group = delivered_late("submit of several", store.submit(MANY), MANY)
+late_copy = delivered_late("submit_by_copy", store.submit_by_copy(MANY), MANY)
+
+
+@pytest.mark.parametrize("scenario", [late_single, late_group], ids=["one", "several"])
+@named(15)
+def test_a_submit_that_comes_after_its_repeat_makes_no_second_job(race: Race, scenario: Scenario) -> None:
+    race(scenario)
+
+
+@in_modes("plain", "held")
+def test_nor_does_a_late_copy(race: Race) -> None:
+    race(late_copy)
+
+
+@pytest.mark.parametrize("scenario", [late_single, late_group], ids=["one", "several"])
+@named(15)
+def test_it_does_when_the_repeat_leaves_nothing_to_find(race: Race, scenario: Scenario) -> None:
+    race.turns_red(
+        scenario,
+        Cut(
+            "withdraw",
+            (
+                "unnest(CAST(:repeated AS uuid[])) AS again (id)",
+                "unnest(CAST(:repeated AS uuid[])) AS again (id) LIMIT 0",
+            ),
+            ("json_each(:repeated) AS again\nWHERE true", "json_each(:repeated) AS again\nWHERE false"),
+        ),
+    )
+
+
+@in_modes("plain", "held")
+def test_a_late_copy_does_when_nothing_looks(race: Race) -> None:
+    race.turns_red(
+        late_copy,
+        Cut("refuse_repeated", ("fencerow.refuse_repeated(CAST(:ids AS uuid[]))", "CAST(:ids AS uuid[])")),
+    )
+
+
+@in_modes("held")
+@named(15)
+def test_it_does_when_the_insert_itself_looks_at_what_was_repeated(race: Race) -> None:
+    """A look with the statement's own snapshot, which may be older than the repeat; the function takes a newer one."""
+    look = "WHERE NOT EXISTS (SELECT 1 FROM fencerow.repeated_ids AS repeated WHERE repeated.id = CAST(:id AS uuid))"
+    race.turns_red(
+        late_single,
+        Cut("submit_one", ("RETURNING fencerow.refuse_repeated(ARRAY[id])", f"{look} RETURNING id")),
+    )
 
 
 def claimed_when_committed(story: Story) -> None:

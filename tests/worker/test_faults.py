@@ -13,12 +13,14 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import LeaseLost
 from fencerow.model.ids import new_id
+from fencerow.model.job import KeyClaim
 from fencerow.store import store
-from fencerow.telemetry import Counters
+from fencerow.telemetry import Counters, Telemetry
 from fencerow.worker import keeper
 from fencerow.worker.acker import Acker
 from fencerow.worker.attempt import Interrupt
 from fencerow.worker.context import Job
+from fencerow.worker.maintenance import Maintenance
 from fencerow.worker.worker import Worker, WorkerDied
 from tests.jobs import AnyEngine
 from tests.worker.faulty import Faulty
@@ -27,6 +29,10 @@ from tests.worker.stage import Stage, job_of, kinds, quick, read, until, worker_
 
 async def one() -> int:
     return 1
+
+
+async def two() -> int:
+    return 2
 
 
 async def test_a_lost_reply_to_a_claim_lets_the_strangers_go(engine: AnyEngine) -> None:
@@ -134,6 +140,107 @@ async def test_one_refused_outcome_of_a_group_fails_that_job_alone(
     assert [job.state for job in found] == ["succeeded"] * 3 + ["failed"] + ["succeeded"] * 4
     assert found[3].error["code"] == "outcome_refused"
     assert stage.counters.get("outcomes_refused") == 1
+
+
+REFUSING = """
+CREATE FUNCTION fencerow.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'nothing is taken here'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON fencerow.finished_kept
+    FOR EACH ROW WHEN (NEW.name = 'one') EXECUTE FUNCTION fencerow.refuse();
+"""
+
+
+async def test_a_job_that_cannot_be_moved_to_the_finished_ones_is_failed_where_it_is_and_moved_later(
+    pg: PostgresEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Let go of, it would run again and again: its attempts count nothing."""
+    with psycopg.connect(pg.conninfo) as connection:
+        connection.execute(REFUSING)
+    async with working(pg, one, two) as stage:
+        job = await stage.run("one")
+        other = await stage.run("two")
+
+        assert (job.state, job.attempt, job.error["code"]) == ("failed", 1, "outcome_refused")
+        assert other.state == "succeeded"
+        assert stage.counters.get("outcomes_refused") == 2
+        maintenance = Maintenance(pg, quick(), Telemetry())
+        await maintenance.round()
+        assert await pg.arun(store.parked(limit=9)) == [job.id], "refused again, it stays"
+        with psycopg.connect(pg.conninfo) as connection:
+            connection.execute("DROP TRIGGER refuse ON fencerow.finished_kept")
+        await maintenance.round()
+
+    assert await pg.arun(store.parked(limit=9)) == []
+    moved = await read(pg, job.id)
+    assert (moved.state, moved.error) == ("failed", job.error)
+
+
+async def test_an_outcome_of_which_the_database_takes_nothing_stays_with_its_worker(
+    engine: AnyEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fencerow.worker.acker.REFUSED_S", 0.01)
+    faulty = Faulty(engine)
+    for verb in ("succeed", "fail", "park"):
+        faulty.refuse(verb, psycopg.DataError("the database does not take this one"))
+    async with working(faulty, one, two) as stage:  # type: ignore[arg-type]
+        job_id = await stage.submit("one")
+        await until(lambda: stage.counters.get("outcomes_refused") >= 6)
+        assert (await read(engine, job_id)).attempt == 1, "it ran again"
+        for verb in ("succeed", "fail", "park"):
+            faulty.allow(verb)
+        job = await stage.ended(job_id)
+
+    assert (job.state, job.attempt, job.error["code"]) == ("failed", 1, "outcome_refused")
+    assert stage.counters.get("strangers_released") == 0
+
+
+SLOW = """
+CREATE FUNCTION fencerow.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM pg_sleep(0.25); RETURN NEW; END $$;
+CREATE TRIGGER dawdle BEFORE INSERT ON fencerow.finished_kept
+    FOR EACH ROW WHEN (NEW.name = 'two') EXECUTE FUNCTION fencerow.dawdle();
+"""
+
+
+async def test_outcomes_that_take_longer_together_than_a_statement_may_are_written_in_parts(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Written whole again and again, none of them would ever be."""
+    impatient = PostgresEngine(postgres_url, store.postgres_queries(), statement_timeout_s=1.0)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(SLOW)
+    jobs = [job_of("two") for _ in range(16)]
+    await impatient.arun(store.submit(jobs))
+    async with working(impatient, two, queues={"mail": 16}) as stage:
+        found = [await stage.ended(job.id) for job in jobs]
+
+    assert [(job.state, job.attempt) for job in found] == [("succeeded", 1)] * 16
+    assert stage.counters.get("outcomes_too_slow") >= 1
+    await impatient.aclose()
+
+
+async def test_one_outcome_that_takes_too_long_lets_the_others_pass(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stranger holds the row of its key, which its end stamps: a lock that is waited for, not skipped."""
+    impatient = PostgresEngine(postgres_url, store.postgres_queries(), statement_timeout_s=1.0)
+    stranger = psycopg.connect(postgres_url)
+    keyed = job_of("one", scope="s", key="k")
+    claim = KeyClaim(scope="s", key="k", job_id=keyed.id, fingerprint="f", lifetime_s=60)
+    await impatient.arun(store.submit_keyed([keyed], [claim]))
+    stranger.execute("SELECT 1 FROM fencerow.keys FOR UPDATE")
+    jobs = [job_of("two") for _ in range(8)]
+    await impatient.arun(store.submit(jobs))
+    async with working(impatient, one, two, queues={"mail": 9}) as stage:
+        others = [await stage.ended(job.id) for job in jobs]
+        assert (await read(impatient, keyed.id)).state == "running"
+        stranger.rollback()
+        job = await stage.ended(keyed.id)
+    stranger.close()
+    await impatient.aclose()
+
+    assert {each.state for each in others} == {"succeeded"}
+    assert (job.state, job.attempt) == ("succeeded", 1)
 
 
 async def test_a_row_locked_by_a_stranger_delays_no_other_outcome(pg: PostgresEngine) -> None:

@@ -14,6 +14,7 @@ from fencerow.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.model.job import KeyClaim, NewJob, Template
 from fencerow.model.wakeup import Queued, encode
 from fencerow.store import store
+from fencerow.store.known import is_same_work
 from fencerow.store.submit import Submitted
 
 T = TypeVar("T")
@@ -48,16 +49,15 @@ def storing(
 
     Raises:
         KeyConflict: a key belongs to another payload. Nothing is stored.
+        InvalidInput: an id of the caller's own belongs to other work, here or among the jobs. Nothing is stored.
         OutcomeUnknown: the database did not come back in time. Submit again with the same ids, or look.
     """
     if all(each.is_plain for each in submissions):
         return (yield from _storing_plain([each.job for each in submissions], patience_s, may_copy))
-    if all(each.key is None for each in submissions):
-        return (yield from _storing_unkeyed(submissions, patience_s))
-    stored = _submit_with_keys(submissions)
-    answers = yield from _insisting(stored, stored, _ids(submissions), patience_s)
-    yield from _refuse_other_work([each.job for each in submissions if each.own_id and each.key is None])
-    return answers
+    once = _once_each(submissions)
+    stored = _submit_with_keys(once) if any(each.key is not None for each in once) else _submit_unkeyed(once)
+    answers = yield from _insisting(stored, stored, _ids(once), patience_s)
+    return answers if len(once) == len(submissions) else _answered_each(submissions, once, answers)
 
 
 def due_lanes(templates: Iterable[Template], now_us: int) -> list[str]:
@@ -93,15 +93,67 @@ def local_now_us() -> int:
 def _submit_with_keys(submissions: Sequence[Submission]) -> Steps[list[Submitted]]:
     """Keyed jobs, and others beside them, in one transaction."""
     keyed = [each for each in submissions if each.key is not None]
-    plain = [each.job for each in submissions if each.key is None]
     claims = [each.key for each in keyed if each.key is not None]
-    answers = yield from store.submit_keyed([each.job for each in keyed], claims).steps()
-    inserted: list[str] = []
-    if plain:
-        inserted = yield from store.resubmit(plain).steps()
+    answers = yield from store.submit_keyed([each.job for each in keyed], claims, own=_own(keyed)).steps()
+    beside = yield from _unkeyed([each for each in submissions if each.key is None])
     answered = iter(answers)
+    others = iter(beside)
+    return [next(others if each.key is None else answered) for each in submissions]
+
+
+@operation(repeatable=True)
+def _submit_unkeyed(submissions: Sequence[Submission]) -> Steps[list[Submitted]]:
+    """Jobs under ids of the caller's own, and others beside them, in one transaction."""
+    return (yield from _unkeyed(submissions))
+
+
+def _unkeyed(submissions: Sequence[Submission]) -> Steps[list[Submitted]]:
+    """Among them may be ids of the caller's own: they may have been stored, run and finished long ago."""
+    if not submissions:
+        return []
+    own = _own(submissions)
+    again = store.resubmit([each.job for each in submissions], own=own, known=bool(own))
+    inserted = set((yield from again.steps()))
     return [
-        next(answered) if each.key is not None else Submitted(each.job.id, each.job.id not in inserted)
+        Submitted(each.job.id, replay=each.own_id and each.job.id not in inserted) for each in submissions
+    ]
+
+
+def _own(submissions: Iterable[Submission]) -> set[str]:
+    """The ids that the caller chose."""
+    return {each.job.id for each in submissions if each.own_id}
+
+
+def _once_each(submissions: Sequence[Submission]) -> list[Submission]:
+    """The submissions without those that stand there twice: the same id with the same work is one job.
+
+    Raises:
+        InvalidInput: an id stands there for two kinds of work, or under two keys.
+    """
+    first: dict[str, Submission] = {}
+    for each in submissions:
+        if not _is_same(first.setdefault(each.job.id, each), each):
+            raise InvalidInput(
+                f"the id {each.job.id} stands twice in one submit, for different work",
+                "the name, the arguments or the key differ, and an id stands for one job",
+                "give each job an id of its own, or leave the ids out",
+            )
+    return list(first.values())
+
+
+def _is_same(one: Submission, other: Submission) -> bool:
+    works = [(each.job.template.name, each.job.args) for each in (one, other)]
+    return one is other or (is_same_work(works[0], works[1]) and one.key == other.key)
+
+
+def _answered_each(
+    submissions: Sequence[Submission], once: Sequence[Submission], answers: Sequence[Submitted]
+) -> list[Submitted]:
+    """An answer for each submission, where some stand there twice: the later ones are replays."""
+    of_id = {each.job.id: answer for each, answer in zip(once, answers, strict=True)}
+    first = {id(each) for each in once}
+    return [
+        of_id[each.job.id] if id(each) in first else Submitted(of_id[each.job.id].id, replay=True)
         for each in submissions
     ]
 
@@ -113,18 +165,6 @@ def _storing_plain(jobs: Sequence[NewJob], patience_s: float, may_copy: bool) ->
     ids = [job.id for job in jobs]
     yield from _insisting(first, store.resubmit(jobs), ids, patience_s)
     return [Submitted(job_id) for job_id in ids]
-
-
-def _storing_unkeyed(submissions: Sequence[Submission], patience_s: float) -> Talk[list[Submitted]]:
-    """Among them are ids of the caller's own: they may have been stored, run and finished long ago."""
-    again = store.resubmit([each.job for each in submissions])
-    inserted = set((yield from _insisting(again, again, _ids(submissions), patience_s)))
-    yield from _refuse_other_work(
-        [each.job for each in submissions if each.own_id and each.job.id not in inserted]
-    )
-    return [
-        Submitted(each.job.id, replay=each.own_id and each.job.id not in inserted) for each in submissions
-    ]
 
 
 def _insisting(first: Operation[T], again: Operation[T], ids: Sequence[str], patience_s: float) -> Talk[T]:
@@ -145,23 +185,6 @@ def _insisting(first: Operation[T], again: Operation[T], ids: Sequence[str], pat
             :400
         ],
     ) from doubt
-
-
-def _refuse_other_work(jobs: Sequence[NewJob]) -> Talk[None]:
-    """An id that was there already must stand for the same work."""
-    if not jobs:
-        return
-    found = yield from ask(store.read([job.id for job in jobs]))
-    for job in jobs:
-        record = found.get(job.id)
-        if record is None:
-            continue
-        if record.name != job.template.name or record.args != msgspec.json.decode(job.args):
-            raise InvalidInput(
-                f"the id {job.id} belongs to another job already",
-                f"that job is a {record.name!r} with other arguments or another name",
-                "repeat a submit with the same arguments, or leave the id out",
-            )
 
 
 def _pauses(patience_s: float) -> Iterator[float]:

@@ -8,7 +8,7 @@ or an explorer that plays several actors one statement at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -27,12 +27,14 @@ class Statement:
     """One named query with its parameters; the text is looked up in the dialect of whoever runs it.
 
     What was composed for a user's own table brings its `query` along, and its parameters may be of any type
-    that the user's driver takes.
+    that the user's driver takes. `fresh`: its guard must see what others have committed until now, so it is refused
+    in a transaction that sees only the past.
     """
 
     name: str
     params: Mapping[str, Any]
     query: Query | None = None
+    fresh: bool = field(default=False, kw_only=True)
 
 
 Steps = Generator[Statement, Rows, T]
@@ -114,6 +116,11 @@ def operation(
 def execute(name: str, params: Mapping[str, Param] | None = None, /, **more: Param) -> Steps[Rows]:
     """Yield one statement and return its rows."""
     return (yield Statement(name, {**(params or {}), **more}))
+
+
+def execute_fresh(name: str, /, *, needed: bool = True, **params: Param) -> Steps[Rows]:
+    """`execute` for a statement whose guard must see what was committed until now, where that is `needed`."""
+    return (yield Statement(name, params, fresh=needed))
 
 
 def execute_composed(query: Query, params: Mapping[str, Any]) -> Steps[list[dict[str, Any]]]:

@@ -34,3 +34,8 @@ def is_shortage(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and "start new thread" in str(error)
     )
+
+
+def took_too_long(error: BaseException) -> bool:
+    """Whether the server gave the statement up when its time was over, so that nothing of it was stored."""
+    return isinstance(error, DatabaseError) and isinstance(error.__cause__, psycopg.errors.QueryCanceled)

@@ -27,6 +27,11 @@ def new_ids(count: int) -> list[str]:
     return [f"{head}{number:08x}" for number in range(tail, tail + count)]
 
 
+def may_be_ours(job_id: str) -> bool:
+    """Whether `new_id` may have made this id: it is a UUIDv7. Those of other versions are somebody else's."""
+    return job_id[14] == "7"
+
+
 def parse_id(text: object) -> str:
     """The canonical form of an id: lower case with hyphens. Upper case and plain hex are understood.
 

@@ -12,7 +12,7 @@ import msgspec
 
 from fencerow.db.statement import Rows, Steps, execute, first_column, operation, text_or_none, whole
 from fencerow.model.job import Fence
-from fencerow.model.state import State
+from fencerow.model.state import FINAL, State
 
 # How long the result of an ephemeral job is kept for those who wait for it.
 AWAITED_S = 300.0
@@ -103,16 +103,38 @@ def requeue(outcomes: Sequence[Requeue], *, holder: str) -> Steps[list[Requeued]
     return requeued_rows(rows)
 
 
+@operation(alone=True)
+def park(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[Moved]]:
+    """End the jobs as failed where they are, for the database refuses to move them; see `move_parked`."""
+    return moved_rows((yield from execute("park", outcomes=_document(outcomes), holder=holder)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def parked(*, limit: int) -> Steps[list[str]]:
+    """Jobs that have ended and lie among the live ones still, the oldest first, at most `limit`."""
+    return first_column((yield from execute("parked", limit=limit)))
+
+
+@operation()
+def move_parked(job_id: str) -> Steps[list[Moved]]:
+    """Move a job that was parked to the finished ones, if nobody has. Refused again, it stays where it is."""
+    return (yield from archive([job_id]))
+
+
 @operation(alone=True, repeatable=True, writes="")
 def read_fences(ids: Sequence[str]) -> Steps[dict[str, Fence]]:
-    """State, holder and attempt of each job, live or finished; a job that is nowhere is not in the answer."""
-    rows = yield from execute("read_fences", ids=list(ids))
-    return {
-        str(row[0]): Fence(
+    """State, holder and attempt of each job, live or finished; a job that is nowhere is not in the answer.
+
+    Of a job that is both, the live one is told: its fence is what may still be written under.
+    """
+    fences: dict[str, Fence] = {}
+    for row in (yield from execute("read_fences", ids=list(ids))):
+        fence = Fence(
             str(row[0]), State(str(row[1])), text_or_none(row[2]), whole(row[3]), bool(row[4]), bool(row[5])
         )
-        for row in rows
-    }
+        if fence.id not in fences or fences[fence.id].state in FINAL:
+            fences[fence.id] = fence
+    return fences
 
 
 def archive(ids: Iterable[str]) -> Steps[list[Moved]]:

@@ -17,11 +17,13 @@ SUBMIT = (
     f"GRANT INSERT ({SUBMITTED}), SELECT (id) ON {{schema}}.jobs TO {{role}};",
     "GRANT SELECT ON {schema}.schema_migrations TO {role};",
     "GRANT SELECT (outcomes) ON {schema}.event_groups TO {role};",
+    "GRANT SELECT (id) ON {schema}.repeated_ids TO {role};",
 )
 KEYED = (
     "GRANT SELECT (id, state, attempt), DELETE ON {schema}.jobs TO {role};",
     "GRANT SELECT (id) ON {schema}.finished_jobs TO {role};",
     "GRANT SELECT (id) ON {schema}.spent_ids TO {role};",
+    "GRANT INSERT ON {schema}.repeated_ids TO {role};",
     "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
 )
 PUBLISH = ("GRANT INSERT, SELECT (id) ON {schema}.events TO {role};",)

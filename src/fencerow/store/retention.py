@@ -41,6 +41,12 @@ def purge_spent(*, age_s: float, limit: int) -> Steps[int]:
 
 
 @operation(alone=True)
+def purge_repeated(*, age_s: float, limit: int) -> Steps[int]:
+    """Forget ids that were submitted again longer ago than this, see `refuse_repeated`."""
+    return len((yield from execute("purge_repeated", age_s=age_s, limit=limit)))
+
+
+@operation(alone=True)
 def purge_keys(*, limit: int) -> Steps[int]:
     """Forget idempotency keys past their lifetime, which counts from the end of their job."""
     return len((yield from execute("purge_keys", limit=limit)))

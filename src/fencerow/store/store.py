@@ -17,6 +17,9 @@ from fencerow.store.finish import (
     Stop,
     Success,
     fail,
+    move_parked,
+    park,
+    parked,
     read_fences,
     requeue,
     stop,
@@ -70,7 +73,14 @@ from fencerow.store.reap import (
     reclaim,
     time_out,
 )
-from fencerow.store.retention import purge_by_age, purge_by_count, purge_by_own_age, purge_keys, purge_spent
+from fencerow.store.retention import (
+    purge_by_age,
+    purge_by_count,
+    purge_by_own_age,
+    purge_keys,
+    purge_repeated,
+    purge_spent,
+)
 from fencerow.store.submit import Submitted, resubmit, submit, submit_by_copy, submit_keyed
 from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
 from fencerow.store.workers import (
@@ -160,11 +170,14 @@ __all__ = [
     "make_period",
     "mark_awaited",
     "migrate",
+    "move_parked",
     "note_alone",
     "order_worker",
     "ordering",
     "outcomes",
     "owns_periods",
+    "park",
+    "parked",
     "pause_queue",
     "paused_queues",
     "periods",
@@ -174,6 +187,7 @@ __all__ = [
     "purge_by_count",
     "purge_by_own_age",
     "purge_keys",
+    "purge_repeated",
     "purge_spent",
     "read",
     "read_fences",

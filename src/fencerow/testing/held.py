@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TABLES = (
     "jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress",
-    "spent_ids", "mutexes", "mutex_deferrals",
+    "spent_ids", "repeated_ids", "mutexes", "mutex_deferrals",
     "once_keys", "dedupe_windows", "sources",
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
     "backfills",

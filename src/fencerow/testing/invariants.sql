@@ -9,9 +9,10 @@ SELECT job.id FROM fencerow.jobs AS job JOIN fencerow.finished_jobs AS finished 
 SELECT spent.id FROM fencerow.spent_ids AS spent JOIN fencerow.jobs AS job ON job.id = spent.id;
 
 -- name: live_state
--- What lies in the live table has not ended.
+-- What lies in the live table has not ended, but for a failure that the database refused to move (park).
 SELECT job.id, job.state, job.ended_at FROM fencerow.jobs AS job
-WHERE job.state NOT IN ('waiting', 'queued', 'running') OR job.ended_at IS NOT NULL;
+WHERE (job.state NOT IN ('waiting', 'queued', 'running') OR job.ended_at IS NOT NULL)
+  AND NOT (job.state = 'failed' AND job.ended_at IS NOT NULL AND CAST(job.error AS text) LIKE '%outcome_refused%');
 
 -- name: finished_state
 -- What lies in the finished table has ended, in a final state.
@@ -19,14 +20,15 @@ SELECT job.id, job.state FROM fencerow.finished_jobs AS job
 WHERE job.state NOT IN ('succeeded', 'failed', 'cancelled') OR job.ended_at IS NULL;
 
 -- name: running_is_held
--- A running job has a holder and an attempt, any other live job has no holder.
+-- A running job has a holder and an attempt, any other job that has not ended has no holder.
 SELECT job.id, job.state, job.holder, job.attempt FROM fencerow.jobs AS job
-WHERE (job.state = 'running') <> (job.holder IS NOT NULL) OR (job.state = 'running' AND job.attempt < 1);
+WHERE job.ended_at IS NULL
+  AND ((job.state = 'running') <> (job.holder IS NOT NULL) OR (job.state = 'running' AND job.attempt < 1));
 
 -- name: cancel_is_obeyed
 -- A job of which a cancel was asked is never queued again.
 SELECT job.id, job.state FROM fencerow.jobs AS job
-WHERE job.state <> 'running' AND job.cancel_requested_at IS NOT NULL;
+WHERE job.state <> 'running' AND job.cancel_requested_at IS NOT NULL AND job.ended_at IS NULL;
 
 -- name: success_has_result
 -- A success has its result and no error; what did not succeed has no result.

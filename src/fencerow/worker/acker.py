@@ -3,18 +3,23 @@
 Outcomes stay here until the database has answered for each of them. A missing row is settled by
 reading: locked by a stranger (try again), asked to be cancelled (stop it), ended or taken over (drop it).
 After a lost reply it reads first as well: finishing is fenced, but a blind repeat would hide what happened.
+
+What the database refuses is found one by one and ends as failed; what even so cannot be moved to the finished jobs is
+failed where it is (`park`). A group that takes the server longer than a statement may is written in halves.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from fencerow.db.engine import Engine
-from fencerow.db.trouble import is_trouble
+from fencerow.db.trouble import is_trouble, took_too_long
+from fencerow.errors import OutcomeUnknown
 from fencerow.model.job import Fence
 from fencerow.model.outcome import Failed, Outcome, Released, Stopped, Succeeded
 from fencerow.model.retry import FailureCode, describe
@@ -29,9 +34,9 @@ from fencerow.worker.pending import (
     bounded,
     crash_of,
     detail_of,
-    error_of,
     event_facts,
     facts,
+    failures_of,
     fence_of,
     fits,
     is_lasting,
@@ -43,6 +48,8 @@ log = logging.getLogger("fencerow.worker")
 
 BATCH_ROWS_MAX = 1000
 LOCKED_S = 0.05
+REFUSED_S = 5.0  # until an outcome is tried again of which the database takes nothing at all
+QUICK = 0.25  # of the time in which a group was given up: in less, twice as many are tried
 
 
 class Acker:
@@ -69,8 +76,9 @@ class Acker:
         self._on_queued = on_queued
         self._pending: list[Pending] = []
         self._writing: dict[tuple[str, int], Pending] = {}
-        self._locked: list[Pending] = []  # behind a stranger's row lock: tried again alone, after a pause
-        self._locked_until = 0.0
+        self._apart: list[Pending] = []  # behind a stranger's lock, or refused: tried again after a pause
+        self._rows_max = BATCH_ROWS_MAX
+        self._given_up_s = math.inf  # how long the server had for the last group that it did not write
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -79,11 +87,11 @@ class Acker:
     @property
     def backlog(self) -> int:
         """Outcomes that are not confirmed."""
-        return len(self._pending) + len(self._writing) + len(self._locked)
+        return len(self._pending) + len(self._writing) + len(self._apart)
 
     def unconfirmed(self) -> list[Pending]:
         """Outcomes that the database has not confirmed. For another thread, while the loop does nothing."""
-        return [*self._writing.values(), *self._locked, *self._pending]
+        return [*self._writing.values(), *self._apart, *self._pending]
 
     def put(self, attempt: Attempt, outcome: Outcome, duration_s: float) -> None:
         """Take an outcome; returns at once."""
@@ -120,22 +128,28 @@ class Acker:
         return 0.0
 
     async def _gather(self) -> None:
-        """Wait until something is to be written. What a stranger locks waits apart, so that it delays nothing else."""
-        while not self._pending and time.monotonic() < self._locked_until:
+        """Wait until something is to be written. What waits apart delays nothing else."""
+        self._rejoin()
+        while not self._pending:
+            if not self._apart:
+                self._idle.set()
             self._changed.clear()
-            await self._changed_within(self._locked_until - time.monotonic())
-        if self._locked and time.monotonic() >= self._locked_until:
-            self._pending, self._locked = [*self._locked, *self._pending], []
-        if not self._pending:
-            self._idle.set()
-            self._changed.clear()
-            await self._changed.wait()
+            await self._changed_within(min((each.apart_until for each in self._apart), default=math.inf))
+            self._rejoin()
         batch, self._pending = self._pending[:BATCH_ROWS_MAX], self._pending[BATCH_ROWS_MAX:]
         self._writing = {each.key: each for each in batch}
 
-    async def _changed_within(self, pause_s: float) -> None:
+    def _rejoin(self) -> None:
+        """Take up again what has waited apart for long enough."""
+        now = time.monotonic()
+        ready = [each for each in self._apart if each.apart_until <= now]
+        if ready:
+            self._apart = [each for each in self._apart if each.apart_until > now]
+            self._pending = [*ready, *self._pending]
+
+    async def _changed_within(self, until: float) -> None:
         try:
-            async with asyncio.timeout(pause_s):
+            async with asyncio.timeout(None if until == math.inf else until - time.monotonic()):
                 await self._changed.wait()
         except TimeoutError:
             pass
@@ -146,20 +160,52 @@ class Acker:
             groups.setdefault((each.kind, each.attempt.holder), []).append(each)
         for (kind, holder), group in groups.items():
             for batch in bounded(group):
-                await self._write_group(kind, holder, batch)
+                await self._write_in_parts(kind, holder, batch)
+
+    async def _write_in_parts(self, kind: str, holder: str, batch: list[Pending]) -> None:
+        """No more at once than the server writes in time, as far as we know by now."""
+        while batch:
+            part, batch = batch[: self._rows_max], batch[self._rows_max :]
+            await self._write_group(kind, holder, part)
 
     async def _write_group(self, kind: str, holder: str, batch: list[Pending]) -> None:
+        began = time.monotonic()
         try:
             moved = await self._write(kind, holder, batch)
         except Exception as error:
+            took_s = time.monotonic() - began
+            if took_too_long(error):
+                await self._in_halves(kind, holder, batch, took_s)
+                return
             if is_trouble(error):
+                if isinstance(error, OutcomeUnknown):
+                    self._shrink(len(batch), took_s)  # it may be that it took too long, too
                 self._doubt = True
                 raise
             await self._one_by_one(kind, holder, batch, error)
             return
+        self._grow(len(batch), time.monotonic() - began)
         rest = self._confirm_all(batch, moved)
         if rest:
-            self._wait_apart(await self._settled(rest))
+            self._wait_apart(await self._settled(rest), LOCKED_S)
+
+    async def _in_halves(self, kind: str, holder: str, batch: list[Pending], took_s: float) -> None:
+        """The server gave the group up, so nothing of it is written. One alone lets the others pass for as long."""
+        log.warning("%d outcomes took PostgreSQL longer than a statement may (%.1f s)", len(batch), took_s)
+        self._telemetry.counters.add("outcomes_too_slow")
+        self._shrink(len(batch), took_s)
+        if len(batch) > 1:
+            await self._write_in_parts(kind, holder, batch)
+        else:
+            self._wait_apart(batch, took_s)
+
+    def _shrink(self, rows: int, took_s: float) -> None:
+        self._rows_max = max(1, rows // 2)
+        self._given_up_s = max(1.0, took_s)
+
+    def _grow(self, rows: int, took_s: float) -> None:
+        if rows >= self._rows_max and took_s < self._given_up_s * QUICK:
+            self._rows_max = min(BATCH_ROWS_MAX, rows * 2)
 
     async def _write(self, kind: str, holder: str, batch: list[Pending]) -> set[str]:
         """Write one group under its fences; returns the ids that moved."""
@@ -173,10 +219,11 @@ class Acker:
             successes = [store.Success(*fence_of(each), result_of(each.outcome)) for each in batch]
             moved = await self._engine.arun(store.succeed(successes, holder=holder))
         elif kind == "fail":
-            failures = [store.Failure(*fence_of(each), error_of(each.outcome)) for each in batch]
-            moved = await self._engine.arun(store.fail(failures, holder=holder))
+            moved = await self._engine.arun(store.fail(failures_of(batch), holder=holder))
         elif kind == "crash":
             return await self._write_crashes(holder, batch)
+        elif kind == "park":
+            moved = await self._engine.arun(store.park(failures_of(batch), holder=holder))
         else:
             stops = [store.Stop(*fence_of(each), detail_of(each.outcome)) for each in batch]
             moved = await self._engine.arun(store.stop(stops, holder=holder))
@@ -211,11 +258,13 @@ class Acker:
         (only,) = batch
         log.error("the outcome of job %s was refused by the database: %s", only.id, error, exc_info=error)
         self._telemetry.counters.add("outcomes_refused")
-        if isinstance(only.outcome, Failed) and only.outcome.error.code == "outcome_refused":
-            self._drop(only)  # even the plain report was refused; the hard deadline will end the attempt
-            return
-        only.outcome = Failed(describe(error, "outcome_refused"))
-        await self._write_group("fail", holder, [only])
+        if kind == "park":
+            self._wait_apart([only], REFUSED_S)  # it stays ours: let go of, it would run again
+        elif isinstance(only.outcome, Failed) and only.outcome.error.code == "outcome_refused":
+            await self._write_group("park", holder, [only])
+        else:
+            only.outcome = Failed(describe(error, "outcome_refused"))
+            await self._write_group("fail", holder, [only])
 
     async def _settled(self, rest: list[Pending]) -> list[Pending]:
         """Read what became of outcomes that no statement confirmed; returns those that are still to be written."""
@@ -226,12 +275,11 @@ class Acker:
             raise
         return [each for each in rest if self._is_open(each, fences.get(each.id))]
 
-    def _wait_apart(self, rest: list[Pending]) -> None:
+    def _wait_apart(self, rest: list[Pending], pause_s: float) -> None:
         for each in rest:
             del self._writing[each.key]
-        if rest:
-            self._locked += rest
-            self._locked_until = time.monotonic() + LOCKED_S
+            each.apart_until = time.monotonic() + pause_s
+        self._apart += rest
 
     def _is_open(self, each: Pending, fence: Fence | None) -> bool:
         claimed = each.attempt.claimed

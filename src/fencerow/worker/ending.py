@@ -22,7 +22,7 @@ from fencerow.worker.attempt import Attempt, OutOfTime
 from fencerow.worker.judging import Judge
 from fencerow.worker.keeper import Keeper
 from fencerow.worker.lease import Lease
-from fencerow.worker.pending import Pending, bounded, detail_of, error_of, fence_of, requeue_of, result_of
+from fencerow.worker.pending import Pending, bounded, detail_of, failures_of, fence_of, requeue_of, result_of
 
 log = logging.getLogger("fencerow.worker")
 
@@ -109,9 +109,7 @@ def _written(kind: str, holder: str, batch: list[Pending]) -> Operation[Any]:
             [store.Success(*fence_of(each), result_of(each.outcome)) for each in batch], holder=holder
         )
     if kind == "fail":
-        return store.fail(
-            [store.Failure(*fence_of(each), error_of(each.outcome)) for each in batch], holder=holder
-        )
+        return store.fail(failures_of(batch), holder=holder)
     if kind == "stop":
         return store.stop(
             [store.Stop(*fence_of(each), detail_of(each.outcome)) for each in batch], holder=holder

@@ -35,6 +35,7 @@ BATCH_ROWS = 500
 NOTES_ROWS = 5000
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
+REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a statement for so long
 # A table may go when its youngest job is past its retention: so much of the retention, at most, jobs stay longer.
 PERIODS_PER_RETENTION = 4
 
@@ -73,7 +74,7 @@ class Maintenance:
             steps += [self._make_periods] if in_periods else []
             steps += [partial(self._alarm, in_periods)]
             steps += [self._end_periods] if in_periods else []
-        await _each([*steps, *self._purges(everywhere=not in_periods), self._events.round])
+        await _each([*steps, self._move_parked, *self._purges(everywhere=not in_periods), self._events.round])
 
     # --- periods -----------------------------------------------------------------------------------
 
@@ -144,12 +145,27 @@ class Maintenance:
             )
         self._warned = bool(short)
 
+    # --- jobs that could not be moved --------------------------------------------------------------
+
+    async def _move_parked(self) -> None:
+        """Each by itself: what the database refuses again stays where it is, and holds up no other."""
+        for job_id in await self._engine.arun(store.parked(limit=BATCH_ROWS)):
+            try:
+                await self._engine.arun(store.move_parked(job_id))
+            except Exception as error:
+                if is_trouble(error):
+                    raise
+                log.error(
+                    "job %s has ended and still cannot be moved to the finished ones: %s", job_id, error
+                )
+
     # --- rows --------------------------------------------------------------------------------------
 
     def _purges(self, *, everywhere: bool) -> list[Step]:
         removals = [
             store.purge_by_own_age(limit=BATCH_ROWS),
             store.purge_spent(age_s=self._config.retention_ephemeral_s, limit=BATCH_ROWS),
+            store.purge_repeated(age_s=REPEATED_KEPT_S, limit=BATCH_ROWS),
             store.purge_keys(limit=BATCH_ROWS),
             purge_once(limit=BATCH_ROWS),
             purge_windows(limit=BATCH_ROWS),

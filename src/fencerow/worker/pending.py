@@ -10,7 +10,7 @@ import msgspec
 from fencerow.model.outcome import Crashed, Failed, Outcome, Released, Retried, Snoozed, Stopped, Succeeded
 from fencerow.model.state import State
 from fencerow.store.crash import Crash
-from fencerow.store.finish import Requeue
+from fencerow.store.finish import Failure, Requeue
 from fencerow.telemetry import Event
 from fencerow.worker.attempt import Attempt
 
@@ -41,6 +41,7 @@ class Pending(msgspec.Struct, eq=False, gc=False):
     attempt: Attempt
     outcome: Outcome
     duration_s: float
+    apart_until: float = 0.0  # monotonic: until then it waits apart
 
     @property
     def id(self) -> str:
@@ -86,8 +87,12 @@ def result_of(outcome: Outcome) -> str:
     return outcome.result.decode()
 
 
-def error_of(outcome: Outcome) -> str:
-    """What a failure stores."""
+def failures_of(batch: Iterable[Pending]) -> list[Failure]:
+    """What failures store."""
+    return [Failure(*fence_of(each), _error_of(each.outcome)) for each in batch]
+
+
+def _error_of(outcome: Outcome) -> str:
     assert isinstance(outcome, Failed)
     return outcome.error.to_json()
 

@@ -9,7 +9,8 @@
 -- those that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
 -- it is kept for a moment. The end of a job that was subscribed to is an event.
 -- Guard: still running, under this holder, in this attempt. The period is read in this statement: one that it sees
--- open was not detached before its snapshot, and a detachment waits for it.
+-- open was not detached before its snapshot, and a detachment waits for it. A job that has ended in this period already
+-- (a row that was put back by hand) leaves the live ones, and its first end stands.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 opened AS MATERIALIZED (
     SELECT COALESCE(min(period.id), 0) AS place
@@ -77,6 +78,7 @@ kept AS (
         subscribed
     FROM ended CROSS JOIN clock CROSS JOIN opened
     WHERE awaited OR NOT ephemeral
+    ON CONFLICT DO NOTHING
 )
 SELECT CAST(id AS text), awaited FROM ended;
 
@@ -192,11 +194,46 @@ noted AS (
 )
 SELECT id FROM moved;
 
+-- name: park
+-- Fail attempts in their place among the live jobs, where the database refuses to move them to the finished ones:
+-- nothing else is written, so that nothing else can refuse it. They are moved later, one by one (archive).
+-- Guard: still running, under this holder, in this attempt.
+WITH outcome AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(CAST(:outcomes AS json)) AS o (id uuid, attempt bigint, error text)
+)
+UPDATE fencerow.jobs AS job
+SET state = 'failed',
+    failures = job.failures + 1,
+    error = CAST(outcome.error AS json),
+    ended_at = (SELECT fencerow.now())
+FROM outcome
+WHERE job.id = ANY(ARRAY(
+        SELECT locked.id
+        FROM fencerow.jobs AS locked
+        WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND job.id = outcome.id
+  AND job.state IS NOT DISTINCT FROM 'running'
+  AND job.holder = CAST(:holder AS uuid)
+  AND job.attempt = outcome.attempt
+RETURNING CAST(job.id AS text), job.awaited;
+
+-- name: parked
+-- Jobs that have ended and could not be moved, the oldest first.
+SELECT job.id
+FROM fencerow.jobs AS job
+WHERE job.state IN ('succeeded', 'failed', 'cancelled')
+  AND job.ended_at IS NOT NULL
+ORDER BY job.ended_at
+LIMIT CAST(:limit AS integer);
+
 -- name: archive
 -- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
 -- into the period of their end or to those that are kept row by row, start the lifetime of their keys, and tell those
 -- who subscribed to them.
--- Guard: the state is final.
+-- Guard: the state is final. A job that has ended already, in whatever period (a row that was put back by hand), leaves
+-- the live ones, and its first end stands: one such row must not end a reaper, an expiry or a worker.
 WITH ended AS (
     DELETE FROM fencerow.jobs AS job
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
@@ -218,7 +255,8 @@ told AS (
            COALESCE(length(CAST(ended.error AS text)), 0) + 200, ended.ended_at
     FROM ended
     WHERE ended.subscribed
-)
+),
+kept AS (
 INSERT INTO fencerow.finished_jobs (
     id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
     attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
@@ -239,7 +277,10 @@ SELECT
                 AND ended.retention_s IS NULL), 0),
     ephemeral, subscribed
 FROM ended
-RETURNING id, awaited;
+WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS known WHERE known.id = ended.id)
+ON CONFLICT DO NOTHING
+)
+SELECT CAST(id AS text), awaited FROM ended;
 
 -- name: read_fences
 -- What became of these jobs: state, holder and attempt over live and finished together, and of ephemeral ones

@@ -73,11 +73,13 @@ SELECT id FROM moved;
 
 -- name: lock_finished
 -- Lock one finished job before its key is looked at, so that a purge or a second revive waits.
--- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live.
+-- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. And none that is
+-- live at the same time.
 SELECT job.scope, job.key, job.state
 FROM fencerow.finished_jobs AS job
 WHERE job.id = CAST(:id AS uuid)
   AND NOT (job.ephemeral AND job.state = 'succeeded')
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = job.id)
 FOR UPDATE;
 
 -- name: keep_key

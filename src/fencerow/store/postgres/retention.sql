@@ -70,6 +70,19 @@ WHERE spent.id = ANY(ARRAY(
     ))
 RETURNING spent.id;
 
+-- name: purge_repeated
+-- Forget ids that were submitted again longer ago than the age: no first submit of theirs is on its way any more.
+DELETE FROM fencerow.repeated_ids AS repeated
+WHERE repeated.id = ANY(ARRAY(
+        SELECT old.id
+        FROM fencerow.repeated_ids AS old
+        WHERE old.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+        ORDER BY old.at
+        LIMIT CAST(:limit AS integer)
+        FOR UPDATE SKIP LOCKED
+    ))
+RETURNING repeated.id;
+
 -- name: forget_notes
 -- Remove what was noted about jobs that this transaction has removed.
 WITH events AS (DELETE FROM fencerow.job_events AS note WHERE note.job_id = ANY(CAST(:ids AS uuid[]))),

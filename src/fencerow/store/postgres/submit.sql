@@ -3,7 +3,8 @@
 -- name: submit
 -- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
 -- arguments. Whether their ends are events is decided now, by the groups there are.
--- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole.
+-- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look, when all
+-- are in, at the ids that were submitted again: one of these has come too late, and fails the whole as well.
 WITH alike AS MATERIALIZED (
     SELECT
         given.queue, given.name, given.priority,
@@ -22,7 +23,8 @@ WITH alike AS MATERIALIZED (
         options text, tags text, metadata text, headers text, ephemeral boolean, jobs json
     )
     CROSS JOIN (SELECT fencerow.now() AS now) AS clock
-)
+),
+inserted AS (
 INSERT INTO fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
     retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
@@ -34,11 +36,14 @@ SELECT
     alike.key, alike.submitted_at, alike.submitted_by, CAST(job.value ->> 1 AS integer),
     CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed
-FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value);
+FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
+RETURNING id
+)
+SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
 
 -- name: submit_one
 -- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
--- Guard: the primary key, as in submit.
+-- Guard: the primary key and the look at what was submitted again, as in submit; RETURNING comes after the insert.
 INSERT INTO fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
     retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
@@ -56,7 +61,8 @@ SELECT
     CAST(:submitted_by AS text), CAST(:args_bytes AS integer), CAST(:args AS json), CAST(:options AS json),
     CAST(:tags AS json), CAST(:metadata AS json), CAST(:headers AS json), CAST(:ephemeral AS boolean),
     EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes)
-FROM (SELECT fencerow.now() AS now) AS clock;
+FROM (SELECT fencerow.now() AS now) AS clock
+RETURNING fencerow.refuse_repeated(ARRAY[id]);
 
 -- name: resubmit
 -- What submit does, for ids that may be known.
@@ -101,18 +107,29 @@ SELECT fencerow.us(fencerow.now()), EXISTS (SELECT 1 FROM fencerow.event_groups 
 
 -- name: copy_jobs
 -- Insert many new jobs, whose columns the client has computed from one reading of the clock.
--- Guard: the primary key, as in submit.
+-- Guard: the primary key, as in submit; refuse_repeated follows in the same transaction.
 COPY fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
     retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed
 ) FROM STDIN;
 
+-- name: refuse_repeated
+-- The look that belongs to a COPY, which returns nothing: at the ids that were submitted again, as in submit.
+SELECT fencerow.refuse_repeated(CAST(:ids AS uuid[]));
+
 -- name: withdraw
 -- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile, or of ephemeral ones
 -- that succeeded.
 -- It is a statement of its own because the insert's snapshot may be older than the move to the finished jobs.
+-- Those of which a first submit may still be on its way are left for it to find (see refuse_repeated).
 -- Guard: only ids that this transaction has just inserted are passed in, and only finished ones are taken.
+WITH noted AS (
+    INSERT INTO fencerow.repeated_ids (id, at)
+    SELECT again.id, (SELECT fencerow.now())
+    FROM unnest(CAST(:repeated AS uuid[])) AS again (id)
+    ON CONFLICT (id) DO NOTHING
+)
 DELETE FROM fencerow.jobs AS job
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.state = 'queued'
@@ -140,6 +157,24 @@ SELECT owned.scope, owned.key, owned.job_id, owned.fingerprint,
        owned.expires_at IS NOT NULL AS ended
 FROM json_to_recordset(CAST(:keys AS json)) AS wanted (scope text, key text)
 JOIN fencerow.keys AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key;
+
+-- name: give_keys_back
+-- Forget keys that this transaction has reserved for jobs that were there already: their lifetime is over, and no end
+-- to come would start it again.
+-- Guard: the job, and that no end has stamped it. Only this transaction sees the rows.
+DELETE FROM fencerow.keys AS owned
+USING json_to_recordset(CAST(:keys AS json)) AS wanted (scope text, key text, job_id uuid)
+WHERE owned.scope = wanted.scope
+  AND owned.key = wanted.key
+  AND owned.job_id = wanted.job_id
+  AND owned.expires_at IS NULL
+RETURNING owned.scope, owned.key;
+
+-- name: read_known
+-- The jobs of these ids as they were submitted, live and finished: an id stands for one job.
+SELECT job.id, job.name, CAST(job.args AS text), job.scope, job.key
+FROM fencerow.all_jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]));
 
 -- name: drop_expired_keys
 -- Forget keys whose lifetime, counted from the end of their job, is over.

@@ -9,7 +9,8 @@
 -- Store the results of attempts and move their jobs to the finished ones. An ephemeral job leaves its id alone,
 -- unless somebody waits for its result: then it is kept for a moment. The end of a job that was subscribed to is an event.
 -- Guard: still running, under this holder, in this attempt. Where no job is ephemeral, or none subscribed
--- to, the statements about them end at once.
+-- to, the statements about them end at once. A job that has ended already (a row that was put back by hand) leaves
+-- the live ones, and its first end stands.
 INSERT INTO fencerow.spent_ids (id, attempt, ended_at)
 SELECT job.id, job.attempt, fencerow.now()
 FROM json_each(:outcomes) AS o
@@ -50,7 +51,8 @@ JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'running'
   AND +job.holder = :holder
   AND job.attempt = json_extract(o.value, '$.attempt')
-  AND (job.awaited = 1 OR job.ephemeral = 0);
+  AND (job.awaited = 1 OR job.ephemeral = 0)
+ON CONFLICT (id) DO NOTHING;
 INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
 SELECT 'job.succeeded', job.id,
        (instr('0123456789abcdef', substr(job.id, -3, 1)) - 1) * 256
@@ -152,16 +154,42 @@ WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
   AND fencerow.jobs.cancel_requested_at IS NOT NULL
 RETURNING id;
 
+-- name: park
+-- Fail attempts in their place among the live jobs, where the database refuses to move them to the finished ones:
+-- nothing else is written, so that nothing else can refuse it. They are moved later, one by one (archive).
+-- Guard: still running, under this holder, in this attempt.
+UPDATE fencerow.jobs
+SET state = 'failed',
+    failures = failures + 1,
+    error = json_extract(o.value, '$.error'),
+    ended_at = fencerow.now()
+FROM json_each(:outcomes) AS o
+WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
+  AND fencerow.jobs.state = 'running'
+  AND +fencerow.jobs.holder = :holder
+  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+RETURNING id, awaited;
+
+-- name: parked
+-- Jobs that have ended and could not be moved, the oldest first.
+SELECT job.id
+FROM fencerow.jobs AS job
+WHERE job.state IN ('succeeded', 'failed', 'cancelled')
+  AND job.ended_at IS NOT NULL
+ORDER BY job.ended_at
+LIMIT :limit;
+
 -- name: archive
 -- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
 -- start the lifetime of their keys, and tell those who subscribed to them.
--- Guard: the state is final.
+-- Guard: the state is final. A job that has ended already (a row that was put back by hand) leaves the live ones, and its
+-- first end stands: one such row must not end a reaper, an expiry or a worker.
 INSERT INTO fencerow.finished_jobs
 SELECT job.*
 FROM fencerow.jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled')
-RETURNING id, awaited;
+ON CONFLICT (id) DO NOTHING;
 INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
 SELECT 'job.' || job.state, job.id,
        (instr('0123456789abcdef', substr(job.id, -3, 1)) - 1) * 256
@@ -175,7 +203,8 @@ WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.subscribed = 1;
 DELETE FROM fencerow.jobs
 WHERE id IN (SELECT value FROM json_each(:ids))
-  AND state IN ('succeeded', 'failed', 'cancelled');
+  AND state IN ('succeeded', 'failed', 'cancelled')
+RETURNING id, awaited;
 UPDATE fencerow.keys
 SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
 WHERE expires_at IS NULL

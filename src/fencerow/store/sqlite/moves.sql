@@ -58,11 +58,13 @@ RETURNING id;
 
 -- name: lock_finished
 -- One finished job before its key is looked at; the write lock is held already.
--- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live.
+-- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. And none that is
+-- live at the same time.
 SELECT job.scope, job.key, job.state
 FROM fencerow.finished_jobs AS job
 WHERE job.id = :id
-  AND NOT (job.ephemeral = 1 AND job.state = 'succeeded');
+  AND NOT (job.ephemeral = 1 AND job.state = 'succeeded')
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = job.id);
 
 -- name: keep_key
 -- Stop the lifetime of a revived job's own key.

@@ -57,6 +57,17 @@ DELETE FROM fencerow.spent_ids WHERE id IN (
 )
 RETURNING id;
 
+-- name: purge_repeated
+-- Forget ids that were submitted again longer ago than the age: no first submit of theirs is on its way any more.
+DELETE FROM fencerow.repeated_ids WHERE id IN (
+    SELECT old.id
+    FROM fencerow.repeated_ids AS old
+    WHERE old.at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+    ORDER BY old.at
+    LIMIT :limit
+)
+RETURNING id;
+
 -- name: forget_notes
 -- Remove what was noted about jobs that this transaction has removed.
 DELETE FROM fencerow.job_events WHERE job_id IN (SELECT value FROM json_each(:ids));

@@ -3,7 +3,8 @@
 -- name: submit
 -- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
 -- arguments. Whether their ends are events is decided now, by the groups there are.
--- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole.
+-- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look at the ids
+-- that were submitted again: one that is there is written there a second time, which its primary key refuses.
 WITH alike AS MATERIALIZED (
     SELECT
         json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
@@ -31,10 +32,14 @@ SELECT
     json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed
 FROM alike CROSS JOIN json_each(alike.jobs) AS job;
+INSERT INTO fencerow.repeated_ids (id, at)
+SELECT repeated.id, repeated.at
+FROM json_each(:jobs) AS given CROSS JOIN json_each(given.value, '$.jobs') AS job
+JOIN fencerow.repeated_ids AS repeated ON repeated.id = json_extract(job.value, '$[0]');
 
 -- name: submit_one
 -- Insert one new job from parameters of its own.
--- Guard: the primary key, as in submit.
+-- Guard: the primary key and the look at what was submitted again, as in submit.
 INSERT INTO fencerow.jobs (
     id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
     retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
@@ -47,6 +52,8 @@ SELECT
     :retention_s, :scope, :key, clock.now, :submitted_by, :args_bytes, :args, :options, :tags, :metadata, :headers,
     :ephemeral, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1)
 FROM (SELECT fencerow.now() AS now) AS clock;
+INSERT INTO fencerow.repeated_ids (id, at)
+SELECT repeated.id, repeated.at FROM fencerow.repeated_ids AS repeated WHERE repeated.id = :id;
 
 -- name: resubmit
 -- What submit does, for ids that may be known.
@@ -84,8 +91,13 @@ RETURNING id;
 
 -- name: withdraw
 -- Take back, in the same transaction, inserted repeats of jobs that have finished meanwhile, or of ephemeral ones
--- that succeeded.
+-- that succeeded. Those of which a first submit may still be on its way are left for it to find.
 -- Guard: only ids that this transaction has just inserted are passed in, and only finished ones are taken.
+INSERT INTO fencerow.repeated_ids (id, at)
+SELECT again.value, fencerow.now()
+FROM json_each(:repeated) AS again
+WHERE true
+ON CONFLICT (id) DO NOTHING;
 DELETE FROM fencerow.jobs
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state = 'queued'
@@ -114,6 +126,23 @@ SELECT owned.scope, owned.key, owned.job_id, owned.fingerprint,
 FROM json_each(:keys) AS wanted
 JOIN fencerow.keys AS owned
   ON owned.scope = json_extract(wanted.value, '$.scope') AND owned.key = json_extract(wanted.value, '$.key');
+
+-- name: give_keys_back
+-- Forget keys that this transaction has reserved for jobs that were there already: their lifetime is over, and no end
+-- to come would start it again.
+-- Guard: the job, and that no end has stamped it. Only this transaction sees the rows.
+DELETE FROM fencerow.keys
+WHERE (scope, key, job_id) IN (SELECT json_extract(wanted.value, '$.scope'), json_extract(wanted.value, '$.key'),
+                                      json_extract(wanted.value, '$.job_id')
+                               FROM json_each(:keys) AS wanted)
+  AND expires_at IS NULL
+RETURNING scope, key;
+
+-- name: read_known
+-- The jobs of these ids as they were submitted, live and finished: an id stands for one job.
+SELECT job.id, job.name, job.args, job.scope, job.key
+FROM fencerow.all_jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids));
 
 -- name: drop_expired_keys
 -- Forget keys whose lifetime, counted from the end of their job, is over.

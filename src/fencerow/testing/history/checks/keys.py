@@ -8,7 +8,7 @@ from fencerow.testing.history.acts import Act, History
 from fencerow.testing.history.final import Final
 from fencerow.testing.history.report import Report
 
-DROPS = ("drop_expired_keys", "purge_keys")
+DROPS = ("drop_expired_keys", "give_keys_back", "purge_keys")
 
 
 @dataclass(slots=True)
