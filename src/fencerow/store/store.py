@@ -57,6 +57,7 @@ from fencerow.store.read import (
     mark_awaited,
     outcomes,
     read,
+    releases,
     search,
 )
 from fencerow.store.reap import Reclaimed, adopt, dead_holders, die, lost_holders, reclaim, time_out
@@ -167,6 +168,7 @@ __all__ = [
     "read_fences",
     "reclaim",
     "register",
+    "releases",
     "renew",
     "requeue",
     "resubmit",
