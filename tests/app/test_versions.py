@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fencerow import App, Backoff, BatchItem, JobFailed
-from fencerow.errors import DeclarationError, MalformedPayload
+from fencerow.errors import ArgumentsTooNew, DeclarationError, MalformedPayload
 from fencerow.model.stored_options import args_version_of, backoff_of, encode_options
 from fencerow.store import store
 from fencerow.telemetry import Event
@@ -170,3 +170,33 @@ def test_a_backoff_and_a_version_are_stored_together() -> None:
     plain = Backoff(base_s=1).to_json().encode()
     assert (args_version_of(plain), backoff_of(plain)) == (1, Backoff(base_s=1))
     assert args_version_of(b"[broken") == 1
+
+
+async def test_a_long_past_hides_nothing_and_counts_for_nothing(app: App, newer: App) -> None:
+    """However much was noted before, and however often it was given back in another deploy, patience is its own."""
+    declare_old(app)
+    handle = await declare_new(newer).asubmit(amount={"cents": 5, "currency": "EUR"})
+    reason = '{"detail":{"reason":"' + ArgumentsTooNew.code + ' of long ago"}}'
+    at = {"sqlite": "0", "postgres": "'1970-01-01'"}[app.engine.dialect]
+    table = {"sqlite": "fencerow_job_events", "postgres": "fencerow.job_events"}[app.engine.dialect]
+    notes = [f"('{handle.id}', 0, {at}, 'released', '{reason}')"]
+    notes += [f"('{handle.id}', 0, {at}, 'snoozed', '{{}}')"] * 1_100
+    with app.engine.session() as session:
+        session.connection.execute(
+            f"INSERT INTO {table} (job_id, attempt, at, kind, detail) VALUES {', '.join(notes)}"
+        )
+    clock = clock_of(app.engine)
+    given_back: asyncio.Queue[None] = asyncio.Queue()
+    app.telemetry.listen(lambda name, _: given_back.put_nowait(None) if name == Event.RELEASED else None)
+
+    async with app.worker():
+        for advance_s in (5, 5, 5):
+            await asyncio.wait_for(given_back.get(), 60)
+            clock.advance(advance_s)
+        assert (await app.engine.arun(store.releases(handle.id, reason=ArgumentsTooNew.code))).count >= 3
+        clock.advance(DAY_S)
+        with pytest.raises(JobFailed) as caught:
+            await handle.aresult(60)
+    assert caught.value.error is not None
+    assert caught.value.error.code == FAILURE_CODE
+    clock.close()

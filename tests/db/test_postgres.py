@@ -6,12 +6,14 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
+from fencerow.db.adapters import sqlstate
+from fencerow.db.faults import LOST_STATES, connection_lost
 from fencerow.db.postgres import PostgresEngine
 from fencerow.db.statement import Operation, Steps, execute, operation
 from fencerow.errors import (
@@ -222,6 +224,52 @@ def test_a_repeatable_unit_killed_inside_is_run_again(pg: PostgresEngine, server
 
 async def test_the_same_inside_for_async_callers(pg: PostgresEngine, server: PostgresServer) -> None:
     assert await pg.arun(look(server, database(pg), [1])) == 7
+
+
+@pytest.mark.parametrize("state", sorted(LOST_STATES))
+def test_what_the_server_says_when_it_ends_a_connection_is_known(state: str) -> None:
+    """Whatever class the driver sorts the code into: two of them are internal errors to it."""
+    error = psycopg.errors.lookup(state)("as wanted")
+
+    assert connection_lost(error) and sqlstate.is_lost(error)
+
+
+@pytest.fixture
+def impatient(pg: PostgresEngine, server: PostgresServer) -> Callable[[], None]:
+    """Make the server end transactions that idle; returns how to wait until it has."""
+    name = database(pg)
+    with server.connect() as connection:
+        connection.execute(f"ALTER DATABASE {name} SET idle_in_transaction_session_timeout = '20ms'".encode())
+
+    def ended() -> None:
+        query = "SELECT 1 FROM pg_stat_activity WHERE datname = %s AND state = 'idle in transaction'"
+        with server.connect() as watching:
+            while watching.execute(query, [name]).fetchone():
+                time.sleep(0.005)
+
+    return ended
+
+
+def test_a_unit_that_the_server_ended_for_idling_stored_nothing(
+    pg: PostgresEngine, impatient: Callable[[], None]
+) -> None:
+    @operation()
+    def unit() -> Steps[None]:
+        yield from store.submit([new_job()]).steps()
+        impatient()
+        yield from execute("clock")
+
+    with pytest.raises(Unavailable, match="nothing was stored"):
+        pg.run(unit())
+    assert pg.run(store.list_jobs()) == []
+
+
+def test_so_it_is_for_a_session_of_the_users(pg: PostgresEngine, impatient: Callable[[], None]) -> None:
+    with pytest.raises(Unavailable), pg.session() as session:
+        session.run(store.submit([new_job()]))
+        impatient()
+        session.run(store.clock())
+    assert pg.run(store.list_jobs()) == []
 
 
 def test_another_unit_killed_inside_is_unavailable_and_stored_nothing(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 
+from msgspec import structs
+
 from fencerow.model.job import Lane
+from fencerow.store.claim import Mark
 from fencerow.worker.marks import LOOKS_AFTER_HINT_S, QueueView
 from tests.worker.test_parts import claimed
 
@@ -81,3 +84,43 @@ def test_a_hint_that_came_during_a_look_is_looked_after() -> None:
     assert view.pause_s(time.monotonic()) <= LOOKS_AFTER_HINT_S[0]
     view.swept([], 1, time.monotonic())
     assert view.is_idle()
+
+
+def test_a_hint_during_a_full_claim_lowers_the_mark_that_the_answer_sets() -> None:
+    """Its job may lie before the last one claimed: it keeps an early place, or has just been released."""
+    view = view_of_an_empty_queue()
+    view.hint(0, 4_900_000)
+    sent = time.monotonic()
+    assert view.marks()
+    view.hint(0, 1_000_000)
+    view.hint(5, 2_000_000)
+    last = structs.replace(claimed(), run_at_us=4_000_000)
+    view.claimed([last], 1, time.monotonic() - sent)
+
+    assert [(mark.priority, mark.run_at_us) for mark in view.marks()] == [(5, 1_999_999), (0, 999_999)]
+
+
+def test_one_that_came_before_the_claim_was_sent_does_not() -> None:
+    view = view_of_an_empty_queue()
+    view.hint(0, 1_000_000)
+    sent = time.monotonic() + 0.001
+    last = structs.replace(claimed(), run_at_us=4_000_000)
+    view.claimed([last], 1, time.monotonic() - sent)
+
+    assert view.marks() == [Mark(0, 4_000_000, last.id)]
+
+
+def test_a_hint_during_a_look_is_not_forgotten_by_its_answer() -> None:
+    """Neither of what is due now, in a lane that the look did not see, nor of what is due soon."""
+    view = view_of_an_empty_queue()
+    began = time.monotonic()
+    view.hint(7, 1_000_000)
+    view.hint(0, 5_500_000 + int((time.monotonic() - began) * 1e6))
+    view.swept([Lane(0, 4_000_000)], 5_000_000, began)
+
+    assert [mark.priority for mark in view.marks()] == [7, 0]
+    view.claimed([], 10)
+    assert view.pause_s(time.monotonic()) < 0.6
+    view._looks_left = ()
+    view.claimed([], 10)
+    assert view.pause_s(time.monotonic()) < 0.6, "when the job of the hint is due"

@@ -32,6 +32,13 @@ class Count(msgspec.Struct, frozen=True):
     now_us: int
 
 
+class Releases(msgspec.Struct, frozen=True):
+    """How often a job was given back, and how long ago the first time was."""
+
+    count: int
+    since_s: float
+
+
 class Found(msgspec.Struct, frozen=True):
     """What a search came upon; `looked_to` is the id below which to go on, if it ended before the page was full."""
 
@@ -154,6 +161,13 @@ def events(job_id: str, *, limit: int = 1000) -> Steps[list[Happening]]:
         )
         for row in rows
     ]
+
+
+@operation(alone=True, repeatable=True, writes="")
+def releases(job_id: str, *, reason: str) -> Steps[Releases]:
+    """How often, and for how long, a job has been given back for a reason that begins so, with no attempt between."""
+    count, first_us, now_us = (yield from execute("releases", id=job_id, reason=reason))[0]
+    return Releases(whole(count), 0.0 if first_us is None else (whole(now_us) - whole(first_us)) / 1e6)
 
 
 @operation(alone=True, repeatable=True, writes="")

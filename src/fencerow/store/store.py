@@ -60,6 +60,7 @@ from fencerow.store.read import (
     mark_awaited,
     outcomes,
     read,
+    releases,
     search,
 )
 from fencerow.store.reap import (
@@ -193,6 +194,7 @@ __all__ = [
     "read_fences",
     "reclaim",
     "register",
+    "releases",
     "renew",
     "requeue",
     "resubmit",

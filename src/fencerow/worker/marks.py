@@ -36,6 +36,9 @@ class QueueView:
         self._hinted_at = 0.0
         self._costs_s = (0.0, 0.0)  # of the last two looks
         self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
+        # What hints told of, and when the last of them came: an answer that was on its way then knows nothing of it.
+        self._hinted: dict[int, tuple[Mark, float]] = {}
+        self._hinted_due: tuple[float, float] | None = None
 
     def wants_sweep(self, now: float) -> bool:
         """Whether the lanes should be looked at from the beginning."""
@@ -59,8 +62,12 @@ class QueueView:
                 marks[lane.priority] = Mark(lane.priority, lane.first_us - 1, NIL)
             if due_at > now:
                 later.append(due_at)
+        if self._hinted_due is not None and self._hinted_due[1] >= began:
+            later.append(self._hinted_due[0])
+        self._hinted_due = None
         self._marks = marks
-        self._dry = not marks
+        self._lower_to_hints(began)
+        self._dry = not self._marks
         if self._dry and self._hinted_at < began:
             self._looks_left = ()  # it would have shown what is locked as well: what the hint told of is gone
         elif self._dry and self._looks_left:
@@ -76,16 +83,17 @@ class QueueView:
             due_at = (run_at_us - self._ahead_us) / 1e6
             if due_at > now:
                 self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
+                self._hinted_due = self._due_at, now
                 return
         else:
             # Without the database's clock a later start cannot be told from one that is due.
             self._sweep_at = 0.0
         self._looks_left = LOOKS_AFTER_HINT_S
         self._hinted_at = now
-        known = self._marks.get(priority)
         lowered = Mark(priority, run_at_us - 1, NIL)
-        if known is None or (known.run_at_us, known.id) > (lowered.run_at_us, lowered.id):
-            self._marks[priority] = lowered
+        earlier, _ = self._hinted.get(priority, (lowered, now))
+        self._hinted[priority] = min(earlier, lowered, key=_place), now
+        self._lower(lowered)
         self._dry = False
 
     def is_idle(self) -> bool:
@@ -112,6 +120,7 @@ class QueueView:
         last = {job.priority: job for job in jobs}  # they come in the order of their lanes
         for priority, job in last.items():
             self._marks[priority] = Mark(priority, job.run_at_us, job.id)
+        self._lower_to_hints(time.monotonic() - took_s)
         self._dry = len(jobs) < asked
         if jobs:
             # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
@@ -122,6 +131,18 @@ class QueueView:
         if self._dry:
             self._costs_s = (self._costs_s[0], self._costs_s[1] + took_s)
             self._sweep_at = time.monotonic() + self._sweep_pause_s(self._poll_max_s)
+
+    def _lower(self, mark: Mark) -> None:
+        known = self._marks.get(mark.priority)
+        if known is None or _place(known) > _place(mark):
+            self._marks[mark.priority] = mark
+
+    def _lower_to_hints(self, since: float) -> None:
+        """The answer to what was asked then has set the marks anew: what came meanwhile may lie behind them."""
+        for mark, told_at in self._hinted.values():
+            if told_at >= since:
+                self._lower(mark)
+        self._hinted.clear()
 
     def _next_look(self) -> float:
         look_at = time.monotonic() + self._looks_left[0]
@@ -138,3 +159,7 @@ class QueueView:
             return 0.0
         due = [at for at in (self._sweep_at, self._due_at) if at is not None]
         return max(0.0, min(due) - now)
+
+
+def _place(mark: Mark) -> tuple[int, str]:
+    return mark.run_at_us, mark.id

@@ -70,7 +70,7 @@ class LentAsyncpg(LentPostgres):
         return named(sent, list(records[0].keys()) if records else [], [tuple(row) for row in records])
 
     def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
-        if isinstance(error, LOST):
+        if isinstance(error, LOST) or sqlstate.is_lost(error):
             return lost(standing, error)
         if isinstance(error, asyncpg.InterfaceError):
             text = str(error)

@@ -75,7 +75,7 @@ class LentPostgresAlchemy(LentPostgres):
         return _executed(self._lender, sent, written)
 
     def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
-        if isinstance(error, DBAPIError) and error.connection_invalidated:
+        if (isinstance(error, DBAPIError) and error.connection_invalidated) or sqlstate.is_lost(error):
             return lost(standing, error)
         return _misuse(error, self.kind) or sqlstate.fault(error, self.kind)
 

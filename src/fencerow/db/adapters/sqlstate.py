@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 
 from fencerow.db.adapters.frame import failed
+from fencerow.db.faults import LOST_STATES, first_line
 from fencerow.db.faults import fault as known_fault
-from fencerow.db.faults import first_line
 from fencerow.errors import FencerowError, ReadOnly, RetryTransaction
 
 RETRY = {
@@ -25,6 +25,11 @@ def sqlstate(error: BaseException) -> str | None:
             if isinstance(state, str):
                 return state
     return None
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the server said with this error that it ends the connection."""
+    return sqlstate(error) in LOST_STATES
 
 
 def fault(error: BaseException, kind: str) -> FencerowError | None:

@@ -144,6 +144,19 @@ WHERE note.job_id = CAST(:id AS uuid)
 ORDER BY note.id
 LIMIT CAST(:limit AS integer);
 
+-- name: releases
+-- How often a job was given back for a reason that begins so, since an attempt of it last came to an end or a person
+-- revived it, and since when; and the time now.
+SELECT count(*), fencerow.us(min(note.at)), fencerow.us((SELECT fencerow.now()))
+FROM fencerow.job_events AS note
+WHERE note.job_id = CAST(:id AS uuid)
+  AND note.kind = 'released'
+  AND starts_with(note.detail -> 'detail' ->> 'reason', CAST(:reason AS text))
+  AND note.id > (SELECT COALESCE(max(ended.id), 0)
+                 FROM fencerow.job_events AS ended
+                 WHERE ended.job_id = CAST(:id AS uuid)
+                   AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'));
+
 -- name: logs
 -- The lines kept with a job, in order.
 SELECT note.attempt, fencerow.us(note.at), note.level, note.message

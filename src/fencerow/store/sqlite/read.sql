@@ -154,6 +154,19 @@ WHERE note.job_id = :id
 ORDER BY note.id
 LIMIT :limit;
 
+-- name: releases
+-- How often a job was given back for a reason that begins so, since an attempt of it last came to an end or a person
+-- revived it, and since when; and the time now.
+SELECT count(*), min(note.at), fencerow.now()
+FROM fencerow.job_events AS note
+WHERE note.job_id = :id
+  AND note.kind = 'released'
+  AND instr(json_extract(CASE WHEN json_valid(note.detail) THEN note.detail END, '$.detail.reason'), :reason) = 1
+  AND note.id > (SELECT COALESCE(max(ended.id), 0)
+                 FROM fencerow.job_events AS ended
+                 WHERE ended.job_id = :id
+                   AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'));
+
 -- name: logs
 -- The lines kept with a job, in order.
 SELECT note.attempt, note.at, note.level, note.message
