@@ -71,6 +71,11 @@ class Blocked(msgspec.Struct, frozen=True):
     where: str = ""
     is_over: bool = False
 
+    @property
+    def by(self) -> str:
+        """Who did it, in words."""
+        return f"job {self.job_id} ({self.job})" if self.job_id else "code that is no job's"
+
 
 class Stated(msgspec.Struct, frozen=True):
     """What a worker said of itself at its last renewal. `version` is that of the last order it has carried out."""
