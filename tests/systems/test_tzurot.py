@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fencerow import Database, DedupeWindow, JobFailed, ResultTimeout, State, Unavailable
+from tests.plainly import plainly
 from tests.systems import tzurot
 from tests.systems.outside import Step, until
 from tests.systems.stage import STEADY, Stage
@@ -28,14 +29,17 @@ async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stag
 
 @pytest.mark.scenario("C.2")
 async def test_two_identical_posts_within_the_window_are_one_job(stage: Stage) -> None:
-    first, second = tzurot.post("Lilith", "room", "hello"), tzurot.post("Lilith", "room", "hello")
-    elsewhere = tzurot.post("Lilith", "another room", "hello")
+    first, second = (
+        plainly(tzurot.post, "Lilith", "room", "hello"),
+        plainly(tzurot.post, "Lilith", "room", "hello"),
+    )
+    elsewhere = plainly(tzurot.post, "Lilith", "another room", "hello")
     stage.pass_time(5.1)
-    later = tzurot.post("Lilith", "room", "hello")
+    later = plainly(tzurot.post, "Lilith", "room", "hello")
 
     assert (first[1], second) == (True, (first[0], False))
     assert elsewhere[1] and later[1]
-    assert {job.id for job in tzurot.app.client.list_jobs()} == {first[0], elsewhere[0], later[0]}
+    assert {job.id for job in await tzurot.app.client.alist_jobs()} == {first[0], elsewhere[0], later[0]}
 
 
 @pytest.mark.scenario("C.2")
@@ -44,10 +48,10 @@ async def test_a_post_whose_job_was_not_submitted_blocks_nobody(
 ) -> None:
     with monkeypatch.context() as broken, pytest.raises(ConnectionError):
         broken.setattr(tzurot, "answer", Refusing())
-        tzurot.post("Lilith", "room", "hello")
+        plainly(tzurot.post, "Lilith", "room", "hello")
 
-    assert tzurot.post("Lilith", "room", "hello")[1]
-    assert len(tzurot.app.client.list_jobs()) == 1
+    assert plainly(tzurot.post, "Lilith", "room", "hello")[1]
+    assert len(await tzurot.app.client.alist_jobs()) == 1
 
 
 class Refusing:
@@ -68,12 +72,14 @@ async def test_without_the_dedupe_store_a_post_is_refused_in_time(
             away.setattr(tzurot, "posts", DedupeWindow(nowhere, "posts", 5.0, timeout_s=1.0))
         began = time.monotonic()
         with pytest.raises(Unavailable):
-            tzurot.post("Lilith", "room", "hello")
+            plainly(tzurot.post, "Lilith", "room", "hello")
         assert time.monotonic() - began < 20
 
-    assert tzurot.app.client.list_jobs() == []
-    await until(lambda: tzurot.post("Lilith", "room", "hello")[1], "an answer that came late to be undone")
-    assert len(tzurot.app.client.list_jobs()) == 1
+    assert await tzurot.app.client.alist_jobs() == []
+    await until(
+        lambda: plainly(tzurot.post, "Lilith", "room", "hello")[1], "an answer that came late to be undone"
+    )
+    assert len(await tzurot.app.client.alist_jobs()) == 1
 
 
 @pytest.mark.scenario("C.4")
@@ -83,10 +89,10 @@ async def test_after_a_kill_the_same_job_runs_once_more_and_no_other_for_its_mes
     """The message's key belongs to the job itself, so its second run is no duplicate; a second post is."""
     await stage.open(lease_s=1, renew_s=0.2)
     tzurot.llm.script("hang", "ok")
-    handle = tzurot.receive("message-1", "hello")
+    handle = plainly(tzurot.receive, "message-1", "hello")
     with stage.process(tmp_path / "killed.log", lease_s=300):
         await until(tzurot.llm.calls, "the first run")
-    again = tzurot.receive("message-1", "hello")
+    again = plainly(tzurot.receive, "message-1", "hello")
     stage.pass_time(300)
 
     async with tzurot.app.worker():
@@ -94,7 +100,7 @@ async def test_after_a_kill_the_same_job_runs_once_more_and_no_other_for_its_mes
 
     assert (again.id, again.replay) == (handle.id, True)
     assert tzurot.llm.calls() == ["hello", "hello"]
-    assert len(tzurot.app.client.list_jobs()) == 1
+    assert len(await tzurot.app.client.alist_jobs()) == 1
 
 
 @pytest.mark.scenario("C.4")
@@ -104,14 +110,14 @@ async def test_a_killed_job_is_no_duplicate_of_itself_and_another_for_its_messag
     """The guard stands in the handler: its owner is the job, wherever and however often it runs."""
     await stage.open(lease_s=1, renew_s=0.2)
     tzurot.llm.script("hang", "ok")
-    killed = tzurot.reply.submit("message-1", "hello")
+    killed = await tzurot.reply.asubmit("message-1", "hello")
     with stage.process(tmp_path / "killed.log", lease_s=300):
         await until(tzurot.llm.calls, "the first run")
     stage.pass_time(300)
 
     async with tzurot.app.worker():
         assert await killed.aresult(timeout_s=60) == "reply of hello"
-        another = tzurot.reply.submit("message-1", "hello")
+        another = await tzurot.reply.asubmit("message-1", "hello")
         assert await another.aresult(timeout_s=60) == "reply of hello"
 
     assert tzurot.llm.calls() == ["hello", "hello"]
@@ -126,7 +132,7 @@ async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives
     await stage.open(lease_s=lease_s, renew_s=0.3)
     tzurot.llm.script("hang")
     with stage.process(tmp_path / "slow.log", lease_s=lease_s, renew_s=0.3) as slow:
-        handle = tzurot.answer.submit("a long story")
+        handle = await tzurot.answer.asubmit("a long story")
         await until(tzurot.llm.calls, "the run")
         async with tzurot.app.worker():
             began = time.monotonic()
@@ -137,7 +143,7 @@ async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives
 
     assert reply == tzurot.Reply(True, "reply of a long story")
     assert tzurot.llm.pids() == [slow.pid]
-    assert [each.kind for each in tzurot.app.client.timeline(handle.id)] == [
+    assert [each.kind for each in await tzurot.app.client.atimeline(handle.id)] == [
         "submitted",
         "claimed",
         "succeeded",
@@ -149,7 +155,7 @@ async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives
 async def test_trouble_that_passes_is_tried_three_times(stage: Stage, trouble: Step) -> None:
     await stage.open(**STEADY)
     tzurot.llm.script(trouble)
-    handle = tzurot.answer.submit("hello")
+    handle = await tzurot.answer.asubmit("hello")
 
     async with tzurot.app.worker():
         for attempt, delay_s in ((1, 2), (2, 4)):
@@ -166,23 +172,23 @@ async def test_trouble_that_passes_is_tried_three_times(stage: Stage, trouble: S
 @pytest.mark.parametrize("refusal", [400, 401, 404])
 async def test_a_refusal_is_not_tried_again(stage: Stage, refusal: int) -> None:
     tzurot.llm.script(refusal)
-    handle = tzurot.answer.submit("hello")
+    handle = await tzurot.answer.asubmit("hello")
 
     await stage.work()
 
     with pytest.raises(JobFailed, match=str(refusal)):
-        handle.result(timeout_s=60)
+        await handle.aresult(timeout_s=60)
     assert tzurot.llm.calls() == ["hello"]
 
 
 @pytest.mark.scenario("C.7")
 async def test_a_business_failure_is_delivered_as_a_result(stage: Stage) -> None:
     tzurot.llm.script(CENSORED)
-    handle = tzurot.answer.submit("something rude")
+    handle = await tzurot.answer.asubmit("something rude")
 
     await stage.work()
 
-    assert handle.result(timeout_s=60) == tzurot.Reply(False, "the provider will not answer this")
+    assert await handle.aresult(timeout_s=60) == tzurot.Reply(False, "the provider will not answer this")
     assert tzurot.llm.calls() == ["something rude"]
 
 
@@ -191,7 +197,7 @@ async def test_a_job_may_snooze_48_times_and_then_fails_with_a_clear_code(stage:
     """The snoozes cost nothing of the attempts' budget; the number of the attempt, a fence, counts every claim."""
     await stage.open(**STEADY)
     tzurot.site.script(BUSY)
-    handle = tzurot.fetch.submit("Lilith")
+    handle = await tzurot.fetch.asubmit("Lilith")
 
     async with tzurot.app.worker():
         for snoozes in range(1, 49):
@@ -203,25 +209,25 @@ async def test_a_job_may_snooze_48_times_and_then_fails_with_a_clear_code(stage:
 
     assert job.state is State.FAILED
     with pytest.raises(JobFailed, match="snoozed 48 times") as caught:
-        handle.result(timeout_s=60)
+        await handle.aresult(timeout_s=60)
     assert caught.value.error.code == "snoozes_exhausted"
 
 
 @pytest.mark.scenario("C.11")
 async def test_a_job_older_than_12_hours_at_pick_up_expires(stage: Stage) -> None:
-    too_old = tzurot.answer.submit("good morning")
+    too_old = await tzurot.answer.asubmit("good morning")
     stage.pass_time(60)
-    young = tzurot.answer.submit("good night")
+    young = await tzurot.answer.asubmit("good night")
     stage.pass_time(12 * HOUR_S - 30)
 
     await stage.work()
 
     assert tzurot.llm.calls() == ["good night"]
-    assert young.result(timeout_s=60).success
-    job = tzurot.app.client.wait_ended(too_old.id, timeout_s=10)
+    assert (await young.aresult(timeout_s=60)).success
+    job = await tzurot.app.client.await_ended(too_old.id, timeout_s=10)
     assert (job.state, job.attempt) == (State.FAILED, 0)
     with pytest.raises(JobFailed) as caught:
-        too_old.result(timeout_s=60)
+        await too_old.aresult(timeout_s=60)
     assert caught.value.error.code == "expired"
 
 
@@ -231,15 +237,15 @@ async def test_how_long_a_job_may_run_depends_on_what_it_must_look_at(
     stage: Stage, images: int, recordings: int, timeout_s: float
 ) -> None:
     """The formula is the application's; each job is stored, and bounded, with its own limit."""
-    handle = tzurot.receive("message-1", "look", images, recordings)
+    handle = plainly(tzurot.receive, "message-1", "look", images, recordings)
 
-    assert handle.refresh().timeout_s == timeout_s
+    assert (await handle.arefresh()).timeout_s == timeout_s
 
 
 @pytest.mark.scenario("C.16")
 async def test_waiting_survives_a_failed_attempt_and_a_restart(stage: Stage) -> None:
     tzurot.llm.script(503, "hang", "ok")
-    handle = tzurot.answer.submit("are you there?")
+    handle = await tzurot.answer.asubmit("are you there?")
     waiting = asyncio.create_task(handle.aresult(timeout_s=30))
 
     await stage.work()
@@ -260,7 +266,7 @@ async def test_waiting_survives_a_failed_attempt_and_a_restart(stage: Stage) -> 
 @pytest.mark.scenario("C.16")
 async def test_waiting_for_a_finished_job_returns_its_result(stage: Stage) -> None:
     """Also through a handle made from the id alone, as another process would."""
-    handle = tzurot.answer.submit("hello")
+    handle = await tzurot.answer.asubmit("hello")
     await stage.work()
 
     known_by_id = tzurot.app.client.handle(handle.id)
@@ -271,7 +277,7 @@ async def test_waiting_for_a_finished_job_returns_its_result(stage: Stage) -> No
 @pytest.mark.scenario("C.16")
 async def test_waiting_times_out_cleanly(stage: Stage) -> None:
     """The caller is told that the job goes on, and it does."""
-    handle = tzurot.answer.submit("hello")
+    handle = await tzurot.answer.asubmit("hello")
 
     with pytest.raises(ResultTimeout):
         await handle.aresult(timeout_s=0.05)
@@ -310,5 +316,5 @@ async def test_an_export_that_was_not_enqueued_blocks_nobody(stage: Stage) -> No
     await stage.work()
 
     assert not export.replay and export.id != lost.id
-    assert export.result(timeout_s=60) == "pages of ada"
+    assert await export.aresult(timeout_s=60) == "pages of ada"
     assert tzurot.site.calls() == ["ada"]

@@ -122,7 +122,7 @@ def _blocked(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
         when = "was" if blocked.is_over else "is"
         yield warn(
             "blocked event loop",
-            f"that of worker {worker.name} {when} blocked for {blocked.seconds:g} s by {blocked.by}, at {blocked.where}",
+            f"that of {worker.name} {when} blocked for {blocked.seconds:g} s by {blocked.by}, at {blocked.where}",
             "no other job there goes on meanwhile: make that handler a plain def, or give what blocks to a thread",
         )
 
