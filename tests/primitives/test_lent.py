@@ -113,7 +113,7 @@ async def test_an_effect_and_its_mark_are_committed_together(loan: Loan, lent_en
     at = At(lent_engine)
     for verb, is_needed_again in (("ROLLBACK", True), ("COMMIT", False)):
         try:
-            with once(at, "k") as turn:
+            async with once(at, "k") as turn:
                 assert turn.needed
                 await loan.begin()
                 await ended(turn, loan)
@@ -122,7 +122,7 @@ async def test_an_effect_and_its_mark_are_committed_together(loan: Loan, lent_en
                     raise RuntimeError("rolled back")
         except RuntimeError:
             pass
-        with once(at, "k") as again:
+        async with once(at, "k") as again:
             assert again.needed is is_needed_again
             if is_needed_again:
                 await again.arelease()
