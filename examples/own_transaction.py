@@ -43,10 +43,10 @@ async def main() -> None:
         order(shop, "umbrella", paid=False)
     except ValueError as error:
         print("rolled back:", error)
-    print("jobs:", len(app.client.list_jobs()))
+    print("jobs:", len(await app.client.alist_jobs()))
 
     handle = order(shop, "lamp", paid=True)
-    print("jobs:", len(app.client.list_jobs()))
+    print("jobs:", len(await app.client.alist_jobs()))
     async with app, app.worker():
         print(await handle.aresult(timeout_s=20))
     print("invoices:", shop.execute("SELECT count(*) FROM invoices").fetchone()[0])

@@ -55,7 +55,7 @@ async def test_an_error_before_the_yield_reaches_the_caller_and_nothing_is_store
     with pytest.raises(PermissionError):
         await work.asubmit_many([work.call()])
 
-    assert app.client.list_jobs() == []
+    assert await app.client.alist_jobs() == []
 
 
 async def test_what_middleware_leaves_is_checked_like_the_rest(app: App) -> None:
@@ -74,7 +74,7 @@ async def test_what_middleware_leaves_is_checked_like_the_rest(app: App) -> None
         await work.asubmit()
 
     assert codes == ["FR-201"]
-    assert app.client.list_jobs() == []
+    assert await app.client.alist_jobs() == []
 
 
 async def test_middleware_sees_the_error_of_the_submit(app: App) -> None:

@@ -33,10 +33,10 @@ def declared(app: App) -> Any:
 async def test_sync_and_async_submits_store_the_same(app: App) -> None:
     extract = declared(app)
 
-    one, two = extract.submit("a.pdf", pages=2), await extract.asubmit("a.pdf", pages=2)
+    one, two = await extract.asubmit("a.pdf", pages=2), await extract.asubmit("a.pdf", pages=2)
 
     for handle in (one, two):
-        job = app.client.get(handle.id)
+        job = await app.client.aget(handle.id)
         assert (job.name, job.queue, job.state) == ("extract", "documents", State.QUEUED)
         assert job.args == {"path": "a.pdf", "pages": 2}
         assert (job.timeout_s, job.attempts_max, job.submitted_by) == (120, 3, "ada")
@@ -104,11 +104,11 @@ async def test_one_key_makes_one_job_with_one_handle(app: App) -> None:
     extract = declared(app)
 
     first = await extract.using(key="17").asubmit("a")
-    second = extract.using(key="17").submit("a")
+    second = await extract.using(key="17").asubmit("a")
 
     assert (first.replay, second.replay) == (False, True)
     assert second.id == first.id
-    job = app.client.get(first.id)
+    job = await app.client.aget(first.id)
     assert (job.scope, job.key) == ("extract", "17")
 
 
@@ -129,7 +129,7 @@ async def test_a_key_with_another_payload_is_a_conflict(app: App) -> None:
         await extract.using(key="17").asubmit("b")
 
     assert raised.value.job_id == first.id
-    assert len(app.client.list_jobs()) == 1
+    assert len(await app.client.alist_jobs()) == 1
 
 
 async def test_a_submit_by_its_own_id_may_be_repeated(app: App) -> None:
@@ -231,12 +231,12 @@ async def test_many_keep_the_rules_of_keys(app: App) -> None:
     known = await extract.using(key="b").asubmit("b")
     calls = [extract.using(key=key).call(key) for key in "abca"]
 
-    handles = extract.submit_many(calls)
+    handles = await extract.asubmit_many(calls)
 
     assert [handle.replay for handle in handles] == [False, True, False, True]
     assert handles[1].id == known.id
     assert handles[3].id == handles[0].id
-    assert len(app.client.list_jobs()) == 3
+    assert len(await app.client.alist_jobs()) == 3
 
 
 async def test_many_may_come_from_an_async_iterable_and_from_several_jobs(app: App) -> None:
@@ -253,7 +253,7 @@ async def test_many_may_come_from_an_async_iterable_and_from_several_jobs(app: A
 
     handles = await app.asubmit_many(calls())
 
-    assert [app.client.get(handle.id).name for handle in handles] == ["extract", "other"]
+    assert [(await app.client.aget(handle.id)).name for handle in handles] == ["extract", "other"]
 
 
 async def test_a_chunk_is_stored_whole_or_not_at_all(app: App) -> None:
@@ -263,7 +263,7 @@ async def test_a_chunk_is_stored_whole_or_not_at_all(app: App) -> None:
     with pytest.raises(KeyConflict):
         await extract.asubmit_many([extract.call("x"), extract.using(key="k").call("other")])
 
-    assert len(app.client.list_jobs()) == 1
+    assert len(await app.client.alist_jobs()) == 1
 
 
 async def test_none_of_many_is_none(app: App) -> None:
@@ -276,7 +276,7 @@ async def test_a_job_is_submitted_by_its_name_with_json_data(app: App) -> None:
         return str(day)
 
     typed = await bill.using(key="k").asubmit(date(2026, 1, 2), (1, 2))
-    named = app.submit_by_name("bill", {"day": "2026-01-02", "amounts": [1, 2]}, key="k")
+    named = await app.asubmit_by_name("bill", {"day": "2026-01-02", "amounts": [1, 2]}, key="k")
 
     assert (named.id, named.replay) == (typed.id, True)
 

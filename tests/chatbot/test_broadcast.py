@@ -28,7 +28,7 @@ async def test_everybody_is_sent_to_once(chatbot: Chatbot) -> None:
 
 @ON_BOTH
 async def test_the_table_is_what_the_ledger_declares(chatbot: Chatbot) -> None:
-    chatbot.broadcast.ledger.check()
+    await chatbot.broadcast.ledger.acheck()
 
     step = (chatbot.base.STEPS / "main" / "0002_broadcasts.sql").read_text("utf-8")
     assert chatbot.broadcast.ledger.constraint_sql("sqlite") in step
@@ -38,11 +38,11 @@ async def test_a_recipient_that_takes_each_worker_along_is_given_up(chatbot: Cha
     chatbot.broadcast.start("spring", "harbour", "Hello", ADDRESSES[:3])
     first = {"broadcast": "spring", "batch": 0}
     for _ in range(chatbot.broadcast.CLAIMS_MAX):
-        (taken,) = chatbot.broadcast.ledger.take("send", params=first)
+        (taken,) = await chatbot.broadcast.ledger.atake("send", params=first)
         assert taken["id"] == "spring/+490"
         chatbot.clock.advance(chatbot.broadcast.LEASE_S + 1)
 
-    assert chatbot.broadcast.ledger.reap().moved["give_up"]
+    assert (await chatbot.broadcast.ledger.areap()).moved["give_up"]
     await chatbot.work()
 
     assert chatbot.broadcast.counts("spring") == {"sent": 2, "failed": 1}
@@ -55,20 +55,20 @@ async def test_started_twice_it_is_one_broadcast(chatbot: Chatbot) -> None:
     await chatbot.work()
 
     assert len(chatbot.world.delivered) == chatbot.world.requests == len(ADDRESSES)
-    assert len(chatbot.app.client.list_jobs()) == 3
+    assert len(await chatbot.app.client.alist_jobs()) == 3
 
 
 @ON_BOTH
 async def test_a_channel_that_is_down_is_told_and_waited_for(chatbot: Chatbot) -> None:
     chatbot.world.failing = 2
     chatbot.broadcast.start("spring", "harbour", "Hello", ADDRESSES[:50])
-    (job,) = chatbot.app.client.list_jobs()
+    (job,) = await chatbot.app.client.alist_jobs()
 
     for _ in range(3):
         await chatbot.work()
         chatbot.clock.advance(10)
 
-    ended = chatbot.app.client.get(job.id)
+    ended = await chatbot.app.client.aget(job.id)
     assert (ended.state, ended.failures) == (State.SUCCEEDED, 2)
     assert chatbot.broadcast.counts("spring") == {"sent": 50}
     assert len(chatbot.world.delivered) == 50
@@ -77,7 +77,7 @@ async def test_a_channel_that_is_down_is_told_and_waited_for(chatbot: Chatbot) -
 async def delivered_and_not_noted(chatbot: Chatbot) -> None:
     """A worker dies after the channel has delivered, and before the ledger says so; then another takes over."""
     chatbot.broadcast.start("spring", "harbour", "Hello", ADDRESSES[:50])
-    (taken,) = chatbot.broadcast.ledger.take("send", params={"broadcast": "spring", "batch": 0})
+    (taken,) = await chatbot.broadcast.ledger.atake("send", params={"broadcast": "spring", "batch": 0})
     message = chatbot.messages.Message(taken["id"], "harbour", taken["address"], "out", "Hello")
     chatbot.messages.deliver(message)
     for _ in range(2):
@@ -106,10 +106,12 @@ async def test_a_channel_without_keys_delivers_it_twice(chatbot: Chatbot) -> Non
 async def test_who_slept_through_the_lease_can_note_nothing(chatbot: Chatbot) -> None:
     chatbot.broadcast.start("spring", "harbour", "Hello", ADDRESSES[:1])
     params = {"broadcast": "spring", "batch": 0}
-    (sleeper,) = chatbot.broadcast.ledger.take("send", params=params)
+    (sleeper,) = await chatbot.broadcast.ledger.atake("send", params=params)
     chatbot.clock.advance(chatbot.broadcast.LEASE_S + 1)
-    (other,) = chatbot.broadcast.ledger.take("send", params=params)
+    (other,) = await chatbot.broadcast.ledger.atake("send", params=params)
 
-    move = chatbot.broadcast.ledger.move
-    assert move("refuse", sleeper["id"], fence=sleeper["claims"], values={"error": "too late"}) is None
-    assert move("confirm", other["id"], fence=other["claims"], values={"message": "m-1"})["state"] == "sent"
+    move = chatbot.broadcast.ledger.amove
+    assert await move("refuse", sleeper["id"], fence=sleeper["claims"], values={"error": "too late"}) is None
+    assert (await move("confirm", other["id"], fence=other["claims"], values={"message": "m-1"}))[
+        "state"
+    ] == "sent"

@@ -27,7 +27,7 @@ def brought(webhook: str, event: dict[str, Any]) -> Any:
 
 @ON_BOTH
 async def test_an_event_is_answered_once_by_what_is_known(chatbot: Chatbot, webhook: str) -> None:
-    chatbot.knowledge.index.submit("harbour", "terms.pdf", str(SOURCES / "rental_terms.pdf"), 1)
+    await chatbot.knowledge.index.asubmit("harbour", "terms.pdf", str(SOURCES / "rental_terms.pdf"), 1)
     await chatbot.work()
 
     assert [brought(webhook, EVENT) for _ in range(3)] == [True, False, False]
@@ -59,7 +59,7 @@ async def test_what_is_no_event_is_refused(chatbot: Chatbot, webhook: str, event
         post(webhook, event)
 
     assert caught.value.status_code == 400
-    assert chatbot.app.client.list_jobs() == []
+    assert await chatbot.app.client.alist_jobs() == []
 
 
 async def test_what_cannot_be_stored_is_not_accepted(

@@ -15,9 +15,9 @@ FAQ = SOURCES / "faq.md"
 
 
 async def indexed(chatbot: Chatbot, path: Path, version: int) -> Any:
-    handle = chatbot.knowledge.index.submit("harbour", "faq.md", str(path), version)
+    handle = await chatbot.knowledge.index.asubmit("harbour", "faq.md", str(path), version)
     await chatbot.work()
-    return handle.result(timeout_s=60)
+    return await handle.aresult(timeout_s=60)
 
 
 @pytest.mark.parametrize("databases", ["sqlite", "postgres"], indirect=True)
@@ -58,25 +58,25 @@ async def test_a_provider_that_is_down_fails_the_job_and_leaves_what_was_there(
 
     well = chatbot.knowledge.embedder
     monkeypatch.setattr(chatbot.knowledge, "embedder", Down())
-    handle = chatbot.knowledge.index.submit("harbour", "faq.md", str(newer), 2)
+    handle = await chatbot.knowledge.index.asubmit("harbour", "faq.md", str(newer), 2)
     await chatbot.work()
 
-    assert (handle.refresh().state, handle.refresh().failures) == (State.QUEUED, 1)
+    assert ((await handle.arefresh()).state, (await handle.arefresh()).failures) == (State.QUEUED, 1)
     assert chatbot.rows("SELECT * FROM chunks ORDER BY number") == before
 
     monkeypatch.setattr(chatbot.knowledge, "embedder", well)
     chatbot.clock.advance(60)
     await chatbot.work()
-    assert handle.result(timeout_s=60).outcome == "replaced"
+    assert (await handle.aresult(timeout_s=60)).outcome == "replaced"
 
 
 async def test_a_file_that_cannot_be_read_ends_in_failure(chatbot: Chatbot, tmp_path: Path) -> None:
     picture = tmp_path / "logo.png"
     picture.write_bytes(b"\x89PNG")
-    handle = chatbot.knowledge.index.submit("harbour", "logo.png", str(picture), 1)
+    handle = await chatbot.knowledge.index.asubmit("harbour", "logo.png", str(picture), 1)
 
     await chatbot.work()
 
-    assert handle.refresh().state is State.FAILED
-    assert handle.refresh().attempt == 1
+    assert (await handle.arefresh()).state is State.FAILED
+    assert (await handle.arefresh()).attempt == 1
     assert chatbot.world.embed_calls == 0

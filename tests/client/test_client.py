@@ -15,6 +15,7 @@ from fencerow.model.state import State
 from fencerow.store import store
 from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
+from tests.plainly import plainly
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def client(engine: AnyEngine) -> Iterator[Client]:
 def submit_keyed(client: Client, key: str = "k") -> str:
     job = new_job(scope="send", key=key)
     claimed = KeyClaim(scope="send", key=key, job_id=job.id, fingerprint="f", lifetime_s=60)
-    (answer,) = client.submit([Submission(job, claimed)])
+    (answer,) = plainly(client.submit, [Submission(job, claimed)])
     return answer.id
 
 
@@ -193,8 +194,8 @@ async def test_a_handle_moves_its_job(engine: AnyEngine, client: Client) -> None
     assert await handle.acancel() is CancelAnswer.CANCELLED
     await handle.arevive()
     assert await handle.astatus() is State.QUEUED
-    assert handle.cancel() is CancelAnswer.CANCELLED
-    handle.revive()
+    assert await handle.acancel() is CancelAnswer.CANCELLED
+    await handle.arevive()
     assert (await handle.arefresh()).state is State.QUEUED
 
 

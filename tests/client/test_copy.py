@@ -78,10 +78,10 @@ async def test_many_go_by_copy_on_our_own_connection_alone(engine: AnyEngine) ->
     client = Client(flaky)
     by_copy = "submit_by_copy" if engine.dialect == "postgres" else "submit"
 
-    client.submit(many())
     await client.asubmit(many())
-    client.submit(many()[1:])
-    client.submit([*many(), Submission(new_job(id=new_id()), own_id=True)])
+    await client.asubmit(many())
+    await client.asubmit(many()[1:])
+    await client.asubmit([*many(), Submission(new_job(id=new_id()), own_id=True)])
     with engine.session() as session:
         client.submit(many(), connection=session.connection)
 

@@ -47,6 +47,7 @@ async def loan(lender: Lender, lent_engine: SqliteEngine | PostgresEngine) -> As
     async with lender.open(lent_engine, place(lent_engine)) as made:
         made.autocommit = lender.autocommit
         yield made
+    await lent_engine.aclose()  # what the test has used in this loop
 
 
 # --- a server that falls silent --------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Event, EventBus, NewEvent, apublish, consumer, publish, publish_many
+from fencerow import App, Event, EventBus, NewEvent, apublish, apublish_many, consumer, publish
 from fencerow.model.backoff import Backoff
 from fencerow.primitives import asides, consumers
 from tests.contract.stage import table
@@ -56,7 +56,7 @@ async def test_an_event_reaches_each_group_once(app: App) -> None:
 
     async with app.worker():
         await until_made(app, 2)
-        publish(app, "order.paid", {"order": 1}, key="ada", headers={"trace": "t1"})
+        await apublish(app, "order.paid", {"order": 1}, key="ada", headers={"trace": "t1"})
         await apublish(app, "order.item.added", {"order": 2}, key="ada")
         await apublish(app, "user.new", "bob")
         assert await billing.count(2) == [{"order": 1}, {"order": 2}]
@@ -80,7 +80,9 @@ async def test_events_of_a_key_come_in_order(app: App) -> None:
         await asyncio.sleep(0)
         seen.note(event)
 
-    publish_many(app, [NewEvent("t", [number % 7, number], key=str(number % 7)) for number in range(300)])
+    await apublish_many(
+        app, [NewEvent("t", [number % 7, number], key=str(number % 7)) for number in range(300)]
+    )
     async with app.worker():
         await seen.count(300)
     by_key = defaultdict(list)
@@ -105,7 +107,7 @@ async def test_what_was_rolled_back_was_never_published(app: App, engine: AnyEng
 
     async with app.worker():
         assert await seen.count(1) == [2]
-        publish(app, "t", 3)
+        await apublish(app, "t", 3)
         assert await seen.count(2) == [2, 3]
 
 
@@ -120,7 +122,7 @@ async def test_a_failing_event_lets_other_keys_pass_and_holds_its_own(app: App) 
             raise RuntimeError("not this one")
         seen.note(event)
 
-    publish_many(
+    await apublish_many(
         app,
         [NewEvent("t", "bad", key="a"), NewEvent("t", "after", key="a"), NewEvent("t", "other", key="b")],
     )
@@ -143,7 +145,7 @@ async def test_a_redriven_event_is_delivered_again(app: App) -> None:
             raise ValueError
         seen.note(event)
 
-    publish(app, "t", 1)
+    await apublish(app, "t", 1)
     async with app.worker():
         async with asyncio.timeout(WAIT_S):
             while not (found := await app.engine.arun(asides.parked("g"))):
@@ -168,7 +170,7 @@ async def test_effects_in_the_transaction_go_with_the_acknowledgement(app: App, 
                 raise RuntimeError("again")
         seen.note(event)
 
-    publish_many(app, [NewEvent("t", number) for number in range(5)])
+    await apublish_many(app, [NewEvent("t", number) for number in range(5)])
     async with app.worker():
         await seen.count(5)
     with engine.session() as session:
@@ -189,7 +191,7 @@ async def test_plain_functions_have_the_transaction_too(app: App, engine: AnyEng
             connection.execute(f"INSERT INTO {table(engine, 'effects')} VALUES ({event.data})")
         seen.note(event)
 
-    publish_many(app, [NewEvent("t", number) for number in range(5)])
+    await apublish_many(app, [NewEvent("t", number) for number in range(5)])
     async with app.worker():
         await seen.count(5)
     with engine.session() as session:
@@ -218,7 +220,7 @@ async def test_several_workers_share_the_partitions(app: App, engine: AnyEngine)
                     break
                 await asyncio.sleep(0.05)
         assert sorted(holders.count(each) for each in {*holders}) == [4, 4]
-        publish_many(app, [NewEvent("t", number, key=str(number)) for number in range(200)])
+        await apublish_many(app, [NewEvent("t", number, key=str(number)) for number in range(200)])
         async with asyncio.timeout(WAIT_S):
             while len(mine.events) + len(theirs.events) < 200:
                 await asyncio.sleep(0.02)
@@ -234,7 +236,7 @@ async def test_a_replay_delivers_again(app: App) -> None:
     async def note(event: Event) -> None:
         seen.note(event)
 
-    publish_many(app, [NewEvent("t", number) for number in range(4)])
+    await apublish_many(app, [NewEvent("t", number) for number in range(4)])
     async with app.worker():
         await seen.count(4)
         third = seen.events[2].position
@@ -250,10 +252,10 @@ async def test_a_group_begins_after_what_has_committed(app: App) -> None:
     async def note(event: Event) -> None:
         seen.note(event)
 
-    publish(app, "t", "before")
+    await apublish(app, "t", "before")
     async with app.worker():
         await until_made(app, 1)
-        publish(app, "t", "after")
+        await apublish(app, "t", "after")
         assert await seen.count(1) == ["after"]
 
 
@@ -311,7 +313,7 @@ async def test_a_worker_that_ends_when_idle_delivers_first(app: App) -> None:
         await asyncio.sleep(0.01)
         seen.note(event)
 
-    publish_many(app, [NewEvent("t", number) for number in range(30)])
+    await apublish_many(app, [NewEvent("t", number) for number in range(30)])
     await app.worker().run(until_idle=True)
     assert sorted(seen.data) == list(range(30))
     assert (await EventBus(app).alag("g"))[0].events == 0
@@ -322,7 +324,7 @@ async def test_a_handler_that_cancels_itself_has_failed(app: App) -> None:
     async def odd(event: Event) -> None:
         raise asyncio.CancelledError
 
-    publish(app, "t", 1)
+    await apublish(app, "t", 1)
     async with app.worker(), asyncio.timeout(WAIT_S):
         while not (found := await EventBus(app).aparked()):
             await asyncio.sleep(0.02)

@@ -11,7 +11,18 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Backoff, Event, EventBus, Fail, NewEvent, Retry, consumer, publish, publish_many
+from fencerow import (
+    App,
+    Backoff,
+    Event,
+    EventBus,
+    Fail,
+    NewEvent,
+    Retry,
+    apublish,
+    apublish_many,
+    consumer,
+)
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import ConfigError, DeclarationError, EventTransactionMisuse, InvalidTopic
 from fencerow.primitives.groups import Start, make_group
@@ -46,7 +57,7 @@ async def test_a_handler_that_takes_too_long_has_failed(app: App) -> None:
         while time.monotonic() < until:
             time.sleep(0.01)
 
-    publish(app, "t", 1)
+    await apublish(app, "t", 1)
     async with app.worker():
         assert await parked(app, 2) == [("1", "DeliveryTimeout")] * 2
 
@@ -62,7 +73,7 @@ async def test_a_handler_says_what_becomes_of_a_delivery(app: App) -> None:
         if event.data == "retry" and event.delivery < 3:
             raise Retry(after_s=0.05)
 
-    publish_many(app, [NewEvent("t", "fail"), NewEvent("t", "retry")])
+    await apublish_many(app, [NewEvent("t", "fail"), NewEvent("t", "retry")])
     async with app.worker():
         assert [data for data, _ in await parked(app)] == ['"fail"']
         async with asyncio.timeout(WAIT_S):
@@ -73,7 +84,7 @@ async def test_a_handler_says_what_becomes_of_a_delivery(app: App) -> None:
 
 async def test_an_event_that_kills_its_reader_is_parked(pg: PostgresEngine) -> None:
     app = app_on(pg)
-    publish_many(app, [NewEvent("t", "first"), NewEvent("t", "deadly"), NewEvent("t", "last")])
+    await apublish_many(app, [NewEvent("t", "first"), NewEvent("t", "deadly"), NewEvent("t", "last")])
     told = await asyncio.to_thread(run_until_one_lives, url_of(pg))
     found = await EventBus(app).aparked("g")
     assert [each.event.data for each in found if each.event] == ['"deadly"']
@@ -113,7 +124,7 @@ async def test_misuse_of_the_transaction_is_told(app: App) -> None:
         async with transaction, event.transaction():
             pass
 
-    publish(app, "t", 1)
+    await apublish(app, "t", 1)
     async with app.worker():
         assert await parked(app, 2) == [("1", "EventTransactionMisuse")] * 2
 
@@ -142,7 +153,7 @@ async def test_a_group_is_told_before_its_events_are_cut(engine: AnyEngine) -> N
 
     telemetry.listen(hear)
     engine.run(make_group("lazy", ["t"], partitions=1, start=Start("beginning")))
-    publish(app, "t", 1)
+    await apublish(app, "t", 1)
     retention = EventRetention(engine, app.config, telemetry)
     await retention.round()
     assert ("events_at_risk", "lazy") not in told and ("events_lag", "lazy") in told
@@ -150,10 +161,12 @@ async def test_a_group_is_told_before_its_events_are_cut(engine: AnyEngine) -> N
     clock = clock_of(engine)
     clock.advance(61)
     await retention.round()
-    assert ("events_at_risk", "lazy") in told and EventBus(app).lag()[0].events == 1, "told, and not yet cut"
+    assert ("events_at_risk", "lazy") in told and (await EventBus(app).alag())[0].events == 1, (
+        "told, and not yet cut"
+    )
     clock.advance(7)
     await retention.round()
-    assert ("events_trimmed", 1) in told and EventBus(app).lag()[0].events == 0
+    assert ("events_trimmed", 1) in told and (await EventBus(app).alag())[0].events == 0
     await retention.round()
-    assert EventBus(app).lag()[0].alarmed_at_us is None
+    assert (await EventBus(app).alag())[0].alarmed_at_us is None
     await app.aclose()

@@ -160,7 +160,7 @@ async def test_an_event_that_commits_late_is_read_by_who_went_on(app: App, pg: A
     lease = group_of(pg)
     with pg.session() as late:
         publish(app, "t", "late", connection=late.connection)
-        publish(app, "t", "early")
+        await apublish(app, "t", "early")
         one = pg.run(sequence())
         assert one.count == 1 and len(one.memory.gaps) == 1
         page = pg.run(consumers.read_events(lease, ["t"], after=0, partitions=1))

@@ -11,6 +11,7 @@ from fencerow.errors import OnceConflict, UnusableConnection
 from fencerow.primitives.sources import Found
 from tests.db.lenders import Loan
 from tests.jobs import AnyEngine
+from tests.plainly import plainly
 from tests.primitives.places import At
 
 ROWS = [{"n": number, "text": f"chunk {number}"} for number in range(600)]
@@ -62,13 +63,13 @@ async def ended(turn: OnceRun, loan: Loan) -> None:
 async def test_rows_are_replaced_when_the_user_commits(
     loan: Loan, lent_engine: AnyEngine, pieces: str
 ) -> None:
-    with replacing(lent_engine, 1) as first:
+    async with replacing(lent_engine, 1) as first:
         await loan.begin()
         assert await inserted(first, loan, ROWS)
         await loan.end("COMMIT")
     assert found(lent_engine) == 600
 
-    with replacing(lent_engine, 2) as second:
+    async with replacing(lent_engine, 2) as second:
         await loan.sql(f"DELETE FROM {loan.table}")
         if not loan.autocommit:
             await loan.accept()
@@ -79,14 +80,14 @@ async def test_rows_are_replaced_when_the_user_commits(
         if not loan.autocommit:
             await loan.accept()
     assert found(lent_engine) == 2
-    with replacing(lent_engine, 2) as third:
+    async with replacing(lent_engine, 2) as third:
         assert third.found is Found.UNCHANGED
 
 
 async def test_rows_of_ones_own_belong_to_ones_own_transaction(
     loan: Loan, lent_engine: AnyEngine, pieces: str
 ) -> None:
-    with replacing(lent_engine, 1) as first:
+    async with replacing(lent_engine, 1) as first:
         if loan.autocommit:
             with pytest.raises(UnusableConnection, match="no transaction is open"):
                 await taken(first, loan)
@@ -96,9 +97,9 @@ async def test_rows_of_ones_own_belong_to_ones_own_transaction(
         await loan.end("COMMIT")
     assert found(lent_engine) == 1
 
-    with replacing(lent_engine, 2) as late:
-        with replacing(lent_engine, 3) as newer:
-            newer.insert(ROWS[:3])
+    async with replacing(lent_engine, 2) as late:
+        async with replacing(lent_engine, 3) as newer:
+            await newer.ainsert(ROWS[:3])
         await loan.sql(f"DELETE FROM {loan.table}")
         if not loan.autocommit:
             await loan.accept()
@@ -112,7 +113,7 @@ async def test_an_effect_and_its_mark_are_committed_together(loan: Loan, lent_en
     at = At(lent_engine)
     for verb, is_needed_again in (("ROLLBACK", True), ("COMMIT", False)):
         try:
-            with once(at, "k") as turn:
+            async with once(at, "k") as turn:
                 assert turn.needed
                 await loan.begin()
                 await ended(turn, loan)
@@ -121,10 +122,10 @@ async def test_an_effect_and_its_mark_are_committed_together(loan: Loan, lent_en
                     raise RuntimeError("rolled back")
         except RuntimeError:
             pass
-        with once(at, "k") as again:
+        async with once(at, "k") as again:
             assert again.needed is is_needed_again
             if is_needed_again:
-                again.release()
+                await again.arelease()
             else:
                 assert again.result == "paid"
 
@@ -211,7 +212,7 @@ async def test_what_belongs_to_a_transaction_is_refused_where_none_is_open(
 async def test_all_of_it_in_the_users_transaction(loan: Loan, lent_engine: AnyEngine) -> None:
     """Taken, done and marked in it; a refusal leaves the transaction as it was."""
     at = At(lent_engine)
-    once(at, "other", fingerprint=1).call(lambda: 1)
+    plainly(once(at, "other", fingerprint=1).call, lambda: 1)
     window = DedupeWindow(at, "posts", 60)
     for verb, is_new in (("ROLLBACK", True), ("COMMIT", True), ("COMMIT", False)):
         await loan.begin()

@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -28,8 +29,9 @@ SOON_S = 30.0  # on a busy machine; only who fails waits so long
 
 
 def elsewhere(call: Callable[[], T]) -> T:
-    """Run it as other code of this process would: it does not hold what this code holds."""
-    return contextvars.Context().run(call)
+    """Run it as other code of this process would, in a thread: it does not hold what this code holds."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(contextvars.Context().run, call).result()
 
 
 def holding(database: Database, key: str = "k", **options: Any) -> Mutex:

@@ -27,6 +27,7 @@ from fencerow.primitives import mutexes
 from fencerow.primitives.running import running
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.leftovers import no_threads_left
+from tests.plainly import plainly
 from tests.primitives import mutex_shop
 from tests.primitives.test_mutex import holding
 
@@ -78,19 +79,19 @@ async def test_the_row_tells_the_job(app: App) -> None:
             seen.append(look(app))
         return job.id
 
-    handles = [plain.submit(), waits.submit()]
+    handles = [await plain.asubmit(), await waits.asubmit()]
     await work(app)
 
     assert sorted(str(each.job_id) for each in seen) == sorted(each.id for each in handles)
-    assert {each.job_name for each in seen} == {handle.refresh().name for handle in handles}
+    assert {each.job_name for each in seen} == {(await handle.arefresh()).name for handle in handles}
     assert {each.attempt for each in seen} == {1}
     assert not look(app).is_held
 
 
 def put_back(handle: Handle[Any], app: App) -> float:
     """For how many seconds the job has put itself back, from its timeline."""
-    snoozed = [each for each in app.client.timeline(handle.id) if each.kind == "snoozed"]
-    return (handle.refresh().run_at_us - snoozed[-1].at_us) / 1e6
+    snoozed = [each for each in plainly(app.client.timeline, handle.id) if each.kind == "snoozed"]
+    return (plainly(handle.refresh).run_at_us - snoozed[-1].at_us) / 1e6
 
 
 async def test_a_busy_one_gives_the_slot_back_with_growing_delays(app: App, time: DatabaseClock) -> None:
@@ -100,12 +101,12 @@ async def test_a_busy_one_gives_the_slot_back_with_growing_delays(app: App, time
             return held.token
 
     mine = holding_of(app, stale_s=3600)
-    handle = deal.submit()
+    handle = await deal.asubmit()
     delays: list[float] = []
     for _ in range(5):
         await work(app)
         delays.append(put_back(handle, app))
-        job = handle.refresh()
+        job = await handle.arefresh()
         assert (job.state, job.failures) == (State.QUEUED, 0)
         time.advance(delays[-1] + 0.001)
     assert [round(each, 1) for each in delays] == [2, 4, 8, 16, 30]
@@ -113,8 +114,8 @@ async def test_a_busy_one_gives_the_slot_back_with_growing_delays(app: App, time
     mine.release()
     await work(app)
 
-    assert handle.result(timeout_s=60) == 2
-    assert handle.refresh().failures == 0
+    assert await handle.aresult(timeout_s=60) == 2
+    assert (await handle.arefresh()).failures == 0
     assert deferrals(app) == []
 
 
@@ -130,11 +131,11 @@ async def test_after_so_many_the_attempt_fails_once_and_counts_anew(app: App, ti
             pass
 
     mine = holding_of(app, stale_s=3600)
-    handle = deal.submit()
+    handle = await deal.asubmit()
     failures: list[int] = []
     for _ in range(8):
         await work(app)
-        job = handle.refresh()
+        job = await handle.arefresh()
         failures.append(job.failures)
         if job.state is State.FAILED:
             break
@@ -142,7 +143,7 @@ async def test_after_so_many_the_attempt_fails_once_and_counts_anew(app: App, ti
     # Its own snooze; two for the mutex; a failure; two for the mutex again; the last failure.
     assert failures == [0, 0, 0, 1, 1, 1, 2]
     with pytest.raises(JobFailed) as caught:
-        handle.result(timeout_s=60)
+        await handle.aresult(timeout_s=60)
     assert caught.value.error.type.endswith("MutexBusy")
     assert mine.release()
     assert deferrals(app) == []
@@ -180,7 +181,7 @@ async def test_a_stale_attempt_takes_nothing(app: App) -> None:
             told.append(error)
         raise LeaseLost("over")
 
-    slow.submit()
+    await slow.asubmit()
     async with app.worker():
         async with asyncio.timeout(60):
             while not told:
@@ -206,7 +207,7 @@ async def test_a_mutex_is_lost_with_its_attempt(app: App) -> None:
                 with pytest.raises(MutexLost, match="attempt"):
                     held.check()
 
-    slow.submit()
+    await slow.asubmit()
     async with app.worker():
         async with asyncio.timeout(60):
             while not told:
@@ -226,7 +227,7 @@ async def test_the_next_attempt_gets_at_once_what_the_last_one_left(app: App) ->
             raise TimeoutError("it died while it held the mutex")
         assert mutex.release()
 
-    handle = deal.submit()
+    handle = await deal.asubmit()
     async with app.worker():
         await handle.aresult(60)
 
@@ -239,16 +240,16 @@ async def test_a_handler_in_a_child_process_holds_it_too(url: str, monkeypatch: 
     with no_threads_left():
         app = mutex_shop.opened(QUICK)
         await asyncio.to_thread(app.check_or_create)
-        handle = mutex_shop.alone.submit("k")
+        handle = await mutex_shop.alone.asubmit("k")
         busy = holding_of(app, key="busy")
-        back = mutex_shop.alone.submit("busy")
+        back = await mutex_shop.alone.asubmit("busy")
         async with app.worker():
             told = await handle.aresult(30)
             async with asyncio.timeout(20):
-                while back.refresh().snoozes == 0:
+                while (await back.arefresh()).snoozes == 0:
                     await asyncio.sleep(0.02)
-        assert told == {"job_id": handle.id, "job_name": handle.refresh().name, "attempt": 1}
-        assert back.refresh().failures == 0
+        assert told == {"job_id": handle.id, "job_name": (await handle.arefresh()).name, "attempt": 1}
+        assert (await back.arefresh()).failures == 0
         busy.release()
         await app.aclose()
 
@@ -270,10 +271,10 @@ async def test_a_guard_in_the_jobs_transaction_outlasts_the_block(app: App) -> N
         except (MutexBusy, Busy):
             seen.append("busy until the commit")
 
-    handle = deal.submit()
+    handle = await deal.asubmit()
     await work(app)
 
-    assert handle.status() is State.SUCCEEDED
+    assert await handle.astatus() is State.SUCCEEDED
     assert seen == ["busy until the commit"]
     async with Mutex(app, "k", wait_s=5) as held:
         assert held.token == 2

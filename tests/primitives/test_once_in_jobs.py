@@ -16,6 +16,7 @@ from fencerow.primitives.sources import Found
 from fencerow.testing.clock import DatabaseClock
 from fencerow.worker import maintenance
 from tests.jobs import AnyEngine
+from tests.plainly import plainly
 from tests.primitives.places import At
 from tests.worker.stage import quick, working
 
@@ -123,10 +124,10 @@ async def test_a_worker_forgets_what_is_over(
     monkeypatch.setattr(maintenance, "BATCH_ROWS", 2)
     at = At(engine)
     for number in range(5):
-        once(at, f"k{number}", lifetime_s=60).call(lambda: 1)
-        DedupeWindow(at, "w", 60).admit(f"k{number}", "v")
+        plainly(once(at, f"k{number}", lifetime_s=60).call, lambda: 1)
+        plainly(DedupeWindow(at, "w", 60).admit, f"k{number}", "v")
     clock.advance(61)
-    once(at, "young", lifetime_s=60).call(lambda: 1)
+    plainly(once(at, "young", lifetime_s=60).call, lambda: 1)
 
     async with working(engine, config=quick(lease_s=1e3)):
         async with asyncio.timeout(20):

@@ -24,6 +24,7 @@ from fencerow.model.job import Happening, JobRecord, WorkerRecord
 from fencerow.model.wakeup import Queued, encode
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
+from tests.plainly import plainly
 from tests.systems.outside import until
 
 ROOT = Path(__file__).parents[2]
@@ -101,19 +102,19 @@ class Stage:
         """Wait until a worker is through with this attempt of the job; returns what has become of the job."""
 
         def over() -> bool:
-            job = handle.refresh()
+            job = plainly(handle.refresh)
             return job.attempt >= attempt and job.state is not State.RUNNING
 
         await until(over, f"attempt {attempt}")
-        return handle.refresh()
+        return await handle.arefresh()
 
     def happenings(self, handle: Handle[Any], kind: str) -> list[Happening]:
         """The lines of this kind in the job's timeline."""
-        return [each for each in self.app.client.timeline(handle.id) if each.kind == kind]
+        return [each for each in plainly(self.app.client.timeline, handle.id) if each.kind == kind]
 
     def delay_s(self, handle: Handle[Any], kind: str) -> float:
         """From the last happening of this kind to when the job is due."""
-        return (handle.refresh().run_at_us - self.happenings(handle, kind)[-1].at_us) / 1e6
+        return (plainly(handle.refresh).run_at_us - self.happenings(handle, kind)[-1].at_us) / 1e6
 
     @contextmanager
     def process(self, log: Path, **settings: float) -> Iterator[subprocess.Popen[bytes]]:

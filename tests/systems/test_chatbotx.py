@@ -29,9 +29,9 @@ async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stag
 async def test_an_older_job_that_finishes_after_a_newer_one_does_not_overwrite_it(stage: Stage) -> None:
     chatbotx.embedder.script("hang", "ok")
     async with chatbotx.app.worker():
-        older = chatbotx.embed.submit("faq", 1, "as it was")
+        older = await chatbotx.embed.asubmit("faq", 1, "as it was")
         await until(chatbotx.embedder.calls, "the older one's first call")
-        newer = chatbotx.embed.submit("faq", 2, "as it is")
+        newer = await chatbotx.embed.asubmit("faq", 2, "as it is")
         await newer.aresult(timeout_s=60)
         chatbotx.embedder.release()
         await older.aresult(timeout_s=60)
@@ -41,12 +41,12 @@ async def test_an_older_job_that_finishes_after_a_newer_one_does_not_overwrite_i
 
 @pytest.mark.scenario("D.7")
 async def test_the_same_content_again_writes_nothing_and_costs_no_call(stage: Stage) -> None:
-    chatbotx.embed.submit("faq", 1, "as it is")
+    await chatbotx.embed.asubmit("faq", 1, "as it is")
     await stage.work()
     once, rows = chatbotx.embedder.calls(), _rows(stage)
 
-    chatbotx.embed.submit("faq", 1, "as it is")
-    chatbotx.embed.submit("faq", 2, "as it is")
+    await chatbotx.embed.asubmit("faq", 1, "as it is")
+    await chatbotx.embed.asubmit("faq", 2, "as it is")
     await stage.work()
 
     assert chatbotx.embedder.calls() == once and len(once) == chatbotx.CHUNKS
@@ -55,11 +55,11 @@ async def test_the_same_content_again_writes_nothing_and_costs_no_call(stage: St
 
 @pytest.mark.scenario("D.9")
 async def test_a_handler_that_runs_twice_leaves_the_same_rows(stage: Stage) -> None:
-    handle = chatbotx.embed.submit("faq")
+    handle = await chatbotx.embed.asubmit("faq")
     await stage.work()
     once = _chunks(stage)
 
-    handle.revive(reason="delivered again")
+    await handle.arevive(reason="delivered again")
     await stage.work()
 
     assert len(chatbotx.embedder.calls()) == chatbotx.CHUNKS
@@ -72,7 +72,7 @@ async def test_a_raising_dependency_leaves_no_partial_rows_and_no_success(stage:
     """It raises after the first chunk was written; the second attempt finds it well."""
     await stage.open(**STEADY)
     chatbotx.embedder.script("ok", "dead", "ok")
-    handle = chatbotx.embed.submit("faq")
+    handle = await chatbotx.embed.asubmit("faq")
 
     async with chatbotx.app.worker():
         job = await stage.attempted(handle, 1)
@@ -91,16 +91,16 @@ async def test_a_result_that_comes_after_the_timeout_is_not_written(stage: Stage
     """The model hears no cancel, so the step is given up; what it returns in the end is refused."""
     await stage.open(cancel_kill_s=0.1)
     chatbotx.model.script("deaf")
-    handle = chatbotx.heavy_step.submit("onboarding")
+    handle = await chatbotx.heavy_step.asubmit("onboarding")
     async with chatbotx.app.worker():
         ended = await chatbotx.app.client.await_ended(handle.id, timeout_s=20)
         chatbotx.model.release()
         await until(chatbotx.model.answered_late, "the late answer")
 
     assert ended.state is State.FAILED
-    assert handle.refresh() == ended
+    assert await handle.arefresh() == ended
     with pytest.raises(JobFailed) as caught:
-        handle.result(timeout_s=60)
+        await handle.aresult(timeout_s=60)
     assert caught.value.error.type.endswith("AttemptTimeout")
 
 
@@ -110,7 +110,7 @@ async def test_a_failure_is_recorded_once_on_the_final_attempt(
 ) -> None:
     await stage.open(**STEADY)
     chatbotx.embedder.script("dead")
-    handle = chatbotx.embed.submit("faq")
+    handle = await chatbotx.embed.asubmit("faq")
 
     async with chatbotx.app.worker():
         job = await stage.attempted(handle, 1)

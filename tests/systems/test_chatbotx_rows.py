@@ -42,7 +42,7 @@ def row(stage: Stage, table: str) -> tuple[Any, ...]:
 
 @pytest.mark.scenario("D.8")
 async def test_of_ten_workers_one_embeds_the_file(stage: Stage) -> None:
-    handles = [chatbotx.embed_file.submit("faq") for _ in range(WORKERS)]
+    handles = [await chatbotx.embed_file.asubmit("faq") for _ in range(WORKERS)]
     workers = [chatbotx.app.worker({"knowledge": 1}) for _ in range(WORKERS)]
     for worker in workers:
         await worker.start()
@@ -57,22 +57,22 @@ async def test_of_ten_workers_one_embeds_the_file(stage: Stage) -> None:
 
 @pytest.mark.scenario("D.11")
 async def test_a_result_that_comes_after_the_timeout_was_noted_is_not_written(stage: Stage) -> None:
-    assert chatbotx.steps.move("time_out", "onboarding") is not None
+    assert await chatbotx.steps.amove("time_out", "onboarding") is not None
 
-    assert chatbotx.steps.move("succeed", "onboarding", values={"result": "late"}) is None
+    assert await chatbotx.steps.amove("succeed", "onboarding", values={"result": "late"}) is None
 
     assert row(stage, "heavy_steps") == ("onboarding", "timed_out", None)
 
 
 @pytest.mark.scenario("D.12")
 async def test_a_run_that_was_seen_nine_minutes_ago_is_not_taken_and_one_of_eleven_is(stage: Stage) -> None:
-    assert chatbotx.runs.move("claim", "run") is not None
+    assert await chatbotx.runs.amove("claim", "run") is not None
 
     stage.clock.advance(9 * 60)
-    assert chatbotx.runs.take("claim") == []
+    assert await chatbotx.runs.atake("claim") == []
 
     stage.clock.advance(2 * 60)
-    (taken,) = chatbotx.runs.take("claim")
+    (taken,) = await chatbotx.runs.atake("claim")
     assert taken["attempts"] == 2
 
 
@@ -80,9 +80,9 @@ async def test_a_run_that_was_seen_nine_minutes_ago_is_not_taken_and_one_of_elev
 async def test_after_five_attempts_it_is_failed(stage: Stage) -> None:
     """By the reaper, in any worker; it is not claimed a sixth time."""
     for _ in range(5):
-        assert chatbotx.runs.move("claim", "run") is not None
+        assert await chatbotx.runs.amove("claim", "run") is not None
         stage.clock.advance(11 * 60)
-    assert chatbotx.runs.move("claim", "run") is None
+    assert await chatbotx.runs.amove("claim", "run") is None
 
     async with chatbotx.app.worker():
         await until(lambda: row(stage, "sync_runs")[1] != "running", "the reaper's move")
@@ -94,9 +94,9 @@ async def test_after_five_attempts_it_is_failed(stage: Stage) -> None:
 async def test_its_progress_is_seen_and_it_ends_partly_when_some_pages_failed(stage: Stage) -> None:
     chatbotx.provider.script("ok", "dead", "ok")
 
-    handle = chatbotx.sync_channel.submit("run", 3)
+    handle = await chatbotx.sync_channel.asubmit("run", 3)
     await stage.work()
 
-    assert handle.result(timeout_s=60) == "True"
+    assert await handle.aresult(timeout_s=60) == "True"
     found = row(stage, "sync_runs")
     assert (found[1], found[2], found[4:]) == ("partial", 1, (3, 3, 2))

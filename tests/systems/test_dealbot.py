@@ -13,6 +13,7 @@ import pytest
 
 from fencerow import Handle, JobFailed, Mutex, MutexBusy, State
 from fencerow.primitives import mutexes
+from tests.plainly import plainly
 from tests.systems import dealbot
 from tests.systems.outside import until
 from tests.systems.stage import Stage
@@ -43,7 +44,7 @@ async def taken_by_others(wait_s: float = 0.0) -> Mutex:
 
 
 def ended(handles: list[Handle[str]]) -> list[Handle[str]]:
-    return [each for each in handles if each.status() is State.FAILED]
+    return [each for each in handles if plainly(each.status) is State.FAILED]
 
 
 @pytest.mark.scenario("B.4")
@@ -51,27 +52,31 @@ async def test_of_twenty_who_want_it_one_gets_it_and_the_row_tells_who(stage: St
     await stage.open(slots=20)
     dealbot.provider.script("hang")
     before_us = stage.now_us()
-    handles = [dealbot.deal_alone.submit("sp-1") for _ in range(20)]
+    handles = [await dealbot.deal_alone.asubmit("sp-1") for _ in range(20)]
 
     async with dealbot.app.worker():
         await until(lambda: len(ended(handles)) == 19, "nineteen refusals")
-        (winner,) = [each for each in handles if each.status() is State.RUNNING]
+        (winner,) = [each for each in handles if await each.astatus() is State.RUNNING]
         row = standing()
         dealbot.provider.release()
         assert await winner.aresult(timeout_s=60) == "deal of sp-1"
 
     assert dealbot.provider.calls() == ["sp-1"]
-    assert (row.job_id, row.job_name, row.host) == (winner.id, winner.refresh().name, platform.node())
+    assert (row.job_id, row.job_name, row.host) == (
+        winner.id,
+        (await winner.arefresh()).name,
+        platform.node(),
+    )
     assert row.purpose == "deal" and before_us <= row.since_us <= stage.now_us()
     with pytest.raises(JobFailed) as caught:
-        ended(handles)[0].result(timeout_s=60)
+        await ended(handles)[0].aresult(timeout_s=60)
     assert winner.id in caught.value.error.message
 
 
 @pytest.mark.scenario("B.5")
 async def test_only_the_owner_gives_it_back(stage: Stage) -> None:
     dealbot.provider.script("hang")
-    handle = dealbot.deal_alone.submit("sp-1")
+    handle = await dealbot.deal_alone.asubmit("sp-1")
     async with dealbot.app.worker():
         await until(dealbot.provider.calls, "the deal")
         row = standing()
@@ -92,7 +97,7 @@ async def test_only_the_owner_gives_it_back(stage: Stage) -> None:
 async def test_a_job_of_three_times_the_stale_time_keeps_it(stage: Stage) -> None:
     stale_s = 1.0
     dealbot.provider.script("hang")
-    handle = dealbot.deal_alone.submit("sp-1", stale_s)
+    handle = await dealbot.deal_alone.asubmit("sp-1", stale_s)
     async with dealbot.app.worker():
         await until(dealbot.provider.calls, "the deal")
         token, since_us = standing().token, standing().since_us
@@ -108,7 +113,7 @@ async def test_a_job_of_three_times_the_stale_time_keeps_it(stage: Stage) -> Non
 async def test_what_a_killed_process_held_is_free_within_the_stale_time(stage: Stage, tmp_path: Path) -> None:
     stale_s = 2.0
     dealbot.provider.script("hang")
-    dealbot.deal_alone.submit("sp-1", stale_s)
+    await dealbot.deal_alone.asubmit("sp-1", stale_s)
     with stage.process(tmp_path / "worker.log", lease_s=300) as worker:
         await until(dealbot.provider.calls, "the deal")
         with pytest.raises(MutexBusy):
@@ -127,13 +132,13 @@ async def test_what_a_killed_process_held_is_free_within_the_stale_time(stage: S
 @pytest.mark.scenario("B.16")
 async def test_a_dead_dependency_is_an_error_and_no_success(stage: Stage) -> None:
     dealbot.provider.script("dead")
-    handle = dealbot.deal.submit("sp-1")
+    handle = await dealbot.deal.asubmit("sp-1")
 
     await stage.work()
 
-    assert handle.status() is State.FAILED
+    assert await handle.astatus() is State.FAILED
     with pytest.raises(JobFailed) as caught:
-        handle.result(timeout_s=60)
+        await handle.aresult(timeout_s=60)
     assert caught.value.error.type == "ConnectionError"
     assert (stage.heard.count("failed"), stage.heard.count("succeeded")) == (1, 0)
     assert dealbot.app.telemetry.counters.get("jobs_failed") == 1

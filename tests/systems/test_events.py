@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Backoff, Config, Event, EventBus, NewEvent, consumer, publish_many
+from fencerow import App, Backoff, Config, Event, EventBus, NewEvent, apublish_many, consumer
 
 WAIT_S = 60.0
 QUICK = Config(lease_s=2.0, renew_s=0.4, poll_max_s=0.1, poll_min_s=0.01)
@@ -43,7 +43,7 @@ async def test_two_instances_of_one_group_handle_each_event_once_in_order(apps: 
         reading(app, "workers", handled)
 
     async with apps[0].worker(), apps[1].worker():
-        publish_many(apps[0], TWENTY)
+        await apublish_many(apps[0], TWENTY)
         await until(lambda: len(handled) >= 20)
         await until_read(apps[0], "workers")
 
@@ -58,7 +58,7 @@ async def test_two_groups_each_see_every_event(apps: list[App]) -> None:
     reading(apps[1], "webhooks", second)
 
     async with apps[0].worker(), apps[1].worker():
-        publish_many(apps[0], TWENTY)
+        await apublish_many(apps[0], TWENTY)
         await until(lambda: len(first) >= 20 and len(second) >= 20)
 
     assert first == second == list(range(20))
@@ -77,7 +77,9 @@ async def test_a_poison_event_does_not_block_its_group(apps: list[App]) -> None:
             raise RuntimeError("poison")
         handled.append(event.data)
 
-    publish_many(app, [NewEvent("extraction.submitted", number, key=str(number)) for number in range(20)])
+    await apublish_many(
+        app, [NewEvent("extraction.submitted", number, key=str(number)) for number in range(20)]
+    )
     async with app.worker():
         await until(lambda: len(handled) == 19)
         bus = EventBus(app)
@@ -92,7 +94,7 @@ async def test_a_poison_event_does_not_block_its_group(apps: list[App]) -> None:
 @pytest.mark.scenario("D.15")
 async def test_what_a_dead_consumer_held_is_taken_over(apps: list[App], url: str) -> None:
     app, handled = apps[0], []
-    publish_many(app, [NewEvent("message.new", number, key=str(number % 4)) for number in range(12)])
+    await apublish_many(app, [NewEvent("message.new", number, key=str(number % 4)) for number in range(12)])
     await asyncio.to_thread(die_holding, url)
 
     @consumer(

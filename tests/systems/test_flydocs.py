@@ -39,7 +39,7 @@ async def test_of_four_cancels_and_four_claims_exactly_one_wins(stage: Stage) ->
     Where they meet, all eight go for one queued job; before and after that one side comes first.
     """
     await stage.open(prefetch_s=0)  # a claim takes one job, so that none is out of the cancels' reach early
-    handles = [flydocs.extract.submit(f"document {number}") for number in range(40)]
+    handles = [await flydocs.extract.asubmit(f"document {number}") for number in range(40)]
 
     def cancel_all() -> list[str]:
         return [handle.id for handle in reversed(handles) if cancelled(handle)]
@@ -57,7 +57,7 @@ async def test_of_four_cancels_and_four_claims_exactly_one_wins(stage: Stage) ->
         wins = won_by_cancel.count(handle.id) + won_by_claim.count(f"document {number}")
         assert wins == 1
         expected = State.CANCELLED if handle.id in won_by_cancel else State.SUCCEEDED
-        assert handle.status() is expected
+        assert await handle.astatus() is expected
 
 
 @pytest.mark.scenario("A.4")
@@ -71,7 +71,7 @@ async def test_a_claim_with_a_fresh_lease_stands_and_one_with_an_old_lease_is_re
     lease_s = 1.0
     await stage.open(lease_s=lease_s, renew_s=0.2)
     flydocs.model.script("hang", "ok")
-    handle = flydocs.extract.submit("contract")
+    handle = await flydocs.extract.asubmit("contract")
     with stage.process(tmp_path / "first.log", lease_s=300) as first:
         await until(flydocs.model.calls, "the first claim")
         async with flydocs.app.worker() as second:
@@ -83,7 +83,7 @@ async def test_a_claim_with_a_fresh_lease_stands_and_one_with_an_old_lease_is_re
         async with flydocs.app.worker():
             assert await handle.aresult(timeout_s=60) == "pages of contract"
 
-    job = handle.refresh()
+    job = await handle.arefresh()
     assert (job.attempt, job.failures) == (2, 0)
     assert flydocs.model.pids() == [first.pid, os.getpid()]
 
@@ -110,7 +110,7 @@ async def test_ten_concurrent_submits_under_one_key_are_one_job(stage: Stage) ->
     assert [other.returncode for other in others] == [0, 0]
     ids = [handle.id for handle in here] + [line for out, _ in there for line in out.split()]
     assert len(ids) == 10 and len(set(ids)) == 1
-    (job,) = flydocs.app.client.list_jobs()
+    (job,) = await flydocs.app.client.alist_jobs()
     assert (job.id, job.state) == (ids[0], State.SUCCEEDED)
     assert flydocs.model.calls() == ["invoice"]
 
@@ -127,7 +127,7 @@ async def test_a_job_whose_worker_was_killed_is_back_within_lease_and_sweep(
         stage.process(tmp_path / "other.log", **settings) as other,
     ):
         await until(lambda: _count_older_than(stage, lease_s) == 2, "two workers that may judge")
-        handle = flydocs.extract.submit("report")
+        handle = await flydocs.extract.asubmit("report")
         await until(flydocs.model.calls, "the first attempt")
         (holder,) = flydocs.model.pids()
         killed_us = stage.now_us()
@@ -135,7 +135,7 @@ async def test_a_job_whose_worker_was_killed_is_back_within_lease_and_sweep(
 
         assert await handle.aresult(timeout_s=60) == "pages of report"
 
-    job = handle.refresh()
+    job = await handle.arefresh()
     assert job.state is State.SUCCEEDED and job.attempt == 2
     assert set(flydocs.model.pids()) == {one.pid, other.pid}
     (reclaimed,) = stage.happenings(handle, "reclaimed")
@@ -148,19 +148,19 @@ async def test_a_retry_happens_at_its_due_time_though_its_worker_was_killed(
 ) -> None:
     flydocs.model.script("runtime error", "ok")
     with stage.process(tmp_path / "worker.log") as worker:
-        handle = flydocs.extract.submit("letter")
+        handle = await flydocs.extract.asubmit("letter")
         await until(lambda: stage.happenings(handle, "retried"), "the first failure")
         worker.kill()
         worker.wait()
 
-    due_us = handle.refresh().run_at_us
+    due_us = (await handle.arefresh()).run_at_us
     stage.pass_until(due_us - 1_000_000)
     await stage.work()
     assert len(flydocs.model.calls()) == 1, "it ran before it was due"
 
     stage.pass_until(due_us)
     await stage.work()
-    job = handle.refresh()
+    job = await handle.arefresh()
     assert job.state is State.SUCCEEDED and job.attempt == 2
     assert job.claimed_at_us is not None and job.claimed_at_us >= due_us
 
@@ -168,14 +168,14 @@ async def test_a_retry_happens_at_its_due_time_though_its_worker_was_killed(
 @pytest.mark.scenario("A.11")
 async def test_a_value_error_ends_a_job_at_once(stage: Stage) -> None:
     flydocs.model.script("value error")
-    handle = flydocs.extract.submit("scribble")
+    handle = await flydocs.extract.asubmit("scribble")
 
     await stage.work()
 
-    job = handle.refresh()
+    job = await handle.arefresh()
     assert (job.state, job.attempt, job.failures) == (State.FAILED, 1, 1)
     with pytest.raises(JobFailed, match="ValueError") as caught:
-        handle.result(timeout_s=60)
+        await handle.aresult(timeout_s=60)
     assert caught.value.error.code == "permanent_error"
 
 
@@ -183,14 +183,14 @@ async def test_a_value_error_ends_a_job_at_once(stage: Stage) -> None:
 async def test_a_runtime_error_is_tried_three_times_after_5_and_10_seconds(stage: Stage) -> None:
     await stage.open(**STEADY)
     flydocs.model.script("runtime error")
-    handle = flydocs.extract.submit("scan")
+    handle = await flydocs.extract.asubmit("scan")
 
     delays = await _delays_until_failed(stage, handle)
 
-    assert handle.refresh().attempt == 3
+    assert (await handle.arefresh()).attempt == 3
     assert_delays(delays, [5, 10])
     with pytest.raises(JobFailed) as caught:
-        handle.result(timeout_s=60)
+        await handle.aresult(timeout_s=60)
     assert caught.value.error.code == "attempts_exhausted"
 
 
@@ -198,7 +198,7 @@ async def test_a_runtime_error_is_tried_three_times_after_5_and_10_seconds(stage
 async def test_delays_are_capped_at_300_seconds(stage: Stage) -> None:
     await stage.open(**STEADY)
     flydocs.model.script("runtime error")
-    handle = flydocs.extract.using(attempts_max=9).submit("scan")
+    handle = await flydocs.extract.using(attempts_max=9).asubmit("scan")
 
     assert_delays(await _delays_until_failed(stage, handle), [5, 10, 20, 40, 80, 160, 300, 300])
 
@@ -206,27 +206,27 @@ async def test_delays_are_capped_at_300_seconds(stage: Stage) -> None:
 @pytest.mark.scenario("A.13")
 async def test_what_a_cancel_and_an_early_question_are_told(stage: Stage) -> None:
     """Over HTTP these are 200, 409, 404 and 409."""
-    queued = flydocs.extract.using(delay_s=60).submit("draft")
-    assert queued.cancel() is CancelAnswer.CANCELLED
-    assert queued.status() is State.CANCELLED
+    queued = await flydocs.extract.using(delay_s=60).asubmit("draft")
+    assert await queued.acancel() is CancelAnswer.CANCELLED
+    assert await queued.astatus() is State.CANCELLED
 
     flydocs.model.script("hang")
-    running = flydocs.extract.submit("deed")
+    running = await flydocs.extract.asubmit("deed")
     async with flydocs.app.worker():
         await until(flydocs.model.calls, "the run")
         with pytest.raises(IllegalMove) as refused:
-            running.cancel(only_queued=True)
+            await running.acancel(only_queued=True)
         assert refused.value.state == State.RUNNING
         with pytest.raises(ResultTimeout):
             await running.aresult(timeout_s=0.05)
-        assert running.status() is State.RUNNING, "the refusals left no trace"
+        assert await running.astatus() is State.RUNNING, "the refusals left no trace"
 
-        assert running.cancel(reason="changed my mind") is CancelAnswer.REQUESTED
+        assert await running.acancel(reason="changed my mind") is CancelAnswer.REQUESTED
         await flydocs.app.client.await_ended(running.id, timeout_s=20)
-    assert running.status() is State.CANCELLED
+    assert await running.astatus() is State.CANCELLED
 
     with pytest.raises(JobNotFound):
-        flydocs.app.client.cancel(new_id())
+        await flydocs.app.client.acancel(new_id())
 
 
 @pytest.mark.scenario("A.15")
@@ -236,7 +236,7 @@ async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(
     await stage.open(lease_s=1, renew_s=0.2)
     orphans = [f"orphan {number}" for number in range(6)]
     flydocs.model.script(*["hang"] * len(orphans), "ok")
-    handles = [flydocs.extract.submit(orphan) for orphan in orphans]
+    handles = [await flydocs.extract.asubmit(orphan) for orphan in orphans]
     with stage.process(tmp_path / "dead.log", lease_s=30):
         await until(lambda: len(flydocs.model.calls()) == len(orphans), "the first attempts")
     stage.pass_time(600)
@@ -247,7 +247,7 @@ async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(
     await asyncio.gather(*(reaper.stop() for reaper in reapers))
 
     assert sorted(flydocs.model.calls()) == sorted(orphans * 2), "one run before the death, one after"
-    assert [handle.refresh().attempt for handle in handles] == [2] * len(orphans)
+    assert [(await handle.arefresh()).attempt for handle in handles] == [2] * len(orphans)
     assert [len(stage.happenings(handle, "reclaimed")) for handle in handles] == [1] * len(orphans)
 
 

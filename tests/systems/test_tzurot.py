@@ -15,6 +15,7 @@ import pytest
 
 from fencerow import Database, DedupeWindow, JobFailed, ResultTimeout, State, Unavailable
 from fencerow.errors import Busy
+from tests.plainly import plainly
 from tests.systems import tzurot
 from tests.systems.outside import Step, until
 from tests.systems.stage import ROOT, STEADY, Stage
@@ -33,8 +34,12 @@ async def stage(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stag
 
 def posted(stage: Stage, channel: str = "room") -> tuple[str, bool]:
     """A post as the web service makes it, in a transaction of its own."""
-    with stage.connected() as db:
-        return tzurot.post("Lilith", channel, "hello", db)
+
+    def post() -> tuple[str, bool]:
+        with stage.connected() as db:
+            return tzurot.post("Lilith", channel, "hello", db)
+
+    return plainly(post)
 
 
 @pytest.mark.scenario("C.2")
@@ -46,7 +51,7 @@ async def test_two_identical_posts_within_the_window_are_one_job(stage: Stage) -
 
     assert (first[1], second) == (True, (first[0], False))
     assert elsewhere[1] and later[1]
-    assert {job.id for job in tzurot.app.client.list_jobs()} == {first[0], elsewhere[0], later[0]}
+    assert {job.id for job in await tzurot.app.client.alist_jobs()} == {first[0], elsewhere[0], later[0]}
 
 
 @pytest.mark.scenario("C.2")
@@ -58,7 +63,7 @@ async def test_a_post_whose_job_was_not_submitted_blocks_nobody(
         posted(stage)
 
     assert posted(stage)[1]
-    assert len(tzurot.app.client.list_jobs()) == 1
+    assert len(await tzurot.app.client.alist_jobs()) == 1
 
 
 class Refusing:
@@ -110,9 +115,9 @@ async def test_without_the_dedupe_store_a_post_is_refused_in_time(
             posted(stage)
         assert time.monotonic() - began < 20
 
-    assert tzurot.app.client.list_jobs() == []
+    assert await tzurot.app.client.alist_jobs() == []
     assert posted(stage)[1]
-    assert len(tzurot.app.client.list_jobs()) == 1
+    assert len(await tzurot.app.client.alist_jobs()) == 1
 
 
 @pytest.mark.scenario("C.4")
@@ -122,10 +127,10 @@ async def test_after_a_kill_the_same_job_runs_once_more_and_no_other_for_its_mes
     """The message's key belongs to the job itself, so its second run is no duplicate; a second post is."""
     await stage.open(lease_s=1, renew_s=0.2)
     tzurot.llm.script("hang", "ok")
-    handle = tzurot.receive("message-1", "hello")
+    handle = plainly(tzurot.receive, "message-1", "hello")
     with stage.process(tmp_path / "killed.log", lease_s=300):
         await until(tzurot.llm.calls, "the first run")
-    again = tzurot.receive("message-1", "hello")
+    again = plainly(tzurot.receive, "message-1", "hello")
     stage.pass_time(300)
 
     async with tzurot.app.worker():
@@ -133,7 +138,7 @@ async def test_after_a_kill_the_same_job_runs_once_more_and_no_other_for_its_mes
 
     assert (again.id, again.replay) == (handle.id, True)
     assert tzurot.llm.calls() == ["hello", "hello"]
-    assert len(tzurot.app.client.list_jobs()) == 1
+    assert len(await tzurot.app.client.alist_jobs()) == 1
 
 
 @pytest.mark.scenario("C.4")
@@ -143,14 +148,14 @@ async def test_a_killed_job_is_no_duplicate_of_itself_and_another_for_its_messag
     """The guard stands in the handler: its owner is the job, wherever and however often it runs."""
     await stage.open(lease_s=1, renew_s=0.2)
     tzurot.llm.script("hang", "ok")
-    killed = tzurot.reply.submit("message-1", "hello")
+    killed = await tzurot.reply.asubmit("message-1", "hello")
     with stage.process(tmp_path / "killed.log", lease_s=300):
         await until(tzurot.llm.calls, "the first run")
     stage.pass_time(300)
 
     async with tzurot.app.worker():
         assert await killed.aresult(timeout_s=60) == "reply of hello"
-        another = tzurot.reply.submit("message-1", "hello")
+        another = await tzurot.reply.asubmit("message-1", "hello")
         assert await another.aresult(timeout_s=60) == "reply of hello"
 
     assert tzurot.llm.calls() == ["hello", "hello"]
@@ -165,7 +170,7 @@ async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives
     await stage.open(lease_s=lease_s, renew_s=0.3)
     tzurot.llm.script("hang")
     with stage.process(tmp_path / "slow.log", lease_s=lease_s, renew_s=0.3) as slow:
-        handle = tzurot.answer.submit("a long story")
+        handle = await tzurot.answer.asubmit("a long story")
         await until(tzurot.llm.calls, "the run")
         async with tzurot.app.worker():
             began = time.monotonic()
@@ -176,7 +181,7 @@ async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives
 
     assert reply == tzurot.Reply(True, "reply of a long story")
     assert tzurot.llm.pids() == [slow.pid]
-    assert [each.kind for each in tzurot.app.client.timeline(handle.id)] == [
+    assert [each.kind for each in await tzurot.app.client.atimeline(handle.id)] == [
         "submitted",
         "claimed",
         "succeeded",
@@ -188,7 +193,7 @@ async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives
 async def test_trouble_that_passes_is_tried_three_times(stage: Stage, trouble: Step) -> None:
     await stage.open(**STEADY)
     tzurot.llm.script(trouble)
-    handle = tzurot.answer.submit("hello")
+    handle = await tzurot.answer.asubmit("hello")
 
     async with tzurot.app.worker():
         for attempt, delay_s in ((1, 2), (2, 4)):
@@ -205,23 +210,23 @@ async def test_trouble_that_passes_is_tried_three_times(stage: Stage, trouble: S
 @pytest.mark.parametrize("refusal", [400, 401, 404])
 async def test_a_refusal_is_not_tried_again(stage: Stage, refusal: int) -> None:
     tzurot.llm.script(refusal)
-    handle = tzurot.answer.submit("hello")
+    handle = await tzurot.answer.asubmit("hello")
 
     await stage.work()
 
     with pytest.raises(JobFailed, match=str(refusal)):
-        handle.result(timeout_s=60)
+        await handle.aresult(timeout_s=60)
     assert tzurot.llm.calls() == ["hello"]
 
 
 @pytest.mark.scenario("C.7")
 async def test_a_business_failure_is_delivered_as_a_result(stage: Stage) -> None:
     tzurot.llm.script(CENSORED)
-    handle = tzurot.answer.submit("something rude")
+    handle = await tzurot.answer.asubmit("something rude")
 
     await stage.work()
 
-    assert handle.result(timeout_s=60) == tzurot.Reply(False, "the provider will not answer this")
+    assert await handle.aresult(timeout_s=60) == tzurot.Reply(False, "the provider will not answer this")
     assert tzurot.llm.calls() == ["something rude"]
 
 
@@ -230,7 +235,7 @@ async def test_a_job_may_snooze_48_times_and_then_fails_with_a_clear_code(stage:
     """The snoozes cost nothing of the attempts' budget; the number of the attempt, a fence, counts every claim."""
     await stage.open(**STEADY)
     tzurot.site.script(BUSY)
-    handle = tzurot.fetch.submit("Lilith")
+    handle = await tzurot.fetch.asubmit("Lilith")
 
     async with tzurot.app.worker():
         for snoozes in range(1, 49):
@@ -242,25 +247,25 @@ async def test_a_job_may_snooze_48_times_and_then_fails_with_a_clear_code(stage:
 
     assert job.state is State.FAILED
     with pytest.raises(JobFailed, match="snoozed 48 times") as caught:
-        handle.result(timeout_s=60)
+        await handle.aresult(timeout_s=60)
     assert caught.value.error.code == "snoozes_exhausted"
 
 
 @pytest.mark.scenario("C.11")
 async def test_a_job_older_than_12_hours_at_pick_up_expires(stage: Stage) -> None:
-    too_old = tzurot.answer.submit("good morning")
+    too_old = await tzurot.answer.asubmit("good morning")
     stage.pass_time(60)
-    young = tzurot.answer.submit("good night")
+    young = await tzurot.answer.asubmit("good night")
     stage.pass_time(12 * HOUR_S - 30)
 
     await stage.work()
 
     assert tzurot.llm.calls() == ["good night"]
-    assert young.result(timeout_s=60).success
-    job = tzurot.app.client.wait_ended(too_old.id, timeout_s=10)
+    assert (await young.aresult(timeout_s=60)).success
+    job = await tzurot.app.client.await_ended(too_old.id, timeout_s=10)
     assert (job.state, job.attempt) == (State.FAILED, 0)
     with pytest.raises(JobFailed) as caught:
-        too_old.result(timeout_s=60)
+        await too_old.aresult(timeout_s=60)
     assert caught.value.error.code == "expired"
 
 
@@ -270,15 +275,15 @@ async def test_how_long_a_job_may_run_depends_on_what_it_must_look_at(
     stage: Stage, images: int, recordings: int, timeout_s: float
 ) -> None:
     """The formula is the application's; each job is stored, and bounded, with its own limit."""
-    handle = tzurot.receive("message-1", "look", images, recordings)
+    handle = plainly(tzurot.receive, "message-1", "look", images, recordings)
 
-    assert handle.refresh().timeout_s == timeout_s
+    assert (await handle.arefresh()).timeout_s == timeout_s
 
 
 @pytest.mark.scenario("C.16")
 async def test_waiting_survives_a_failed_attempt_and_a_restart(stage: Stage) -> None:
     tzurot.llm.script(503, "hang", "ok")
-    handle = tzurot.answer.submit("are you there?")
+    handle = await tzurot.answer.asubmit("are you there?")
     waiting = asyncio.create_task(handle.aresult(timeout_s=30))
 
     await stage.work()
@@ -299,7 +304,7 @@ async def test_waiting_survives_a_failed_attempt_and_a_restart(stage: Stage) -> 
 @pytest.mark.scenario("C.16")
 async def test_waiting_for_a_finished_job_returns_its_result(stage: Stage) -> None:
     """Also through a handle made from the id alone, as another process would."""
-    handle = tzurot.answer.submit("hello")
+    handle = await tzurot.answer.asubmit("hello")
     await stage.work()
 
     known_by_id = tzurot.app.client.handle(handle.id)
@@ -310,7 +315,7 @@ async def test_waiting_for_a_finished_job_returns_its_result(stage: Stage) -> No
 @pytest.mark.scenario("C.16")
 async def test_waiting_times_out_cleanly(stage: Stage) -> None:
     """The caller is told that the job goes on, and it does."""
-    handle = tzurot.answer.submit("hello")
+    handle = await tzurot.answer.asubmit("hello")
 
     with pytest.raises(ResultTimeout):
         await handle.aresult(timeout_s=0.05)
@@ -349,5 +354,5 @@ async def test_an_export_that_was_not_enqueued_blocks_nobody(stage: Stage) -> No
     await stage.work()
 
     assert not export.replay and export.id != lost.id
-    assert export.result(timeout_s=60) == "pages of ada"
+    assert await export.aresult(timeout_s=60) == "pages of ada"
     assert tzurot.site.calls() == ["ada"]

@@ -91,8 +91,8 @@ def _blocked(blocked: Blocked | None) -> str | None:
     """What keeps its event loop, or kept it a few minutes ago."""
     if blocked is None:
         return None
-    by = f"job {blocked.job_id} ({blocked.job})" if blocked.job_id else "code that is no job's"
-    return f"{'it was' if blocked.is_over else 'its event loop is'}, for {blocked.seconds:g} s, by {by} at {blocked.where}"
+    when = "it was" if blocked.is_over else "its event loop is"
+    return f"{when}, for {blocked.seconds:g} s, by {blocked.by} at {blocked.where}"
 
 
 def _stands(worker: WorkerRecord, stated: Stated) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from fencerow.client.talk import Runner, Talk, aconverse, ask, converse
 from fencerow.client.waiting import Answer, Poller
+from fencerow.db.blocking import refuse_in_loop
 from fencerow.db.borrow import borrowed
 from fencerow.db.engine import Engine
 from fencerow.errors import NotReady, ResultTimeout
@@ -33,7 +34,13 @@ class Desk:
         self._poller = Poller(engine)
 
     def hold(self, talk: Talk[T], connection: Any = None) -> T:
-        """Hold a talk in this thread, on our engine or on the caller's connection."""
+        """Hold a talk in this thread, on our engine or on the caller's connection.
+
+        Raises:
+            BlockingCall: on our engine, inside a running event loop.
+        """
+        if connection is None:
+            refuse_in_loop()
         self.make_ready()
         return converse(talk, self._runner(connection), self.engine.wake)
 
@@ -51,6 +58,7 @@ class Desk:
         Raises:
             ResultTimeout: it has not ended within `timeout_s` seconds. NotReady: it was only looked at once.
         """
+        refuse_in_loop()
         if timeout_s is not None and timeout_s <= 0:
             return self.hold(looking(job_id))
         self.make_ready()

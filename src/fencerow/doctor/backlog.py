@@ -121,12 +121,11 @@ def _blocked(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
     """Event loops that do not answer, or did not within the last minutes."""
     told = [(each, each.stated.blocked) for each in alive if each.stated is not None and each.stated.blocked]
     for worker, blocked in told[:SHOWN_MAX]:
-        by = f"job {blocked.job_id} ({blocked.job})" if blocked.job_id else "code that is no job's"
+        when = "was" if blocked.is_over else "is"
         yield warn(
             "blocked event loop",
-            f"that of worker {worker.name} {'was' if blocked.is_over else 'is'} blocked for {blocked.seconds:g} s by {by}, "
-            f"at {blocked.where}",
-            "no other job there went on meanwhile: make that handler a plain def, or give what blocks to asyncio.to_thread",
+            f"that of {worker.name} {when} blocked for {blocked.seconds:g} s by {blocked.by}, at {blocked.where}",
+            "no other job there goes on meanwhile: make that handler a plain def, or give what blocks to a thread",
         )
 
 

@@ -40,6 +40,7 @@ from fencerow.errors.events import GroupMismatch as GroupMismatch
 from fencerow.errors.events import InvalidTopic as InvalidTopic
 from fencerow.errors.events import PartitionLost as PartitionLost
 from fencerow.errors.events import UnknownGroup as UnknownGroup
+from fencerow.errors.input import BlockingCall as BlockingCall
 from fencerow.errors.input import InvalidArguments as InvalidArguments
 from fencerow.errors.input import InvalidInput as InvalidInput
 from fencerow.errors.input import InvalidPayload as InvalidPayload

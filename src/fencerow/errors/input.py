@@ -35,6 +35,12 @@ class InvalidPayload(InvalidInput):
     code = "FR-205"
 
 
+class BlockingCall(InvalidInput):
+    """A sync verb was used inside a running event loop. Nothing was sent; use its async twin."""
+
+    code = "FR-207"
+
+
 class KeyConflict(InvalidInput):
     """The idempotency key already belongs to another job or to another payload.
 

@@ -71,6 +71,11 @@ class Blocked(msgspec.Struct, frozen=True):
     where: str = ""
     is_over: bool = False
 
+    @property
+    def by(self) -> str:
+        """Who did it, in words."""
+        return f"job {self.job_id} ({self.job})" if self.job_id else "code that is no job's"
+
 
 class Overdue(msgspec.Struct, frozen=True, array_like=True):
     """An attempt that its holder cannot bring to an end, by the clock of the holder's own process.

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from typing import Generic, TypeVar
 
+from fencerow.db.blocking import refuse_in_loop
 from fencerow.errors import FencerowError, Unavailable
 
 log = logging.getLogger("fencerow.primitives")
@@ -65,7 +66,9 @@ def within(timeout_s: float, what: str, question: Callable[[], T], undo: Callabl
 
     Raises:
         Unavailable: there is none; one that comes later is undone.
+        BlockingCall: inside a running event loop.
     """
+    refuse_in_loop()
     asked = Asked(undo)
     threading.Thread(target=asked.ask, args=(question,), name="fencerow-bounded", daemon=True).start()
     return asked.within(timeout_s, what)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from fencerow.db.blocking import refuse_in_loop
 from fencerow.db.statement import Operation
 from fencerow.db.trouble import is_trouble
 from fencerow.errors import Busy, InvalidInput, LeaseLost, MutexBusy, MutexMisuse, StaleToken, Unavailable
@@ -143,7 +144,9 @@ class Mutex:
             Snooze: in a job with `busy="snooze"`: let it pass through.
             LeaseLost: the job belongs to a newer attempt. Nothing was taken.
             MutexMisuse: this code holds it already, and would wait for itself.
+            BlockingCall: inside a running event loop.
         """
+        refuse_in_loop()
         attempt = self._begin()
         try:
             check_tables(self._place)
@@ -178,6 +181,7 @@ class Mutex:
         True means that nobody else had it in between, however late it is. After an error of the database it is
         given back in the background, and is stale in the worst case.
         """
+        refuse_in_loop()
         hold = self._leave()
         if hold is None:
             return False

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from fencerow.config import Config
+from fencerow.db.blocking import refuse_in_loop
 from fencerow.db.borrow import borrowed
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
@@ -45,8 +46,10 @@ def run(place: Place, operation: Operation[T], connection: object | None = None)
     Raises:
         UnusableConnection: the connection is closed, busy, failed, async, or to another database.
         RetryTransaction: roll the transaction back and run all of it again.
+        BlockingCall: without a connection, inside a running event loop.
     """
     if connection is None:
+        refuse_in_loop()
         return place.engine.run(operation)
     return borrowed(connection, place.engine).run(operation)
 

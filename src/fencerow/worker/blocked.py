@@ -165,7 +165,7 @@ class LoopWatch:
             "the event loop has been blocked for %.1f s by %s: no other job goes on meanwhile; a blocking handler "
             "should be a plain def, and blocking code in an async one goes to asyncio.to_thread. It stands at:\n%s",
             blocked.seconds,
-            f"job {blocked.job_id} ({blocked.job})" if blocked.job_id else "code that is no job's",
+            blocked.by,
             "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "?",
         )
 

@@ -35,21 +35,23 @@ async def test_a_stale_attempt_moves_nothing(engine: AnyEngine, table: str, atte
     documents = extractions(AtEngine(engine), table, by_attempt=True)
     token = running.set(attempt)
     try:
-        assert documents.move("claim", "a") is not None
+        assert await documents.amove("claim", "a") is not None
         assert await documents.arenew("claim", "a", fence=1) is not None
         assert engine.run(store.succeed([store.Success(attempt.job_id, 1, "1")], holder=attempt.holder))
 
         with pytest.raises(LeaseLost):
-            documents.move("succeed", "a", fence=1)
+            await documents.amove("succeed", "a", fence=1)
         with pytest.raises(LeaseLost):
             await documents.arenew("claim", "a", fence=1)
         with pytest.raises(LeaseLost):
-            documents.take("claim")
+            await documents.atake("claim")
     finally:
         running.reset(token)
 
     assert sql(engine, f"SELECT id, status FROM {table} ORDER BY id") == [("a", "running"), ("b", "queued")]
-    assert documents.move("succeed", "a", fence=1) is not None, "outside a job there is no attempt to hold"
+    assert await documents.amove("succeed", "a", fence=1) is not None, (
+        "outside a job there is no attempt to hold"
+    )
 
 
 async def test_a_move_in_a_jobs_transaction_is_one_commit_with_its_success(url: str) -> None:
@@ -73,7 +75,7 @@ async def test_a_move_in_a_jobs_transaction_is_one_commit_with_its_success(url: 
             done = documents.move("succeed", "a", fence=row["attempts"], connection=db)
         return str(done is not None)
 
-    handle = extract.submit()
+    handle = await extract.asubmit()
     async with app.worker():
         assert await handle.aresult(timeout_s=30) == "True"
 

@@ -104,7 +104,7 @@ async def test_a_row_changed_since_the_snapshot_asks_for_a_new_transaction(
     documents: Transitions, loan: Loan
 ) -> None:
     await loan.snapshot("REPEATABLE READ")
-    assert documents.move("claim", "a") is not None
+    assert await documents.amove("claim", "a") is not None
 
     with pytest.raises(RetryTransaction):
         await move(documents, loan, "claim", "a")

@@ -10,6 +10,7 @@ from fencerow.errors import InvalidMove, UnknownMove
 from fencerow.primitives.transitions import Refusal, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
+from tests.plainly import plainly
 from tests.primitives.transitions.tables import LEASE_S, insert, sql
 
 
@@ -19,7 +20,7 @@ def _row(engine: AnyEngine, table: str) -> None:
 
 
 def claimed(documents: Transitions, row_id: str = "a") -> int:
-    row = documents.move("claim", row_id)
+    row = plainly(documents.move, "claim", row_id)
     assert row is not None
     return int(row["attempts"])
 
@@ -168,7 +169,7 @@ async def test_a_row_can_be_looked_at(documents: Transitions) -> None:
     """As after an outcome that is unknown."""
     claimed(documents)
 
-    row = documents.read("a")
+    row = await documents.aread("a")
 
     assert row is not None and (row["status"], row["attempts"]) == ("running", 1)
     assert await documents.aread("a") == row

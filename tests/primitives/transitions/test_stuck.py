@@ -67,7 +67,7 @@ async def test_the_chore_moves_what_is_past_its_time(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     insert(engine, table, *"abc", status="succeeded", boxes_status="pending")
-    boxes.take("claim", 3)
+    await boxes.atake("claim", 3)
     clock.advance(LEASE_S + 1)
     chore = documents.reaper(every_s=7, count=2)
 
@@ -75,7 +75,7 @@ async def test_the_chore_moves_what_is_past_its_time(
         assert await chore.tick() == 0.0  # there may be more
         assert await chore.tick() == 7
 
-    assert len(boxes.take("claim", 5)) == 3
+    assert len(await boxes.atake("claim", 5)) == 3
     assert "requeue moved 2 rows" in caplog.text
     clock.close()
 
