@@ -11,6 +11,7 @@ UNAVAILABLE = 3  # the database
 SCHEMA = 4  # its tables are missing, too old, too new or not ours
 JOB_FAILED = 5  # with --wait: the job ended failed or cancelled
 TIMED_OUT = 6  # with --wait: the job goes on
+SAMPLED = 7  # a check found nothing, but tried only a sample of the orders
 UNEXPECTED = 70  # a fault of ours
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # whoever read our output left, as `head` does
