@@ -51,6 +51,18 @@ def test_psycopg_a_mended_handler_passes(name: str, empty_url: str) -> None:
     assert report.ok, report.text()
 
 
+def test_psycopg_a_copy_fills_as_an_insert_does(empty_url: str) -> None:
+    planted = Planted("deleted_then_copied", None, Fault.REPLACE_TORN, Question.REPLACE)
+
+    assert_found(checked("on_psycopg", planted.bad, empty_url, orders=2), "on_psycopg", planted)
+
+
+def test_psycopg_a_column_may_have_any_name(empty_url: str) -> None:
+    report = checked("on_psycopg", "word_replaced", empty_url, orders=2)
+
+    assert report.ok, report.text()
+
+
 @pytest.mark.parametrize(("module", "engine", "planted"), OTHERS)
 def test_the_other_drivers_are_seen_as_well(
     module: str, engine: str, planted: Planted, request: pytest.FixtureRequest

@@ -27,8 +27,9 @@ ENGINES = ("postgres", "sqlite")
 @click.option(
     "--outside",
     multiple=True,
-    metavar="MODULE:FUNCTION[,key=NAME][,answer=MODULE:FUNCTION]",
-    help="An outside call to be faked; `key` names its parameter with the idempotency key. May be repeated.",
+    metavar="MODULE:FUNCTION[,key=NAME | ,repeatable][,answer=MODULE:FUNCTION]",
+    help="An outside call to be faked; `key` names its parameter with the idempotency key; to make a `repeatable` one "
+    "again does no harm. May be repeated.",
 )
 @click.option("--ignore", multiple=True, metavar="TABLE.COLUMN", help="Not compared. May be repeated.")
 @click.option(
@@ -64,7 +65,8 @@ def check(
 ) -> int:
     """Run a handler against scratch databases, stop and fail it everywhere, and say whether that does harm.
 
-    Ends with four answers; the exit code is 1 if one of them is no. --url names an empty PostgreSQL database beside
+    Ends with four answers; the exit code is 1 if one of them is no, and 7 if none is, but there were more orders of two
+    runs than were played. --url names an empty PostgreSQL database beside
     which scratch databases are made; without it a private server is started, or for SQLite files in memory.
     """
     wanted = asked(context)
@@ -94,7 +96,9 @@ def check(
         output.say_json(report.document())
     else:
         _show(report)
-    return exits.OK if report.ok else exits.FAILED
+    if not report.ok:
+        return exits.FAILED
+    return exits.SAMPLED if report.sampled else exits.OK
 
 
 def declared(text: str) -> Declared:
@@ -105,16 +109,19 @@ def declared(text: str) -> Declared:
     """
     target, *more = text.split(",")
     found: dict[str, str] = {}
+    repeatable = "repeatable" in more
     for part in more:
+        if part == "repeatable":
+            continue
         name, equals, value = part.partition("=")
         if name not in ("key", "answer") or not equals or not value:
             raise InvalidInput(
                 f"--outside has a part {ascii(part)[:80]}",
-                "key=PARAMETER and answer=MODULE:FUNCTION are known",
+                "key=PARAMETER, repeatable and answer=MODULE:FUNCTION are known",
                 "for example --outside shop.mail:send,key=message_id",
             )
         found[name] = value
-    return Declared(target, **found)
+    return Declared(target, key=found.get("key"), answer=found.get("answer"), repeatable=repeatable)
 
 
 def _application(wanted: Asked, job: str) -> str:

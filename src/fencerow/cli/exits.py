@@ -13,6 +13,7 @@ SCHEMA = 4  # its tables are missing, too old, too new or not ours
 JOB_FAILED = 5  # with --wait: the job ended failed or cancelled
 TIMED_OUT = 6  # with --wait: the job goes on
 BLOCKED = EXIT_CODE  # a worker that ended its process, whose event loop was blocked
+SAMPLED = 8  # a check found nothing, but tried only a sample of the orders
 UNEXPECTED = 70  # a fault of ours
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # whoever read our output left, as `head` does

@@ -23,6 +23,7 @@ from fencerow.primitives.hold import TAKEN, Hold
 
 log = logging.getLogger("fencerow.mutex")
 
+THREAD = "fencerow-mutexes"  # the name of the renewing thread
 TICK_S = 0.05  # far below the shortest pause between two renewals
 AGAIN_S = 0.5  # after a fault; sooner where stale_s is short
 PATIENCE_S = 0.5  # at least, of one statement
@@ -76,9 +77,7 @@ class Renewer:
         # they share the work.
         thread = self._thread
         if thread is None or not thread.is_alive():
-            thread = threading.Thread(
-                target=Round(self._wanted, self._leaving).run, name="fencerow-mutexes", daemon=True
-            )
+            thread = threading.Thread(target=Round(self._wanted, self._leaving).run, name=THREAD, daemon=True)
             self._thread = thread
             thread.start()
 

@@ -20,6 +20,7 @@ CREATE TABLE payments (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, order
 CREATE TABLE stock (item text PRIMARY KEY, n int NOT NULL);
 INSERT INTO stock VALUES ('umbrella', 7);
 CREATE TABLE chunks (source text NOT NULL, part int NOT NULL, body text NOT NULL);
+CREATE TABLE words (source text NOT NULL, t text);
 CREATE TABLE reports (order_id int PRIMARY KEY, line text NOT NULL);
 CREATE TABLE meta (version int NOT NULL);
 INSERT INTO meta VALUES (1);
@@ -209,3 +210,26 @@ def submit_without_key(order: int) -> None:
 @app.job
 def submit_with_key(job: Job, order: int) -> None:
     sent.using(key=job.id).submit(order)
+
+
+@app.job
+def deleted_then_copied(order: int) -> None:
+    """A lock keeps two of them apart, and no reader."""
+    with psycopg.connect(SHOP, autocommit=True) as shop:
+        shop.execute("SELECT pg_advisory_lock(1)")
+        shop.execute(  # fault: deleted_then_copied
+            "DELETE\n  FROM words WHERE source = 'faq'"
+        )
+        with shop.cursor() as cursor, cursor.copy("COPY words FROM STDIN") as rows:
+            rows.write_row(("faq", "one"))
+            rows.write_row(("faq", "two"))
+        shop.execute("SELECT pg_advisory_unlock(1)")
+
+
+@app.job
+def word_replaced(order: int) -> None:
+    """Its table has a column of the name that statements often give to a row."""
+    with psycopg.connect(SHOP) as shop:
+        shop.execute("SELECT pg_advisory_xact_lock(1)")
+        shop.execute("DELETE FROM words WHERE source = 'faq'")
+        shop.execute("INSERT INTO words VALUES ('faq', 'one')")

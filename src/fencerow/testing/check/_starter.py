@@ -15,6 +15,7 @@ import socket
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +25,7 @@ from fencerow.app.declare import DeclaredJob
 from fencerow.app.options import submit_options
 from fencerow.errors import CheckArguments, CheckNeedsMore, FencerowError, NothingToCheck, UnknownJob
 from fencerow.model.url import SqliteUrl, parse_url
+from fencerow.primitives.transitions.machine import Declared
 from fencerow.store.connect import DEFAULT_URL
 from fencerow.store.tables import postgres_queries, sqlite_queries
 from fencerow.testing.check.actor import Subject, play, prepare
@@ -160,7 +162,26 @@ def _described(subject: Subject) -> Loaded:
         subject.job.queue,
         0,
         subject.named,
+        sorted({name for each in _declared_moves() for name in _counting(each)}),
     )
+
+
+def _declared_moves() -> list[Declared]:
+    """What the application has declared of its own tables, wherever it lies."""
+    return [each for each in gc.get_objects() if type(each) is Declared]
+
+
+def _counting(moves: Declared) -> Iterator[str]:
+    """The columns that go up with every claim or move, and the history: a second attempt may well write there."""
+    table = str(moves.table).removeprefix("public.")
+    if moves.version is not None:
+        yield f"{table}.{moves.version}"
+    if moves.history is not None:
+        yield f"{str(moves.history).removeprefix('public.')}.*"
+    for machine in moves.machines:
+        for move in machine.moves.values():
+            if move.lease is not None:
+                yield from (f"{table}.{name}" for name in (move.lease.fence, move.lease.attempts) if name)
 
 
 def _warm(subject: Subject) -> None:

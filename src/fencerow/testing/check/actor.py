@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,20 +16,26 @@ import msgspec
 from fencerow.app import App
 from fencerow.app.declare import DeclaredJob
 from fencerow.app.options import submit_options
+from fencerow.db.sqlite import SqliteEngine
 from fencerow.errors import FencerowError
-from fencerow.model.outcome import Succeeded
+from fencerow.model.control import Retry
+from fencerow.model.outcome import Retried, Snoozed, Succeeded
 from fencerow.model.stored_options import args_version_of
 from fencerow.model.url import PostgresUrl, parse_url
+from fencerow.primitives.ready import check_tables
+from fencerow.primitives.renewing import THREAD
 from fencerow.testing.check import audit
 from fencerow.testing.check.drivers.install import lead_all, watch_all
 from fencerow.testing.check.outside import fake_all, found
 from fencerow.testing.check.places import Places
 from fencerow.testing.check.seam import Seam
 from fencerow.testing.check.wire import Channel, Declared, Ended, Play, Prepare, Prepared, Refused
+from fencerow.testing.clock import clock_of
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.calling import Calls
 from fencerow.worker.judging import Committed, Judge, Verdict
 
+GIVE_BACK_S = 2.0
 KILL_S = 3600.0  # it is the director that ends a run
 
 
@@ -85,9 +92,12 @@ def play(subject: Subject, url: str, part: Play, channel: Channel) -> None:
         _own_address(address.conninfo)
     audit.watch(seam, part.allowed, Path(part.folder))
     app = _moved(subject.app, url)
-    app.check_or_create()
+    check_tables(app)  # as a worker has, before it runs anything
+    if isinstance(app.engine, SqliteEngine):  # PostgreSQL's own clock was moved
+        clock_of(app.engine).advance(part.passed_s)
     told = Told(seam, subject.job.handler.function, subject.job.handler.is_async)
     ended = asyncio.run(_run(app, subject, part, told))
+    _let_give_back()
     channel.send(ended)
 
 
@@ -143,6 +153,13 @@ async def _run(app: App, subject: Subject, part: Play, told: Told) -> Ended:
     return _ended(verdict, told)
 
 
+def _let_give_back() -> None:
+    """A mutex that could not be given back at once is given back in the background, as in a worker that goes on."""
+    until = time.monotonic() + GIVE_BACK_S
+    while time.monotonic() < until and any(each.name == THREAD for each in threading.enumerate()):
+        time.sleep(0.01)
+
+
 def _ended(verdict: Verdict, told: Told) -> Ended:
     if isinstance(verdict, Succeeded):
         return Ended("Succeeded", result=verdict.result.decode())
@@ -153,7 +170,10 @@ def _ended(verdict: Verdict, told: Told) -> Ended:
     if text is None and verdict is not None:
         text = msgspec.json.encode(verdict).decode()[:500]
     place = None if error is None else told.seam.places.of(error)
-    return Ended("Lost" if verdict is None else type(verdict).__name__, None, text, place)
+    # Any error is tried again some time; only what the handler says by itself is no failure.
+    put_back = isinstance(verdict, Snoozed) or (isinstance(verdict, Retried) and isinstance(error, Retry))
+    back_in_s = verdict.delay_s if put_back and isinstance(verdict, Snoozed | Retried) else None
+    return Ended("Lost" if verdict is None else type(verdict).__name__, None, text, place, back_in_s)
 
 
 def _moved(app: App, url: str) -> App:

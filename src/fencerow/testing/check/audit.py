@@ -23,6 +23,11 @@ CHANGES = {
     "os.link": 1,
     "os.symlink": 1,
 }
+# Not all of /dev: files in /dev/shm outlive the process.
+DEVICES = (
+    *("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/pts/", "/dev/fd/", "/dev/std"),
+    *("/dev/random", "/dev/urandom"),
+)
 PROGRAMS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.spawn", "pty.spawn")
 
 
@@ -33,13 +38,13 @@ class UndeclaredSocket(ConnectionRefusedError):
 def watch(seam: Seam, allowed: Sequence[str], folder: Path) -> None:
     """Tell the seam of what nobody declared. For the rest of this process: an audit hook cannot be taken back.
 
-    `allowed` are `socket:HOST[:PORT]`, `file:PATH` (and what is below) and `process:NAME`. Temporary files are the
-    process's own: `tempfile` makes them in `folder`, where nobody looks for them after its end.
+    `allowed` are `socket:HOST[:PORT]`, `file:PATH` (and what is below) and `process:NAME`. Temporary files are this
+    run's own, and the next run finds none of them: it may be on another machine, or after a restart of this one.
     """
-    temporary = folder / "tmp"
-    temporary.mkdir(exist_ok=True)
-    tempfile.tempdir = str(temporary)
-    files = (str(folder), "/dev/", "/proc/", *_of("file:", allowed))
+    temporary = folder / f"tmp-{os.getpid()}"
+    temporary.mkdir()
+    tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
+    files = (f"{folder}/", *DEVICES, "/proc/", *_of("file:", allowed))
     sockets, programs = _of("socket:", allowed), _of("process:", allowed)
 
     def hook(event: str, args: tuple[Any, ...]) -> None:

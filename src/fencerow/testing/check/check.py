@@ -115,6 +115,7 @@ def _try_all(ground: Ground, clean: Clean, findings: Findings, report: Report) -
     side_by_side = _race(ground, clean, findings)
     locked = judge_schema(clean.trace, findings, ground.jobs_table)
     total = sum(counted.played for counted in side_by_side)
+    report.sampled = any(counted.played < counted.total for counted in side_by_side)
     report.tried = {
         "points killed at": points,
         "steps failed": failures,
@@ -126,7 +127,7 @@ def _try_all(ground: Ground, clean: Clean, findings: Findings, report: Report) -
         Question.SCHEMA: locked or ["nothing to show: it changes no schema"],
         Question.REPLACE: replace_evidence(watch.tables, watch.looks),
         Question.RERUN: [
-            f"killed at {points} points and run again, and {total} orders of two runs: the end is that of one run"
+            f"killed at {points} points and run again, and {_orders(side_by_side)}: the end is that of one run"
         ],
         Question.LOUD: [f"{failures} steps failed once: no run that lost something ended as a success"],
     }
@@ -152,7 +153,7 @@ def _race_of_jobs(ground: Ground, clean: Clean, findings: Findings) -> Counted:
 
 def _one_after_another(ground: Ground, order: Sequence[int]) -> Outcome:
     """What two jobs come to when they do not meet: one of the ends that are right when they do."""
-    ground.scratch.fresh()
+    ground.fresh()
     processes = []
     for number in order:
         process = ground.first(number)
@@ -163,12 +164,21 @@ def _one_after_another(ground: Ground, order: Sequence[int]) -> Outcome:
     return ground.outcome(processes)
 
 
+def _orders(side_by_side: Sequence[Counted]) -> str:
+    played = sum(counted.played for counted in side_by_side)
+    total = sum(counted.total for counted in side_by_side)
+    known = f"{played} orders" if played == total else f"a sample of {played} of about {total} orders"
+    return f"{known} of two runs"
+
+
 def _notes(ground: Ground, side_by_side: Sequence[Counted]) -> Iterator[str]:
     for counted in side_by_side:
         if counted.played < counted.total:
             yield f"a sample: {counted.played} of about {counted.total} orders were played; --orders plays more"
     if ground.comparison.unsteady:
         yield f"not compared, since two clean runs differ there: {', '.join(sorted(ground.comparison.unsteady))}"
+    if ground.loaded.counting:
+        yield f"not compared, since each attempt may raise it or add to it: {', '.join(ground.loaded.counting)}"
     if ground.options.ignored:
         yield f"not compared, as asked: {', '.join(ground.options.ignored)}"
     if ground.options.allowed:

@@ -14,7 +14,8 @@ from fencerow.store import store
 from fencerow.testing.check.wire import Ended, Loaded
 
 JOBS = ("00000000-0000-7000-8000-0000000000c1", "00000000-0000-7000-8000-0000000000c2")
-HOLDERS = tuple(f"00000000-0000-4000-8000-0000000000a{number}" for number in range(6))
+# So many attempts at most: a job may put itself back often before it gets on.
+HOLDERS = tuple(f"00000000-0000-4000-8000-0000000000{number:02x}" for number in range(0xA0, 0xB8))
 LEASE_S = 86_400.0  # a check holds a run for as long as it wants; who is dead is said, not waited for
 MARGIN_S = 3600.0
 

@@ -84,9 +84,9 @@ class Director:
         if not isinstance(said, Prepared):
             raise self._died()
 
-    def start(self, scratch: Scratch, claimed: Claimed, holder: str) -> Process:
+    def start(self, scratch: Scratch, claimed: Claimed, holder: str, passed_s: float = 0.0) -> Process:
         """Start a run; it waits before its first step."""
-        play = Play(claimed, holder, list(self._options.allowed), str(scratch.folder))
+        play = Play(claimed, holder, list(self._options.allowed), str(scratch.folder), passed_s)
         return self._fork(scratch.url, play)
 
     def settle(self, scratch: Scratch, processes: Sequence[Process]) -> None:

@@ -8,9 +8,25 @@ from dataclasses import replace
 from fencerow.testing.check.ground import Calls
 from fencerow.testing.check.kinds import Kind, Step
 from fencerow.testing.check.report import Fault, Finding
-from fencerow.testing.check.state import SUBMITTED, Difference
+from fencerow.testing.check.state import (
+    KEYS,
+    MUTEXES,
+    PUBLISHED,
+    RESULT,
+    SUBMITTED,
+    WINDOWS,
+    Difference,
+)
 from fencerow.testing.sql import ANYTHING
 
+# The tables of ours behind what is compared, after the prefix that they share.
+BEHIND = {
+    SUBMITTED: "jobs",
+    PUBLISHED: "events",
+    KEYS: "once_keys",
+    WINDOWS: "dedupe_windows",
+    MUTEXES: "mutexes",
+}
 ALONE = (Fault.INSERTED_TWICE, Fault.CHANGED_TWICE, Fault.LEFT_UNDONE)
 
 
@@ -38,6 +54,8 @@ class Findings:
 
 def fault_of(difference: Difference) -> Fault:
     """What the rows tell of how they came to be."""
+    if difference.table == RESULT:
+        return Fault.RESULT_DIFFERS
     if len(difference.extra) > len(difference.missing):
         return Fault.INSERTED_TWICE
     if len(difference.extra) == len(difference.missing):
@@ -47,13 +65,18 @@ def fault_of(difference: Difference) -> Fault:
 
 def writers(difference: Difference, steps: Sequence[Step], jobs_table: str) -> list[Step]:
     """The steps that may have brought about a difference, the likeliest last."""
-    table = jobs_table if difference.table == SUBMITTED else difference.table
+    if difference.table == RESULT:
+        return list(steps)  # it rests on all that the handler did
+    table = difference.table
+    if table in BEHIND:
+        table = f"{jobs_table.removesuffix('jobs')}{BEHIND[table]}"
     found = [step for step in steps if names_one(table, step.writes)]
     inserted = len(difference.extra) > len(difference.missing)
 
     def likeliness(step: Step) -> int:
-        does_insert = "insert" in step.text.lower() or step.text.lower().startswith(("copy", "replace"))
-        if step.text.lower().startswith("delete"):
+        text = step.text.lower()
+        does_insert = "insert" in text or text.startswith(("copy", "replace"))
+        if text.startswith("delete"):
             return 0
         return 2 if does_insert == inserted else 1
 

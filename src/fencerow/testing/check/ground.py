@@ -16,6 +16,7 @@ from fencerow.testing.check.process import Process
 from fencerow.testing.check.scratch import Scratch
 from fencerow.testing.check.state import Comparison, Difference, State
 from fencerow.testing.check.wire import Loaded
+from fencerow.testing.clock import clock_of
 
 SUCCESSES = ("Succeeded", "Committed")
 Calls = Counter[tuple[str, str | None]]
@@ -55,8 +56,9 @@ class Ground:
         self.scratch = scratch
         self.director = director
         self.say = say
-        self.comparison = Comparison(options.ignored)
+        self.comparison = Comparison((*options.ignored, *loaded.counting))
         self.runs = 0
+        self._passed_s = 0.0  # by the copy's clock
         self._desk = Desk(loaded)
         self._ids = JOBS[:jobs]
         self.claimed: list[Claimed] = []
@@ -75,10 +77,23 @@ class Ground:
         self.claimed = self._desk.claim(engine, HOLDERS[0], len(self._ids))
         self.scratch.keep()
 
+    def fresh(self) -> None:
+        """A new copy of the pattern, at the time at which it was made."""
+        self.scratch.fresh()
+        self._passed_s = 0.0
+
+    def pass_time(self, seconds: float) -> None:
+        """Let so much time pass by the copy's clock: the job put itself back for so long."""
+        self._passed_s += seconds
+        self.comparison.passed_s = max(self.comparison.passed_s, self._passed_s)
+        clock = clock_of(self.scratch.engine())
+        clock.close()
+        clock.advance(self._passed_s)
+
     def first(self, number: int = 0) -> Process:
         """A first attempt, before its first step."""
         self.runs += 1
-        return self.director.start(self.scratch, self.claimed[number], HOLDERS[0])
+        return self._start(self.claimed[number], HOLDERS[0])
 
     def again(self, dead: str, holder: str) -> tuple[Process, Claimed] | None:
         """The next attempt after the holder's death; None when nothing is left to do.
@@ -90,7 +105,10 @@ class Ground:
         if claimed is None:
             return None
         self.runs += 1
-        return self.director.start(self.scratch, claimed, holder), claimed
+        return self._start(claimed, holder), claimed
+
+    def _start(self, claimed: Claimed, holder: str) -> Process:
+        return self.director.start(self.scratch, claimed, holder, self._passed_s)
 
     def acknowledge(self, process: Process, claimed: Claimed, holder: str) -> bool:
         """Store a success as the worker would; false when there is nothing to store or it came too late.
@@ -122,7 +140,7 @@ class Ground:
         Raises:
             CheckNeedsMore: even so the handler does not succeed.
         """
-        self.scratch.fresh()
+        self.fresh()
         process = self.first()
         self.director.run(self.scratch, process)
         self._refuse_failure(process)
@@ -159,6 +177,11 @@ def calls_of(processes: Iterable[Process]) -> Calls:
             if step.key is None or (step.text, step.key) not in found:
                 found[step.text, step.key] += 1
     return found
+
+
+def back_in_s(process: Process) -> float | None:
+    """For how long the handler put its job back by itself, if it did: that is no failure."""
+    return None if process.ended is None else process.ended.back_in_s
 
 
 def succeeded(process: Process) -> bool:

@@ -14,6 +14,7 @@ from fencerow.testing.check.kinds import Kind
 from fencerow.testing.check.seam import PLANTED, Seam
 from fencerow.testing.check.wire import Declared
 
+REPEATABLE = "repeatable"  # the one key of calls that do no harm when they are made again
 _seam: Seam | None = None  # of the run in this process
 
 
@@ -22,15 +23,17 @@ class DependencyDown(ConnectionError):
 
 
 @contextmanager
-def outside_call(name: str, key: str | None = None) -> Iterator[None]:
+def outside_call(name: str, key: str | None = None, *, repeatable: bool = False) -> Iterator[None]:
     """Declare an outside call, around the lines that stand for it in a fake of your own.
 
-    `key` is the idempotency key under which the other system does it once; without one each call counts. Outside
-    of a check it does nothing.
+    `key` is the idempotency key under which the other system does it once; without one each call counts, unless it
+    is `repeatable`: then to make it again does no harm. Outside of a check it does nothing.
 
     Raises:
         DependencyDown: the check lets this call fail.
     """
+    if repeatable:
+        key = REPEATABLE
     step = _seam.outside(Kind.CALL, name, key) if _seam is not None else None
     if step is None or _seam is None:
         yield
@@ -90,7 +93,7 @@ def _faked(each: Declared, original: Any, answer: Callable[..., Any] | None) -> 
 
         @functools.wraps(original)
         async def afake(*args: Any, **kwargs: Any) -> Any:
-            with outside_call(name, key_of(args, kwargs)):
+            with outside_call(name, key_of(args, kwargs), repeatable=each.repeatable):
                 result = None if answer is None else answer(*args, **kwargs)
                 return await result if inspect.isawaitable(result) else result
 
@@ -98,7 +101,7 @@ def _faked(each: Declared, original: Any, answer: Callable[..., Any] | None) -> 
 
     @functools.wraps(original)
     def fake(*args: Any, **kwargs: Any) -> Any:
-        with outside_call(name, key_of(args, kwargs)):
+        with outside_call(name, key_of(args, kwargs), repeatable=each.repeatable):
             return None if answer is None else answer(*args, **kwargs)
 
     return fake

@@ -17,7 +17,7 @@ from fencerow.testing.check.findings import (
     readers,
     writers,
 )
-from fencerow.testing.check.ground import Clean, Ground, Outcome, succeeded
+from fencerow.testing.check.ground import Clean, Ground, Outcome, back_in_s, succeeded
 from fencerow.testing.check.kinds import Step
 from fencerow.testing.check.process import Process, hear_any
 from fencerow.testing.check.replace import replaced
@@ -53,7 +53,7 @@ class Race:
 
     def _play(self, choose: Choose) -> list[str]:
         ground = self.ground
-        ground.scratch.fresh()
+        ground.fresh()
         first = Runner("1st run", ground, HOLDERS[0], ground.first())
         second = (
             Runner("2nd run", ground, HOLDERS[0], ground.first(1), job=1)
@@ -137,6 +137,11 @@ class Race:
                 story.append("next run: succeeds")
                 self.ground.acknowledge(process, claimed, holder)
                 continue
+            waits_s = back_in_s(process)
+            if waits_s is not None:
+                story.append(f"next run: puts the job back for {waits_s:g} s")
+                self.ground.pass_time(waits_s)
+                continue
             failures += 1
             if failures > 1:
                 run_fails(process, self.findings, _short(story))
@@ -148,7 +153,9 @@ class Race:
         wanted = min(self.wanted, key=lambda each: self._distance(each, found))
         steps = [step for process in processes for step in process.trace]
         for difference in self.ground.differences(wanted, found):
-            to_blame = writers(difference, steps, self.ground.jobs_table)
+            to_blame = writers(difference, steps, self.ground.jobs_table) or writers(
+                difference, self.clean.trace, self.ground.jobs_table
+            )
             step = to_blame[-1] if to_blame else None
             read = readers(steps, step) if step else []
             deleted = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from fencerow.testing.check.findings import Findings
@@ -10,6 +11,8 @@ from fencerow.testing.check.kinds import Step
 from fencerow.testing.check.process import Process
 from fencerow.testing.check.report import Fault, Finding
 
+FILLING = re.compile(r"\binsert into\b|\bmerge into\b|\breplace into\b|^copy\b")
+
 
 def replaced(steps: Sequence[Step]) -> dict[str, Step]:
     """The tables in which a run deletes and then inserts, with the statement that deletes."""
@@ -17,10 +20,10 @@ def replaced(steps: Sequence[Step]) -> dict[str, Step]:
     found: dict[str, Step] = {}
     for step in steps:
         for table in step.writes:
-            text = step.text.lower()
+            text = " ".join(step.text.lower().split())
             if "delete from" in text or text.startswith("truncate"):
                 deleted.setdefault(table, step)
-            elif "insert" in text and table in deleted:
+            elif FILLING.search(text) and table in deleted:
                 found.setdefault(table, deleted[table])
     return found
 

@@ -15,6 +15,7 @@ class Fault(StrEnum):
     INSERTED_TWICE = "inserted-twice"
     CHANGED_TWICE = "changed-twice"
     LEFT_UNDONE = "left-undone"
+    RESULT_DIFFERS = "result-differs"
     CALLED_TWICE = "called-twice"
     CALL_LOST = "call-lost"
     SECOND_RUN_FAILS = "second-run-fails"
@@ -80,7 +81,7 @@ class Answer:
 
 @dataclass
 class Report:
-    """What a check of one handler found. `ok` means four times yes."""
+    """What a check of one handler found. `ok` means four times yes; `sampled` that not all orders were played."""
 
     job: str
     engine: str
@@ -89,6 +90,7 @@ class Report:
     steps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     tried: dict[str, int] = field(default_factory=dict)
+    sampled: bool = False  # not all orders side by side were played: a yes says so much less
     seconds: float = 0.0
 
     @property
@@ -117,6 +119,11 @@ class Report:
         for answer in self.answers:
             lines.append(f"{answer.question.value}: {'yes' if answer.yes else 'no'}")
             lines += [f"  {line}" for line in answer.evidence]
+        if self.ok and self.sampled:
+            lines += [
+                "",
+                "nothing was found, but only a sample of the orders was played: --orders plays more",
+            ]
         return lines
 
     def text(self) -> str:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import Connection, sql
 
-from fencerow.testing.check.state import SUBMITTED, Shape, State
+from fencerow.testing.check.state import (
+    KEYS,
+    MUTEXES,
+    OURS,
+    PUBLISHED,
+    RESULT,
+    SUBMITTED,
+    WINDOWS,
+    Shape,
+    State,
+    result_rows,
+)
 
 TABLES = """
     SELECT n.nspname, c.relname
@@ -43,13 +54,31 @@ REFERS = """
     JOIN pg_attribute AS f ON f.attrelid = c.confrelid AND f.attnum = c.confkey[1]
     WHERE c.contype = 'f' AND cardinality(c.conkey) = 1
 """
-JOBS = """
-    SELECT {name}, (
+OURS_ROWS: dict[str, LiteralString] = {
+    SUBMITTED: """
         SELECT json_agg(json_build_object('name', name, 'queue', queue, 'args', CAST(args AS text), 'key', key))
         FROM {schema}.all_jobs
-        WHERE CAST(id AS text) NOT IN ({ids})
-    )
-"""
+        WHERE CAST(id AS text) <> ALL (%(ids)s)
+    """,
+    PUBLISHED: """
+        SELECT json_agg(json_build_object('topic', topic, 'key', key, 'data', data)) FROM {schema}.events
+    """,
+    KEYS: """
+        SELECT json_agg(json_build_object(
+            'scope', scope, 'key', key, 'done', done_at IS NOT NULL, 'result', result
+        )) FROM {schema}.once_keys
+    """,
+    WINDOWS: """
+        SELECT json_agg(json_build_object('name', name, 'key', key, 'value', value)) FROM {schema}.dedupe_windows
+    """,
+    MUTEXES: """
+        SELECT json_agg(json_build_object('key', key)) FROM {schema}.mutexes WHERE holder IS NOT NULL
+    """,
+    RESULT: """
+        SELECT json_agg(json_build_array(id, result)) FROM {schema}.all_jobs
+        WHERE CAST(id AS text) = ANY (%(ids)s) AND state = 'succeeded'
+    """,
+}
 
 
 class PostgresReader:
@@ -65,32 +94,33 @@ class PostgresReader:
         ]
         shapes = self._shapes(names)
         tables: dict[str, list[dict[str, Any]]] = {}
-        for name, rows in self._connection.execute(
-            self._all_rows(names, len(checked)), list(checked)
-        ).fetchall():
+        for name, rows in self._connection.execute(self._all_rows(names), {"ids": list(checked)}).fetchall():
             tables[str(name)] = rows or []
+        tables[RESULT], shapes[RESULT] = result_rows((job, value) for job, value in tables[RESULT])
         return State(tables, shapes)
 
     def rows(self, table: str) -> list[str]:
         schema, _, name = table.rpartition(".")
         return sorted(repr(row[0]) for row in self._read(schema or "public", name))
 
+    # `t.*`, since plain `t` would be a column of that name, where there is one.
     def _read(self, schema: str, table: str) -> list[Any]:
-        wanted = sql.SQL("SELECT row_to_json(t) FROM {} AS t").format(sql.Identifier(schema, table))
+        wanted = sql.SQL("SELECT row_to_json(t.*) FROM {} AS t").format(sql.Identifier(schema, table))
         return self._connection.execute(wanted).fetchall()
 
-    def _all_rows(self, names: Sequence[tuple[str, str]], checked: int) -> sql.Composed:
+    def _all_rows(self, names: Sequence[tuple[str, str]]) -> sql.Composed:
         """One statement that reads all of them: a check looks often."""
         parts: list[sql.Composable] = [
-            sql.SQL("SELECT {}, (SELECT json_agg(row_to_json(t)) FROM {} AS t)").format(
+            sql.SQL("SELECT {}, (SELECT json_agg(row_to_json(t.*)) FROM {} AS t)").format(
                 sql.Literal(_shown(*name)), sql.Identifier(*name)
             )
             for name in names
         ]
-        ids = sql.SQL(", ").join([sql.Placeholder()] * checked)
-        parts.append(
-            sql.SQL(JOBS).format(name=sql.Literal(SUBMITTED), schema=sql.Identifier(self._schema), ids=ids)
-        )
+        schema = sql.Identifier(self._schema)
+        parts += [
+            sql.SQL("SELECT {}, ({})").format(sql.Literal(name), sql.SQL(text).format(schema=schema))
+            for name, text in OURS_ROWS.items()
+        ]
         return sql.SQL(" UNION ALL ").join(parts)
 
     def _shapes(self, names: Sequence[tuple[str, str]]) -> dict[str, Shape]:
@@ -98,7 +128,7 @@ class PostgresReader:
         for schema, table, column, other, key in self._connection.execute(REFERS).fetchall():
             refers.setdefault(_shown(schema, table), {})[str(column)] = (str(other), str(key))
         wanted = [[name[0] for name in names], [name[1] for name in names]]
-        found = {SUBMITTED: Shape(("name", "queue", "args", "key"))}
+        found = dict(OURS)
         for schema, table, columns, made in self._connection.execute(SHAPES, wanted).fetchall():
             name = _shown(schema, table)
             found[name] = Shape(tuple(columns), frozenset(made or ()), refers.get(name, {}))

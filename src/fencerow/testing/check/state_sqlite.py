@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from fencerow.testing.check.state import SUBMITTED, Shape, State
+from fencerow.testing.check.state import (
+    KEYS,
+    MUTEXES,
+    OURS,
+    PUBLISHED,
+    RESULT,
+    SUBMITTED,
+    WINDOWS,
+    Shape,
+    State,
+    result_rows,
+)
 
-JOBS = "SELECT name, queue, args, key FROM {prefix}all_jobs WHERE id NOT IN ({ids}) ORDER BY id"
+OURS_ROWS = {
+    SUBMITTED: "SELECT name, queue, args, key FROM {prefix}all_jobs WHERE id NOT IN ({ids}) ORDER BY id",
+    PUBLISHED: "SELECT topic, key, data FROM {prefix}events ORDER BY id",
+    KEYS: "SELECT scope, key, done_at IS NOT NULL AS done, result FROM {prefix}once_keys",
+    WINDOWS: "SELECT name, key, value FROM {prefix}dedupe_windows",
+    MUTEXES: "SELECT key FROM {prefix}mutexes WHERE holder IS NOT NULL",
+}
+RESULTS = "SELECT id, result FROM {prefix}all_jobs WHERE id IN ({ids}) AND state = 'succeeded'"
 READ_S = 2.0
 
 
@@ -32,9 +51,14 @@ class SqliteReader:
                 shapes[shown] = _shape(connection, name)
                 tables[shown] = _rows(connection, f"SELECT * FROM {_quoted(name)}")  # noqa: S608
             if f"{self._prefix}jobs" in _names(connection):
-                shapes[SUBMITTED] = Shape(("name", "queue", "args", "key"))
-                ids = ", ".join(f"'{each}'" for each in checked)
-                tables[SUBMITTED] = _rows(connection, JOBS.format(prefix=self._prefix, ids=ids))
+                known = {"prefix": self._prefix, "ids": ", ".join(f"'{each}'" for each in checked)}
+                for name, text in OURS_ROWS.items():
+                    shapes[name] = OURS[name]
+                    tables[name] = [
+                        _decoded(OURS[name], row) for row in _rows(connection, text.format(**known))
+                    ]
+                results = _rows(connection, RESULTS.format(**known))
+                tables[RESULT], shapes[RESULT] = result_rows((row["id"], row["result"]) for row in results)
         return State(tables, shapes)
 
     def rows(self, table: str) -> list[str]:
@@ -73,6 +97,14 @@ def _rows(connection: sqlite3.Connection, text: str) -> list[dict[str, Any]]:
     cursor = connection.execute(text)
     names = [str(column[0]) for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _decoded(shape: Shape, row: dict[str, Any]) -> dict[str, Any]:
+    """Documents are text here."""
+    return {
+        name: json.loads(value) if name in shape.free and isinstance(value, str) else value
+        for name, value in row.items()
+    }
 
 
 def _quoted(name: str) -> str:

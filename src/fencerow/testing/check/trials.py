@@ -13,7 +13,7 @@ from fencerow.testing.check.findings import (
     shown,
     writers,
 )
-from fencerow.testing.check.ground import Clean, Ground, Outcome, succeeded
+from fencerow.testing.check.ground import Clean, Ground, Outcome, back_in_s, succeeded
 from fencerow.testing.check.kinds import UNDECLARED, Kind, Step
 from fencerow.testing.check.places import AT_ITS_END
 from fencerow.testing.check.process import Process
@@ -26,6 +26,7 @@ TIMES = {
     Fault.INSERTED_TWICE: "rows are there that one clean run does not make",
     Fault.CHANGED_TWICE: "rows differ from those of one clean run",
     Fault.LEFT_UNDONE: "rows are missing that one clean run makes",
+    Fault.RESULT_DIFFERS: "whoever waits for it gets another one than that of one clean run",
 }
 
 
@@ -38,7 +39,7 @@ def kill_everywhere(ground: Ground, clean: Clean, findings: Findings, watch: Wat
     points = [number for number in range(len(clean.trace) + 1) if not _comes_to_the_same(clean.trace, number)]
     for number in points:
         ground.say(f"killed before step {number + 1} of {len(clean.trace)}")
-        ground.scratch.fresh()
+        ground.fresh()
         first = ground.first()
         ground.director.run(ground.scratch, first, until=number)
         stopped = _stopped(first, clean)
@@ -55,7 +56,7 @@ def fail_everywhere(ground: Ground, clean: Clean, findings: Findings) -> int:
             continue
         ground.say(f"step {number + 1} of {len(clean.trace)} fails")
         tried += 1
-        ground.scratch.fresh()
+        ground.fresh()
         first = ground.first()
         ground.director.run(ground.scratch, first, until=number)
         if first.pending is not None:
@@ -81,7 +82,9 @@ def compare(
     """Report what differs, each difference at the statement that brought it about."""
     for difference in ground.differences(clean.outcome, found):
         fault = fault_of(difference)
-        to_blame = writers(difference, steps, ground.jobs_table)
+        to_blame = writers(difference, steps, ground.jobs_table) or writers(
+            difference, clean.trace, ground.jobs_table
+        )
         step = to_blame[-1] if to_blame else None
         findings.add(
             Finding(
@@ -97,7 +100,8 @@ def compare(
     for fault, name in call_differences(clean.outcome.calls, found.calls):
         call = call_step(name, steps, clean.trace)
         what = (
-            "the call was made again; give it an idempotency key, such as the job's id, and declare it"
+            "the call was made again; give it an idempotency key, such as the job's id, and declare it; "
+            "or declare it repeatable, if to make it again does no harm"
             if fault is Fault.CALLED_TWICE
             else "the call was never made, although the job succeeded"
         )
@@ -122,22 +126,29 @@ def run_fails(process: Process, findings: Findings, story: Sequence[str]) -> Non
 def _run_again(
     ground: Ground, clean: Clean, findings: Findings, first: Process, stopped: str, watch: Watch | None
 ) -> None:
-    found = ground.again(HOLDERS[0], HOLDERS[1])
-    processes = [first]
-    story = [f"1st run: {stopped}"]
-    if found is not None:
-        second, claimed = found
-        processes.append(second)
-        story.append("2nd run: to its end")
+    processes, story, dead = [first], [f"1st run: {stopped}"], HOLDERS[0]
+    for holder in HOLDERS[1:]:
+        found = ground.again(dead, holder)
+        if found is None:
+            break
+        process, claimed = found
+        processes.append(process)
         if watch is None:
-            ground.director.run(ground.scratch, second)
+            ground.director.run(ground.scratch, process)
         else:
-            watch.run(ground, second)
-        ground.bury(second)
-        if not succeeded(second):
-            run_fails(second, findings, story)
+            watch.run(ground, process)
+        ground.bury(process)
+        if succeeded(process):
+            story.append("next run: to its end")
+            ground.acknowledge(process, claimed, holder)
+            break
+        waits_s = back_in_s(process)
+        if waits_s is None or holder == HOLDERS[-1]:
+            run_fails(process, findings, story)
             return
-        ground.acknowledge(second, claimed, HOLDERS[1])
+        story.append(f"next run: puts the job back for {waits_s:g} s")
+        ground.pass_time(waits_s)
+        dead = holder
     steps = [*first.trace, *(step for process in processes[1:] for step in process.trace)]
     # Whoever wrote in the first run is to blame before whoever wrote in the second: they are the same lines.
     compare(ground, clean, ground.outcome(processes), findings, steps, story)

@@ -13,11 +13,15 @@ from fencerow.worker.children.wire import LENGTH, framed
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """An outside call as the user declared it: `target` is `module:name`; the others see `Outside`."""
+    """An outside call as the user declared it: `target` is `module:name`; the others see `Outside`.
+
+    `repeatable`: to make it again does no harm, such as a question; that it is made at all still counts.
+    """
 
     target: str
     key: str | None = None
     answer: str | None = None
+    repeatable: bool = False
 
 
 # --- to the starter -----------------------------------------------------------------------------------
@@ -55,6 +59,7 @@ class Play(msgspec.Struct, frozen=True, tag="play"):
     holder: str
     allowed: list[str]
     folder: str
+    passed_s: float = 0.0  # by the database's clock, since the pattern was made
 
 
 # --- from a process ------------------------------------------------------------------------------------
@@ -77,6 +82,9 @@ class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
     queue: str
     priority: int
     file: str  # of the SQLite database it names, whose place in the scratch folder is the first
+    counting: list[
+        str
+    ] = []  # columns and tables in which declared moves count every try: `table.column`, `table.*`
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
@@ -116,12 +124,16 @@ class Seen(msgspec.Struct, frozen=True, tag="seen"):
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """The handler is over. `outcome` names its verdict; `result` is that of a success."""
+    """The handler is over. `outcome` names its verdict; `result` is that of a success.
+
+    `back_in_s`: it put the job back by itself (`Snooze`, `Retry`), for so long.
+    """
 
     outcome: str
     result: str | None = None
     error: str | None = None
     place: str | None = None
+    back_in_s: float | None = None
 
 
 # --- to a process ----------------------------------------------------------------------------------------

@@ -101,10 +101,14 @@ def watched_connection(base: type, seam: Seam) -> type:
                 self.fencerow_through("ROLLBACK", super().rollback)
 
         def __exit__(self, kind: Any, *_: Any) -> Any:
-            if kind is None:
-                self.commit()
-            else:
+            if kind is not None:
                 self.rollback()
+                return False
+            try:
+                self.commit()
+            except BaseException:
+                self.rollback()  # as the class itself does: a commit that failed keeps no lock
+                raise
             return False
 
         def fencerow_through(self, text: str, do: Callable[[], Any]) -> Any:
