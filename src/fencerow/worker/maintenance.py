@@ -14,6 +14,7 @@ from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
 from fencerow.errors import Busy, SchemaMissing
 from fencerow.model.state import State
+from fencerow.primitives import mutexes
 from fencerow.primitives.reserving import purge_once
 from fencerow.primitives.sources import purge_sources
 from fencerow.primitives.transitions.handing import purge_row_leases
@@ -30,6 +31,8 @@ BATCH_ROWS = 500
 NOTES_ROWS = 5000
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
+MUTEXES_KEPT_S = 30 * 86_400.0  # since anybody held or renewed it
+MUTEX_KEYS = 5000  # looked at in a round
 # A table may go when its youngest job is past its retention: so much of the retention, at most, jobs stay longer.
 PERIODS_PER_RETENTION = 4
 
@@ -49,6 +52,7 @@ class Maintenance:
         self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
         self._warned = False
         self._started = False
+        self._mutexes_after = ""  # how far the purge of mutexes has come: some keys in each round
         self._events = EventRetention(engine, config, telemetry)
 
     async def tick(self) -> float:
@@ -161,6 +165,9 @@ class Maintenance:
         await self._all(purge_windows(limit=BATCH_ROWS))
         await self._all(purge_row_leases(limit=BATCH_ROWS))
         await self._all(purge_sources(age_s=self._config.retention_sources_s, limit=BATCH_ROWS))
+        self._mutexes_after = await self._engine.arun(
+            mutexes.purge(self._mutexes_after, age_s=MUTEXES_KEPT_S, limit=MUTEX_KEYS)
+        )
         # A name counts as known for as long as the row of a worker that knew it is there.
         kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
         if spent := await self._engine.arun(store.spent_workers(age_s=kept_s)):

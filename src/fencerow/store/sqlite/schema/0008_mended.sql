@@ -21,3 +21,10 @@ CREATE TABLE fencerow.row_leases (
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.row_leases_job ON fencerow.row_leases (job_id);
 CREATE INDEX fencerow.row_leases_expiry ON fencerow.row_leases (until);
+
+-- The highest token among the mutexes that were forgotten after long disuse: a key that is taken anew begins above it, so
+-- that its token never goes back.
+CREATE TABLE fencerow.mutex_floor (
+    one INTEGER PRIMARY KEY CHECK (one = 1),     -- one row at most
+    token INTEGER NOT NULL
+);
