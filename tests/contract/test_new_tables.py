@@ -17,11 +17,12 @@ def test_who_works_with_the_tables_may_write_keys_windows_and_sources(
     found = query(
         first_step,
         "SELECT relname, CAST(acl.grantee AS regrole), count(*) FROM pg_class, aclexplode(relacl) AS acl"
-        " WHERE relname IN ('once_keys', 'dedupe_windows', 'sources', 'row_leases')"
+        " WHERE relname IN ('once_keys', 'dedupe_windows', 'sources', 'row_leases', 'mutex_floor')"
         " AND acl.grantee <> relowner GROUP BY 1, 2",
     )
     assert {(str(name), str(role), count) for name, role, count in found} == {
-        (name, "pg_monitor", 4) for name in ("once_keys", "dedupe_windows", "sources", "row_leases")
+        (name, "pg_monitor", 4)
+        for name in ("once_keys", "dedupe_windows", "sources", "row_leases", "mutex_floor")
     }
 
 

@@ -436,3 +436,30 @@ async def test_a_cancelled_take_blocks_nobody(database: Database) -> None:
         await taking
     async with Mutex(database, "k", wait_s=SOON_S) as held:
         held.check()
+
+
+def test_what_nobody_uses_is_forgotten_and_no_token_goes_back(
+    database: Database, moved: DatabaseClock
+) -> None:
+    for number in range(5):
+        with Mutex(database, "often") as busy:
+            assert busy.token == number + 1
+    for number in range(5):
+        with Mutex(database, f"once-{number}"):
+            pass
+    moved.advance(1000)
+    with Mutex(database, "young") as young:
+        youngs = young.token
+
+    after, rounds = "", 0
+    while after or not rounds:
+        after = database.engine.run(mutexes.purge(after, age_s=999.0, limit=3))
+        rounds += 1
+
+    assert rounds == 3
+    assert database.engine.run(mutexes.look("often")) is None
+    assert database.engine.run(mutexes.look("young")) is not None
+    with Mutex(database, "often") as again, Mutex(database, "never before") as other:
+        assert (again.token, other.token) == (6, 6)
+    with Mutex(database, "young") as same:
+        assert same.token == youngs + 1

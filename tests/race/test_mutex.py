@@ -519,3 +519,75 @@ def test_a_stale_attempt_keeps_nothing(race: Race) -> None:
 
 def test_it_does_without_the_fence(race: Race) -> None:
     race.turns_red(zombie_renewal, *UNFENCED)
+
+
+# --- rows that are forgotten after long disuse ---------------------------------------------------------------
+
+AGE_S = 30 * 86_400.0
+
+
+def forgotten() -> Scenario:
+    """The key was taken three times and lies unused; it is purged while somebody takes it again."""
+
+    def setup() -> Script:
+        yield mutexes.make(taker(OLD))
+        for holder in (THIRD, OLD):
+            yield later(STALE_S + 1)
+            yield mutexes.take(taker(holder))
+        yield later(AGE_S + STALE_S + 1)
+
+    def check(story: Story) -> None:
+        token = story.results["new"]
+        if token is None:
+            token = story.run(mutexes.make(taker(NEW)))
+        assert token > 3, f"token {token} after 3"
+        assert standing(story).token == token
+        assert standing(story).holder == NEW, "it was forgotten while it was held"
+
+    return Scenario(
+        "purge of an unused mutex × take",
+        setup,
+        [doing("purge", mutexes.purge("", age_s=AGE_S, limit=10)), takes("new", NEW)],
+        check,
+    )
+
+
+def test_a_token_never_goes_back_though_its_row_was_forgotten(race: Race) -> None:
+    race(forgotten())
+
+
+def test_it_does_without_the_floor(race: Race) -> None:
+    race.turns_red(
+        forgotten(),
+        Cut(
+            "make_mutex",
+            ("fencerow.mutex_floor AS floor), 0)", "fencerow.mutex_floor AS floor WHERE false), 0)"),
+            ("fencerow.mutex_floor AS floor), 0)", "fencerow.mutex_floor AS floor WHERE false), 0)"),
+        ),
+        Cut(
+            "lift_mutex",
+            ("mutex.token <= floor.token", "false"),
+            ("mutexes.token <= floor.token", "mutexes.token < 0"),
+        ),
+    )
+
+
+def made_meanwhile() -> Scenario:
+    """In a job a row is made without a look before: it may be asked for before the purge of the key is committed."""
+    scenario = forgotten()
+    return Scenario(
+        "purge of an unused mutex × make",
+        scenario.setup,
+        [scenario.actors[0], doing("new", mutexes.make(taker(NEW)))],
+        lambda story: scenario.check(story) if story.results["new"] is not None else None,
+    )
+
+
+def test_nor_when_it_is_made_anew_meanwhile(race: Race) -> None:
+    race(made_meanwhile())
+
+
+@in_modes("held")
+def test_it_does_where_the_floor_is_read_too_early(race: Race) -> None:
+    """By the statement that makes the row alone: its snapshot is older than the purge."""
+    race.turns_red(made_meanwhile(), Cut("lift_mutex", ("mutex.token <= floor.token", "false")))

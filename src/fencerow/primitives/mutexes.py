@@ -84,10 +84,14 @@ def take(taker: Taker) -> Steps[int | None]:
     return _token((yield from execute("take_mutex", _parameters(taker))))
 
 
-@operation(alone=True, repeatable=True)
+@operation(repeatable=True)
 def make(taker: Taker) -> Steps[int | None]:
-    """Take a mutex that was never taken; None when there is one by now. After a lost answer `take` tells more."""
-    return _token((yield from execute("make_mutex", _parameters(taker))))
+    """Take a mutex that has no row; None when there is one by now. After a lost answer `take` tells more."""
+    token = _token((yield from execute("make_mutex", _parameters(taker))))
+    if token is None:
+        return None
+    lifted = _token((yield from execute("lift_mutex", key=taker.key, holder=taker.holder)))
+    return token if lifted is None else lifted
 
 
 @operation(repeatable=True)
@@ -147,6 +151,24 @@ def free(key: str, *, token: int, actor: str | None, reason: str | None) -> Step
 def guard(key: str, *, token: int) -> Steps[bool]:
     """Whether this token is current; if so nobody takes the mutex before the transaction ends."""
     return bool((yield from execute("guard_mutex", key=key, token=token)))
+
+
+# --- forgetting --------------------------------------------------------------------------------------------
+
+
+@operation()
+def purge(after: str, *, age_s: float, limit: int) -> Steps[str]:
+    """Forget what nobody has used for so long, among so many keys after this one; returns the key to go on after.
+
+    "" when that was the last. Tokens never go back by it: the highest one forgotten is where new keys begin.
+    """
+    ((looked, last),) = yield from execute("mutex_keys_after", after=after, limit=limit)
+    if not looked:
+        return ""
+    gone = yield from execute("purge_mutexes", after=after, last=str(last), age_s=age_s)
+    if gone:
+        yield from execute("raise_mutex_floor", token=max(whole(row[0]) for row in gone))
+    return str(last) if looked == limit else ""
 
 
 # --- deferring ---------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 TABLES = (
     "jobs", "finished_jobs", "keys", "workers", "queues", "job_events", "job_logs", "job_progress",
-    "spent_ids", "repeated_ids", "mutexes", "mutex_deferrals",
-    "once_keys", "dedupe_windows", "sources",
+    "spent_ids", "repeated_ids", "mutexes", "mutex_deferrals", "mutex_floor",
+    "once_keys", "dedupe_windows", "sources", "row_leases",
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
     "backfills",
 )  # fmt: skip

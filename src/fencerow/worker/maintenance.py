@@ -17,6 +17,7 @@ from fencerow.db.statement import Operation
 from fencerow.db.trouble import is_trouble
 from fencerow.errors import Busy, SchemaMissing
 from fencerow.model.state import State
+from fencerow.primitives import mutexes
 from fencerow.primitives.reserving import purge_once
 from fencerow.primitives.sources import purge_sources
 from fencerow.primitives.transitions.handing import purge_row_leases
@@ -36,6 +37,8 @@ NOTES_ROWS = 5000
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
 REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a statement for so long
+MUTEXES_KEPT_S = 30 * 86_400.0  # since anybody held or renewed it
+MUTEX_KEYS = 5000  # looked at in a round
 # A table may go when its youngest job is past its retention: so much of the retention, at most, jobs stay longer.
 PERIODS_PER_RETENTION = 4
 
@@ -55,6 +58,7 @@ class Maintenance:
         self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
         self._warned = False
         self._started = False
+        self._mutexes_after = ""  # how far the purge of mutexes has come: some keys in each round
         self._events = EventRetention(engine, config, telemetry)
 
     async def tick(self) -> float:
@@ -175,6 +179,7 @@ class Maintenance:
         return [
             *(partial(self._purge_finished, state, everywhere) for state in self._ages),
             *(partial(self._all, removal) for removal in removals),
+            self._purge_mutexes,
             self._forget_workers,
         ]
 
@@ -188,6 +193,11 @@ class Maintenance:
             count += await self._all(store.purge_by_count(state, keep=keep, limit=BATCH_ROWS))
         if count:
             self._telemetry.emit(Event.PRUNED, state=state, count=count)
+
+    async def _purge_mutexes(self) -> None:
+        self._mutexes_after = await self._engine.arun(
+            mutexes.purge(self._mutexes_after, age_s=MUTEXES_KEPT_S, limit=MUTEX_KEYS)
+        )
 
     async def _forget_workers(self) -> None:
         # A name counts as known for as long as the row of a worker that knew it is there.

@@ -1,4 +1,5 @@
--- Mutexes by key. A row is made at the first take and stays: its token goes up at each take and never back.
+-- Mutexes by key. A row is made at the first take: its token goes up at each take and never back. Rows that nobody has
+-- used for long are forgotten; the highest token among them stays behind as the floor, above which new rows begin.
 --
 -- A guard locks the row FOR KEY SHARE until its transaction ends. Only taking conflicts with that: the next holder
 -- waits for the last one's guarded writes, while renewing and releasing pass.
@@ -31,14 +32,25 @@ WHERE mutex.key = ANY (ARRAY(
 RETURNING mutex.token;
 
 -- name: make_mutex
--- Take a mutex whose key was never taken. Guard: no row yet; another that makes it just now is waited for.
+-- Take a mutex whose key has no row. Guard: no row yet; another that makes it just now is waited for.
 INSERT INTO fencerow.mutexes
     (key, token, holder, stale_s, since, until, job_id, attempt, job_name, host, pid, purpose)
-SELECT :key, 1, CAST(:holder AS uuid), CAST(:stale_s AS double precision), fencerow.now(),
-       fencerow.now() + fencerow.seconds(CAST(:stale_s AS double precision)), CAST(:job_id AS uuid),
+SELECT :key, COALESCE((SELECT floor.token FROM fencerow.mutex_floor AS floor), 0) + 1, CAST(:holder AS uuid),
+       CAST(:stale_s AS double precision), fencerow.now(), fencerow.now() + fencerow.seconds(CAST(:stale_s AS double precision)), CAST(:job_id AS uuid),
        CAST(:attempt AS bigint), CAST(:job_name AS text), :host, CAST(:pid AS bigint), CAST(:purpose AS text)
 ON CONFLICT (key) DO NOTHING
 RETURNING token;
+
+-- name: lift_mutex
+-- Lift the token of a row that was just made above a floor which its making did not see: a purge of this very key was
+-- committed before the row could be made, and this later statement sees it. Guard: this take made it.
+UPDATE fencerow.mutexes AS mutex
+SET token = floor.token + 1
+FROM fencerow.mutex_floor AS floor
+WHERE mutex.key = :key
+  AND mutex.holder = CAST(:holder AS uuid)
+  AND mutex.token <= floor.token
+RETURNING mutex.token;
 
 -- name: renew_mutex
 -- Keep a mutex for another while. Guard: this take holds it still. Late is not too late while nobody took it.
@@ -130,3 +142,30 @@ WHERE (known.job_id, known.key) IN (
           WHERE old.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
           FOR UPDATE SKIP LOCKED)
 RETURNING known.key;
+
+-- name: mutex_keys_after
+-- How far some keys reach, in the order of the primary key: what a purge looks at in one go.
+SELECT count(*) AS keys, max(few.key) AS last
+FROM (SELECT known.key FROM fencerow.mutexes AS known WHERE known.key > :after ORDER BY known.key LIMIT :limit) AS few;
+
+-- name: purge_mutexes
+-- Forget keys that nobody has held or renewed for long. Guard: the time; a row that is locked, by a take or by a guarded
+-- transaction, is left out.
+DELETE FROM fencerow.mutexes AS mutex
+USING (SELECT old.key
+       FROM fencerow.mutexes AS old
+       WHERE old.key > :after
+         AND old.key <= :last
+         AND old.until < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+       FOR UPDATE SKIP LOCKED) AS gone
+WHERE mutex.key = gone.key
+  AND mutex.until < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+RETURNING mutex.token;
+
+-- name: raise_mutex_floor
+-- New rows begin above what was forgotten, whatever their keys: in the transaction that forgets.
+INSERT INTO fencerow.mutex_floor AS floor (one, token)
+SELECT 1, CAST(:token AS bigint)
+ON CONFLICT (one) DO UPDATE
+SET token = EXCLUDED.token
+WHERE floor.token < EXCLUDED.token;

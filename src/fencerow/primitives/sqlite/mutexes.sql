@@ -1,4 +1,5 @@
--- Mutexes by key. A row is made at the first take and stays: its token goes up at each take and never back.
+-- Mutexes by key. A row is made at the first take: its token goes up at each take and never back. Rows that nobody has
+-- used for long are forgotten; the highest token among them stays behind as the floor, above which new rows begin.
 
 -- name: take_mutex
 -- Take a mutex whose row is there. Guard: it is free, or stale by the database's clock, or an older attempt of the
@@ -23,14 +24,26 @@ WHERE key = :key
 RETURNING token;
 
 -- name: make_mutex
--- Take a mutex whose key was never taken. Guard: no row yet.
+-- Take a mutex whose key has no row. Guard: no row yet.
 INSERT INTO fencerow.mutexes
     (key, token, holder, stale_s, since, until, job_id, attempt, job_name, host, pid, purpose)
-SELECT :key, 1, :holder, :stale_s, fencerow.now(), fencerow.now() + CAST(:stale_s * 1000000 AS INTEGER), :job_id,
+SELECT :key, COALESCE((SELECT floor.token FROM fencerow.mutex_floor AS floor), 0) + 1, :holder, :stale_s,
+       fencerow.now(), fencerow.now() + CAST(:stale_s * 1000000 AS INTEGER), :job_id,
        :attempt, :job_name, :host, :pid, :purpose
 WHERE true
 ON CONFLICT (key) DO NOTHING
 RETURNING token;
+
+-- name: lift_mutex
+-- Lift the token of a row that was just made above a floor which its making did not see: a purge of this very key was
+-- committed before the row could be made, and this later statement sees it. Guard: this take made it.
+UPDATE fencerow.mutexes
+SET token = floor.token + 1
+FROM fencerow.mutex_floor AS floor
+WHERE fencerow.mutexes.key = :key
+  AND fencerow.mutexes.holder = :holder
+  AND fencerow.mutexes.token <= floor.token
+RETURNING fencerow.mutexes.token;
 
 -- name: renew_mutex
 -- Keep a mutex for another while. Guard: this take holds it still. Late is not too late while nobody took it.
@@ -119,3 +132,25 @@ WHERE job_id = :job_id
 DELETE FROM fencerow.mutex_deferrals
 WHERE at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
 RETURNING key;
+
+-- name: mutex_keys_after
+-- How far some keys reach, in the order of the primary key: what a purge looks at in one go.
+SELECT count(*) AS keys, max(few.key) AS last
+FROM (SELECT known.key FROM fencerow.mutexes AS known WHERE known.key > :after ORDER BY known.key LIMIT :limit) AS few;
+
+-- name: purge_mutexes
+-- Forget keys that nobody has held or renewed for long. Guard: the time.
+DELETE FROM fencerow.mutexes
+WHERE key > :after
+  AND key <= :last
+  AND until < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+RETURNING token;
+
+-- name: raise_mutex_floor
+-- New rows begin above what was forgotten, whatever their keys: in the transaction that forgets.
+INSERT INTO fencerow.mutex_floor AS floor (one, token)
+SELECT 1, :token
+WHERE true
+ON CONFLICT (one) DO UPDATE
+SET token = excluded.token
+WHERE floor.token < excluded.token;

@@ -130,13 +130,20 @@ CREATE TABLE fencerow.row_leases (
 CREATE INDEX row_leases_job ON fencerow.row_leases (job_id);
 CREATE INDEX row_leases_expiry ON fencerow.row_leases (until);
 
+-- The highest token among the mutexes that were forgotten after long disuse: a key that is taken anew begins above it, so
+-- that its token never goes back.
+CREATE TABLE fencerow.mutex_floor (
+    one integer PRIMARY KEY CHECK (one = 1),     -- one row at most
+    token bigint NOT NULL
+);
+
 -- Whoever works with the tables without owning them works with these too: as with the queues, which only those
 -- may write.
 DO $$
 DECLARE
     known oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.queues)));
     made oid[] := ARRAY(SELECT typrelid FROM pg_type WHERE oid IN (
-        pg_typeof(CAST(NULL AS fencerow.row_leases))));
+        pg_typeof(CAST(NULL AS fencerow.row_leases)), pg_typeof(CAST(NULL AS fencerow.mutex_floor))));
     given record;
 BEGIN
     FOR given IN

@@ -37,3 +37,9 @@ CREATE INDEX fencerow.repeated_ids_age ON fencerow.repeated_ids (at);
 -- Maintenance looks for them and moves them when the database lets it. There are none, as a rule.
 CREATE INDEX fencerow.jobs_parked ON fencerow.jobs (ended_at)
     WHERE state IN ('succeeded', 'failed', 'cancelled') AND ended_at IS NOT NULL;
+-- The highest token among the mutexes that were forgotten after long disuse: a key that is taken anew begins above it, so
+-- that its token never goes back.
+CREATE TABLE fencerow.mutex_floor (
+    one INTEGER PRIMARY KEY CHECK (one = 1),     -- one row at most
+    token INTEGER NOT NULL
+);
