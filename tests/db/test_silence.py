@@ -88,7 +88,7 @@ def until_ended(engine: Engine, pid: int) -> None:
 def test_one_that_was_ended_begins_anew_or_stored_nothing(
     pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = postgres_session.BEGIN.replace("10000", "200")
+    quick = postgres_session.BEGIN.replace(b"10000", b"200")
     monkeypatch.setattr(postgres_session, "BEGIN", quick)
 
     assert pg.run(silent(pg, repeatable=True)) == 2

@@ -178,8 +178,8 @@ async def aown_transaction(connection: AsyncConnection[Any], watched: Watched) -
     await connection.execute(COMMIT)
 
 
-def _bound(idle_s: float) -> str:
-    return f"SET LOCAL idle_in_transaction_session_timeout = {round(idle_s * 1000)}"
+def _bound(idle_s: float) -> bytes:
+    return f"SET LOCAL idle_in_transaction_session_timeout = {round(idle_s * 1000)}".encode()
 
 
 # A process that is stopped (SIGSTOP, a laptop that sleeps, a blocked event loop) keeps its connections, and with them
@@ -187,7 +187,7 @@ def _bound(idle_s: float) -> str:
 # so long has come to a stand, and the server takes the locks from it. It is said with BEGIN, in one message: it costs
 # no round trip and ends with the transaction, so it holds behind a pooler too.
 IDLE_S = 10.0
-BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {_bound(IDLE_S)}"
+BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _bound(IDLE_S)
 # Not `connection.commit()`: PgBouncer passes the server's last word on and adds its own, and where psycopg expects one
 # answer it then tells that there were two, and not what they say.
 COMMIT = "COMMIT"

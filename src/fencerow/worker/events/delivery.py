@@ -45,7 +45,7 @@ class Delivery:
         # A task of its own has a context of its own: what the handler sets in it ends with it.
         task = asyncio.create_task(_raised(self._consumer.function, event))
         try:
-            await asyncio.wait({task}, timeout=self._consumer.timeout_s)
+            await _done(task, self._consumer.timeout_s)
         except asyncio.CancelledError:  # the reader is being ended, and its handler with it
             task.cancel()
             await asyncio.wait({task}, timeout=GRACE_S)
@@ -92,6 +92,23 @@ class Delivery:
             "the handler did not return",
             "make it quicker, raise timeout_s, or let it submit a job for the long part",
         )
+
+
+async def _done(task: asyncio.Task[Any], within_s: float) -> None:
+    """Wait until a task is done, or for so long: `asyncio.wait`, at half its price, which each event pays."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def end(_: object = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    task.add_done_callback(end)
+    timer = loop.call_later(within_s, end)
+    try:
+        await over
+    finally:
+        timer.cancel()
 
 
 async def _raised(function: Callable[[Event], Awaitable[object]], event: Event) -> BaseException | None:
