@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, InvalidStateError
 
 from fencerow.db.engine import Engine
+from fencerow.db.strikes import sheltered
 from fencerow.errors import Busy, FencerowError, OutcomeUnknown, Unavailable
 from fencerow.model import wakeup
 from fencerow.model.job import Ended
@@ -54,6 +55,7 @@ class Poller:
         self._thread: threading.Thread | None = None
         self.trouble: FencerowError | None = None
 
+    @sheltered
     def watch(self, job_id: str) -> Future[Answer]:
         """A future of how the job ends. Call `forget` when nobody waits for it any more.
 
@@ -74,6 +76,7 @@ class Poller:
             self._changed.notify_all()
         return future
 
+    @sheltered
     def forget(self, job_id: str, future: Future[Answer]) -> None:
         """Stop watching on behalf of one that waited."""
         with self._changed:
@@ -85,6 +88,7 @@ class Poller:
                 self._marked.discard(job_id)
                 self._mark_tries.pop(job_id, None)
 
+    @sheltered
     def close(self) -> None:
         """Tell those who still wait, and end the thread."""
         with self._changed:

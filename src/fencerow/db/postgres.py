@@ -27,6 +27,7 @@ from fencerow.db.pools import Pools
 from fencerow.db.postgres_session import AsyncPostgresSession, PostgresSession, atransaction, transaction
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.statement import Operation
+from fencerow.db.strikes import doorway, sheltered
 from fencerow.db.wakes import Sender
 from fencerow.db.watchdog import OVERRUN_S
 from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
@@ -87,6 +88,7 @@ class PostgresEngine:
 
     # --- running ---------------------------------------------------------------------------------
 
+    @sheltered
     def run(self, operation: Operation[T]) -> T:
         doubt = False
         for number in range(1, TRIES_MAX + 1):
@@ -188,6 +190,7 @@ class PostgresEngine:
             "nothing was stored; repeat it when the server is back",
         ) from error
 
+    @doorway
     @contextmanager
     def session(self) -> Iterator[PostgresSession]:
         committing = False
@@ -222,6 +225,7 @@ class PostgresEngine:
 
     # --- wake-ups --------------------------------------------------------------------------------
 
+    @sheltered
     def wake(self, messages: list[str]) -> None:
         self._check_process()
         with self._lock:
@@ -242,6 +246,7 @@ class PostgresEngine:
             watched.busy()
             connection.execute(NOTIFY, (self.channel, messages), prepare=True)
 
+    @sheltered
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
         listener = Listener(
             self._listen_conninfo,
@@ -253,6 +258,7 @@ class PostgresEngine:
         listener.start()
         return listener.stop
 
+    @sheltered
     def flush(self, timeout_s: float) -> None:
         if self._sender is not None:
             self._sender.flush(timeout_s)

@@ -12,6 +12,7 @@ from fencerow.db.engine import adrive, drive
 from fencerow.db.faults import translated
 from fencerow.db.queries import Queries, Query, pyformat, written
 from fencerow.db.statement import Operation, Rows, Statement
+from fencerow.db.strikes import sheltered
 from fencerow.db.watchdog import Watched
 
 T = TypeVar("T")
@@ -28,6 +29,7 @@ class PostgresSession:
         self._queries = queries
         self._watched = watched
 
+    @sheltered
     def run(self, operation: Operation[T]) -> T:
         with translated():
             return drive(operation.steps(), self.execute)

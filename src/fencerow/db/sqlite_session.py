@@ -16,6 +16,7 @@ from fencerow.db.engine import drive
 from fencerow.db.queries import Queries
 from fencerow.db.sqlite_faults import translated
 from fencerow.db.statement import Operation, Param, Rows, Statement
+from fencerow.db.strikes import sheltered
 
 T = TypeVar("T")
 
@@ -49,6 +50,7 @@ class SqliteSession:
         self._queries = queries
         self._clock = clock
 
+    @sheltered
     def run(self, operation: Operation[T]) -> T:
         with translated(self._path):
             return drive(operation.steps(), self.execute)

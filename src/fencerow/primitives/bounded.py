@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from typing import Generic, TypeVar
 
+from fencerow.db.strikes import SHELTER
 from fencerow.errors import FencerowError, Unavailable
 
 log = logging.getLogger("fencerow.primitives")
@@ -39,6 +40,10 @@ class Asked(Generic[T]):
             if not self._given_up:
                 self._answer.set_result(answer)
                 return
+        self.take_back(answer)
+
+    def take_back(self, answer: T) -> None:
+        """Nobody waits for this answer any more."""
         try:
             self._undo(answer)
         except FencerowError as error:
@@ -66,9 +71,17 @@ def within(timeout_s: float, what: str, question: Callable[[], T], undo: Callabl
     Raises:
         Unavailable: there is none; one that comes later is undone.
     """
-    asked = Asked(undo)
-    threading.Thread(target=asked.ask, args=(question,), name="fencerow-bounded", daemon=True).start()
-    return asked.within(timeout_s, what)
+    asked, came = Asked(undo), list[T]()
+    try:
+        with SHELTER:
+            threading.Thread(target=asked.ask, args=(question,), name="fencerow-bounded", daemon=True).start()
+            came.append(asked.within(timeout_s, what))
+    except BaseException:
+        if came:  # and the caller was struck meanwhile
+            with SHELTER:
+                asked.take_back(came[0])
+        raise
+    return came[0]
 
 
 async def awithin(

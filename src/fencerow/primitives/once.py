@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
+from fencerow.db.strikes import sheltered
 from fencerow.errors import OnceMisuse
 from fencerow.model.codec import ValueCodec
 from fencerow.model.ids import new_id
@@ -203,6 +204,7 @@ class Once:
             lambda _: arun(self._place, giving(wanted, token)),
         )
 
+    @sheltered  # what looks at types takes every error for an answer
     def _wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OnceKey:
         key = check_key(self._key(*args, **kwargs), "the key") if callable(self._key) else self._key
         payload = self._fingerprint(*args, **kwargs) if callable(self._fingerprint) else self._fingerprint
@@ -215,6 +217,7 @@ class Once:
             self._lifetime_s,
         )
 
+    @sheltered
     def _codec_of(self, function: Callable[..., Any]) -> ValueCodec:
         """What was declared, else what the function says that it returns."""
         if self._codec is None:

@@ -10,17 +10,18 @@ from functools import partial
 from typing import Any
 
 from fencerow.db.engine import Engine
+from fencerow.db.strikes import Striker
 from fencerow.errors import LeaseLost, OutcomeUnknown
 from fencerow.model.outcome import Succeeded
 from fencerow.primitives.running import Running, running
 from fencerow.store import store
 from fencerow.telemetry import Telemetry
-from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
+from fencerow.worker.attempt import Attempt, Interrupt, left_behind, thread_raiser
 from fencerow.worker.context import Job
 from fencerow.worker.judging import Committed, Judge, Verdict
 from fencerow.worker.middleware import RunMiddleware
 from fencerow.worker.stepping import in_context
-from fencerow.worker.threads import Striker, Threads
+from fencerow.worker.threads import Threads
 from fencerow.worker.transaction import JobTransaction
 
 log = logging.getLogger("fencerow.worker")
@@ -102,7 +103,8 @@ class Calls:
             call = partial(handler.function, *args, **given)
         else:
             striker = Striker()
-            attempt.begin(thread_raiser(striker), give_up, kill_s=self._kill_s, limited=False)
+            leave = left_behind(striker, attempt, give_up)
+            attempt.begin(thread_raiser(striker), leave, kill_s=self._kill_s, limited=False)
             call = partial(self._thread_call, attempt, job, args, given, striker)
         for middleware in reversed(self._middleware):
             call = partial(middleware, job, call)
@@ -130,23 +132,23 @@ class Calls:
     ) -> Any:
         context = copy_context()
 
-        def call() -> Any:
+        def end(value: Any, error: BaseException | None) -> None:
+            # On the thread that opened it, before the middleware unwinds.
+            transaction = job.opened_transaction
+            if transaction is None or not transaction.is_open:
+                return
+            if error is not None:
+                transaction.roll_back(error)
+                return
             try:
-                value = context.run(attempt.handler.function, *args, **kwargs)
-                transaction = job.opened_transaction
-                if transaction is not None and transaction.is_open:
-                    encoded = attempt.handler.result.encode(value).decode()
-                    striker.disarm()  # no interrupt may strike the commit
-                    # Committed on the thread that opened it, before the middleware unwinds.
-                    transaction.commit(encoded)
-                return value
-            except BaseException as error:
-                striker.disarm()
-                if job.opened_transaction is not None:
-                    job.opened_transaction.roll_back(error)
+                encoded = attempt.handler.result.encode(value).decode()
+            except BaseException as unfit:
+                transaction.roll_back(unfit)
                 raise
+            transaction.commit(encoded)
 
-        return await self.threads.submit(call, striker)
+        call = partial(context.run, attempt.handler.function, *args, **kwargs)
+        return await self.threads.submit(call, striker, end)
 
     async def _committed(self, attempt: Attempt, transaction: JobTransaction, value: Any) -> Verdict:
         """What the handler did in its transaction counts together with its success."""

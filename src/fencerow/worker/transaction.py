@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from fencerow.db.engine import AsyncSession, Engine, Session
 from fencerow.db.statement import Operation
+from fencerow.db.strikes import SHELTER, sheltered
 from fencerow.errors import Busy, TransactionMisuse
 from fencerow.store import store
 from fencerow.store.finish import Moved
@@ -66,11 +67,12 @@ class JobTransaction:
 
     def __enter__(self) -> Any:
         self._enter_once(in_async=False)
-        stack = ExitStack()
-        self._session = stack.enter_context(self._engine.session())
-        self._sync = stack
-        self._opened()
-        return self._session.connection
+        with SHELTER:  # struck behind it, the worker rolls back what is open here
+            stack = ExitStack()
+            self._session = stack.enter_context(self._engine.session())
+            self._sync = stack
+            self._opened()
+            return self._session.connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -131,6 +133,7 @@ class JobTransaction:
         await stack.aclose()
         self.moved = moved[0]
 
+    @sheltered
     def roll_back(self, error: BaseException) -> None:
         """Undo everything. Harmless when it is over already."""
         if self._session is not None and self._sync is not None:

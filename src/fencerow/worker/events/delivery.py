@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 from contextvars import copy_context
 
+from fencerow.db.strikes import Striker, arrived
 from fencerow.errors import DeliveryTimeout
 from fencerow.worker.events.consumer import Consumer
 from fencerow.worker.events.event import Event
-from fencerow.worker.threads import Striker, Threads
+from fencerow.worker.threads import Threads
 
 GRACE_S = 5.0  # for a plain function that was told to end
 
 
 class Struck(Exception):
     """Raised inside a plain function whose time is over."""
+
+    def __init__(self) -> None:
+        arrived()
+        super().__init__()
 
 
 class Delivery:
@@ -60,6 +65,7 @@ class Delivery:
             striker.strike(Struck)
             await asyncio.wait({future}, timeout=GRACE_S)
             if not future.done():
+                striker.strike(Struck, again=True)  # left behind: whatever swallowed the first one
                 future.cancel()
                 raise self._too_long(event)
         try:
