@@ -26,16 +26,20 @@ CONTENTION = (pg.SerializationFailure, pg.DeadlockDetected, pg.LockNotAvailable)
 FINISHED = "finished_jobs"
 
 # 08P01 is also what PgBouncer says when it lost the server behind it, or found none in time.
-LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08P01", "25P03"})
+LOST_STATES = frozenset(
+    {"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08P01", "25P03", "25P04"}
+)
 
 
 def connection_lost(error: BaseException) -> bool:
     """Whether the connection is gone, so that what was under way is in doubt."""
     if _is_panic(error):
         return True
-    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    if not isinstance(error, psycopg.Error):
         return False
-    return error.sqlstate is None or error.sqlstate in LOST_STATES
+    if error.sqlstate in LOST_STATES:
+        return True  # of whichever class: what ends an idle transaction is an InternalError to the driver
+    return error.sqlstate is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
 def _is_panic(error: BaseException) -> bool:

@@ -53,6 +53,10 @@ class PostgresSession:
             self._watched.rest()
         return rows
 
+    def abandon(self) -> None:
+        """The server sees its client gone, and rolls back."""
+        self._watched.abandon()
+
     def _copy(self, query: Query, statement: Statement) -> Rows:
         (text,) = query.statements
         try:
@@ -97,6 +101,10 @@ class AsyncPostgresSession:
         finally:
             self._watched.rest()
         return rows
+
+    def abandon(self) -> None:
+        """The server sees its client gone, and rolls back."""
+        self._watched.abandon()
 
     async def _copy(self, query: Query, statement: Statement) -> Rows:
         (text,) = query.statements

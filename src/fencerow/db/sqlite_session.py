@@ -58,6 +58,10 @@ class SqliteSession:
     async def arun(self, operation: Operation[T]) -> T:
         return await asyncio.to_thread(self.run, operation)
 
+    def abandon(self) -> None:
+        """Nobody but its own thread may give the file back; at least no statement keeps it from that."""
+        self.connection.interrupt()
+
     def execute(self, statement: Statement) -> Rows:
         """Run one named query: all its statements at one instant, all their rows."""
         query = self._queries.of(statement)

@@ -27,7 +27,7 @@ from fencerow.primitives.reserving import (
     Turn,
     reserve_once,
 )
-from fencerow.primitives.running import running
+from fencerow.primitives.running import running_on
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -171,7 +171,7 @@ class Once:
             await asyncio.sleep(min(next(pause), left_s))
 
     def _reserve(self, wanted: OnceKey, token: str) -> Reserved:
-        taking = reserve_once(wanted, token, running.get())
+        taking = reserve_once(wanted, token, running_on(self._connection))
 
         def ask() -> Reserved:
             check_tables(self._place)
@@ -189,7 +189,7 @@ class Once:
         )
 
     async def _areserve(self, wanted: OnceKey, token: str) -> Reserved:
-        taking = reserve_once(wanted, token, running.get())
+        taking = reserve_once(wanted, token, running_on(self._connection))
 
         async def ask() -> Reserved:
             await acheck_tables(self._place)

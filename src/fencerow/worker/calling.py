@@ -63,7 +63,7 @@ class Calls:
         error: BaseException | None = None
         value: Any = None
         try:
-            value = await in_context(copy_context(), _in_attempt(attempt, call), attempt.limit_time)
+            value = await in_context(copy_context(), _in_attempt(attempt, job, call), attempt.limit_time)
         except asyncio.CancelledError as raised:
             if attempt.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended
@@ -95,16 +95,22 @@ class Calls:
     ) -> Callable[[], Awaitable[Any]]:
         """The call of the handler with its middleware around it; from now on the attempt can be ended."""
         handler = attempt.handler
+
+        leave = partial(_leave, job, give_up)
         given = kwargs if handler.job_parameter is None else {**kwargs, handler.job_parameter: job}
         call: Callable[[], Awaitable[Any]]
         if handler.is_async:
             # A handler that never waits cannot be ended, so its limit is watched from its first wait on.
-            attempt.begin(partial(_cancel, task), give_up, kill_s=self._kill_s, limited=False)
+            attempt.begin(partial(_cancel, task), leave, kill_s=self._kill_s, limited=False)
             call = partial(handler.function, *args, **given)
         else:
             striker = Striker()
-            leave = left_behind(striker, attempt, give_up)
-            attempt.begin(thread_raiser(striker), leave, kill_s=self._kill_s, limited=False)
+            attempt.begin(
+                thread_raiser(striker),
+                left_behind(striker, attempt, leave),
+                kill_s=self._kill_s,
+                limited=False,
+            )
             call = partial(self._thread_call, attempt, job, args, given, striker)
         for middleware in reversed(self._middleware):
             call = partial(middleware, job, call)
@@ -161,9 +167,14 @@ class Calls:
         return Committed(transaction.moved)
 
 
-def running_of(attempt: Attempt) -> Running:
+def running_of(attempt: Attempt, job: Job) -> Running:
     """What primitives may know of an attempt whose handler they are used in."""
     claimed = attempt.claimed
+
+    def ends_job(connection: object) -> bool:
+        transaction = job.opened_transaction
+        return transaction is not None and transaction.is_on(connection)
+
     return Running(
         claimed.id,
         claimed.name,
@@ -172,7 +183,16 @@ def running_of(attempt: Attempt) -> Running:
         claimed.attempt,
         claimed.snoozes,
         store.hold_fence,
+        store.check_fence,
+        ends_job,
     )
+
+
+def _leave(job: Job, give_up: Callable[[], None]) -> None:
+    """Give a handler up, and with it what its transaction locks."""
+    if job.opened_transaction is not None:
+        job.opened_transaction.abandon()
+    give_up()
 
 
 def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
@@ -180,8 +200,8 @@ def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
     task.cancel()
 
 
-async def _in_attempt(attempt: Attempt, call: Callable[[], Awaitable[Any]]) -> Any:
-    running.set(running_of(attempt))
+async def _in_attempt(attempt: Attempt, job: Job, call: Callable[[], Awaitable[Any]]) -> Any:
+    running.set(running_of(attempt, job))
     return await call()
 
 

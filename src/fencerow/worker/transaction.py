@@ -71,6 +71,7 @@ class JobTransaction:
             stack = ExitStack()
             self._session = stack.enter_context(self._engine.session())
             self._sync = stack
+            self._session.run(self._bound())
             self._opened()
             return self._session.connection
 
@@ -85,6 +86,7 @@ class JobTransaction:
         stack = AsyncExitStack()
         self._asession = await stack.enter_async_context(self._engine.asession())
         self._async = stack
+        await self._asession.arun(self._bound())
         self._opened()
         return self._asession.connection
 
@@ -93,6 +95,17 @@ class JobTransaction:
     ) -> None:
         if error is not None:
             await self.aroll_back(error)
+
+    def is_on(self, connection: object) -> bool:
+        """Whether this is the connection that it gave to the handler, and open: its commit is the job's success."""
+        session = self._session or self._asession
+        return session is not None and session.connection is connection
+
+    def abandon(self) -> None:
+        """The handler was given up: what its transaction locks must not wait for it. From any thread."""
+        session = self._session or self._asession
+        if session is not None:
+            session.abandon()
 
     def commit(self, result: str) -> None:
         """Write the success and commit, in the thread that opened it.
@@ -149,6 +162,9 @@ class JobTransaction:
             except Exception as other:
                 if other is not error:
                     error.add_note(f"rolling back also failed: {type(other).__name__}: {other}")
+
+    def _bound(self) -> Operation[None]:
+        return store.bound_idle(self._attempt.claimed.id)
 
     def _success(self, result: str) -> Operation[list[Moved]]:
         outcome = store.Success(self._attempt.claimed.id, self._attempt.claimed.attempt, result)
