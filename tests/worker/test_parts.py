@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from fencerow.db.strikes import Striker
 from fencerow.errors import SchemaMissing, Unavailable
 from fencerow.model.ids import new_id
 from fencerow.model.job import Claimed, Lane
@@ -25,7 +26,7 @@ from fencerow.worker.loop import Loop
 from fencerow.worker.marks import QueueView
 from fencerow.worker.pool import STALE_S, Pool
 from fencerow.worker.stepping import in_context, noticed
-from fencerow.worker.threads import Striker, Threads
+from fencerow.worker.threads import Threads
 from tests.worker.stage import handler, until
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,11 +15,14 @@ from fencerow.client.waiting import Answer, Poller
 from fencerow.db.blocking import refuse_in_loop
 from fencerow.db.borrow import borrowed
 from fencerow.db.engine import Engine
+from fencerow.db.strikes import SHELTER
 from fencerow.errors import NotReady, ResultTimeout
 from fencerow.model.job import Ended
 from fencerow.store import store
 
 T = TypeVar("T")
+
+WAIT_SLICE_S = 0.5
 
 
 class Desk:
@@ -62,13 +67,16 @@ class Desk:
         if timeout_s is not None and timeout_s <= 0:
             return self.hold(looking(job_id))
         self.make_ready()
-        future = self._poller.watch(job_id)
+        future: concurrent.futures.Future[Answer] | None = None
         try:
-            return future.result(timeout_s)
+            with SHELTER:
+                future = self._poller.watch(job_id)
+            return waited(future, timeout_s)
         except concurrent.futures.TimeoutError:
             raise self._timed_out(job_id, timeout_s) from None
         finally:
-            self._poller.forget(job_id, future)
+            if future is not None:
+                self._poller.forget(job_id, future)
 
     async def aoutcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
         """`outcome` in this event loop."""
@@ -107,6 +115,20 @@ class Desk:
             f"the database could not be asked: {trouble}" if trouble else "it is queued or runs still",
             "it goes on; ask again",
         )
+
+
+def waited(future: concurrent.futures.Future[T], timeout_s: float | None) -> T:
+    """The future's result. In slices: a handler that must end is not kept from it by what it waits for.
+
+    Raises:
+        TimeoutError: it did not come in time.
+    """
+    until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+    while not future.done() and (left_s := until - time.monotonic()) > 0:
+        with SHELTER:  # whoever brings the result must find the future unlocked
+            concurrent.futures.wait([future], min(WAIT_SLICE_S, left_s))
+    with SHELTER:
+        return future.result(0)
 
 
 def looking(job_id: str) -> Talk[Ended | None]:

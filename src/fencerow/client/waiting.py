@@ -16,6 +16,7 @@ from concurrent.futures import Future, InvalidStateError
 
 from fencerow.db.engine import Engine
 from fencerow.db.service import Service
+from fencerow.db.strikes import sheltered
 from fencerow.db.trouble import is_shortage
 from fencerow.errors import Busy, FencerowError, OutcomeUnknown, Unavailable
 from fencerow.model import wakeup
@@ -62,6 +63,7 @@ class Poller:
         self._over: list[Callable[[], None]] = []  # listening that the last thread has left
         self.trouble: Exception | None = None
 
+    @sheltered
     def watch(self, job_id: str) -> Future[Answer]:
         """A future of how the job ends. Call `forget` when nobody waits for it any more.
 
@@ -80,6 +82,7 @@ class Poller:
             self._changed.notify_all()
         return future
 
+    @sheltered
     def forget(self, job_id: str, future: Future[Answer]) -> None:
         """Stop watching on behalf of one that waited."""
         with self._changed:
@@ -91,6 +94,7 @@ class Poller:
                 self._marked.discard(job_id)
                 self._mark_tries.pop(job_id, None)
 
+    @sheltered
     def close(self) -> None:
         """Tell those who still wait, and end the thread."""
         with self._changed:

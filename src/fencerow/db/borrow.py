@@ -20,6 +20,7 @@ from fencerow.db.adapters.frame import Lent, aplay, play
 from fencerow.db.engine import Engine
 from fencerow.db.sqlite import SqliteEngine
 from fencerow.db.statement import Operation
+from fencerow.db.strikes import sheltered
 from fencerow.errors import UnusableConnection
 
 T = TypeVar("T")
@@ -66,6 +67,7 @@ class SyncBorrowed:
         self._lent = lent
         self._kind = kind
 
+    @sheltered
     def run(self, operation: Operation[T]) -> T:
         return play(self._lent.plan(operation), self._lent.send)
 

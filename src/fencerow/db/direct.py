@@ -164,8 +164,8 @@ class SqliteDirect:
 
     @contextmanager
     def _transaction(self, writes: str) -> Iterator[None]:
-        self.connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         try:
+            self.connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             yield
             self.connection.execute("COMMIT")
         except BaseException:

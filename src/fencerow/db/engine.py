@@ -67,6 +67,13 @@ class Session(Protocol):
         """Run an operation inside this transaction."""
         ...
 
+    def abandon(self) -> None:
+        """End it from any other thread, for good: nobody waits for whoever has it.
+
+        PostgreSQL rolls back at once; on SQLite a statement is interrupted, and the file is free when its thread comes
+        back.
+        """
+
 
 class AsyncSession(Protocol):
     """The same for async drivers. On SQLite the connection is a plain sqlite3 one."""
@@ -75,6 +82,9 @@ class AsyncSession(Protocol):
     def connection(self) -> Any: ...
 
     async def arun(self, operation: Operation[T]) -> T: ...
+
+    def abandon(self) -> None:
+        """As that of `Session`."""
 
 
 class Engine(Protocol):

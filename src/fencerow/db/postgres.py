@@ -34,6 +34,7 @@ from fencerow.db.postgres_session import (
 )
 from fencerow.db.queries import Queries, identifier
 from fencerow.db.statement import Operation
+from fencerow.db.strikes import doorway, sheltered
 from fencerow.db.wakes import Sender
 from fencerow.db.watchdog import OVERRUN_S
 from fencerow.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
@@ -94,6 +95,7 @@ class PostgresEngine:
 
     # --- running ---------------------------------------------------------------------------------
 
+    @sheltered
     def run(self, operation: Operation[T]) -> T:
         doubt = False
         for number in range(1, TRIES_MAX + 1):
@@ -195,6 +197,7 @@ class PostgresEngine:
             "nothing was stored; repeat it when the server is back",
         ) from error
 
+    @doorway
     @contextmanager
     def session(self, *, idle_s: float | None = None) -> Iterator[PostgresSession]:
         committing = False
@@ -229,6 +232,7 @@ class PostgresEngine:
 
     # --- wake-ups --------------------------------------------------------------------------------
 
+    @sheltered
     def wake(self, messages: list[str]) -> None:
         self._check_process()
         with self._lock:
@@ -249,6 +253,7 @@ class PostgresEngine:
             watched.busy()
             connection.execute(NOTIFY, (self.channel, messages), prepare=True)
 
+    @sheltered
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
         listener = Listener(
             self._listen_conninfo,
@@ -260,6 +265,7 @@ class PostgresEngine:
         listener.start()
         return listener.stop
 
+    @sheltered
     def flush(self, timeout_s: float) -> None:
         if self._sender is not None:
             self._sender.flush(timeout_s)

@@ -13,6 +13,7 @@ from fencerow.db.engine import adrive, drive
 from fencerow.db.faults import translated
 from fencerow.db.queries import Queries, Query, pyformat, written
 from fencerow.db.statement import Operation, Rows, Statement
+from fencerow.db.strikes import sheltered
 from fencerow.db.watchdog import Watched
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ class PostgresSession:
         self._queries = queries
         self._watched = watched
 
+    @sheltered
     def run(self, operation: Operation[T]) -> T:
         with translated():
             return drive(operation.steps(), self.execute)
@@ -51,6 +53,10 @@ class PostgresSession:
         finally:
             self._watched.rest()
         return rows
+
+    def abandon(self) -> None:
+        """The server sees its client gone, and rolls back."""
+        self._watched.abandon()
 
     def _copy(self, query: Query, statement: Statement) -> Rows:
         (text,) = query.statements
@@ -96,6 +102,10 @@ class AsyncPostgresSession:
         finally:
             self._watched.rest()
         return rows
+
+    def abandon(self) -> None:
+        """The server sees its client gone, and rolls back."""
+        self._watched.abandon()
 
     async def _copy(self, query: Query, statement: Statement) -> Rows:
         (text,) = query.statements

@@ -28,6 +28,7 @@ from fencerow.db.sqlite_faults import committing, is_locked, translated
 from fencerow.db.sqlite_opening import default_journal, open_file
 from fencerow.db.sqlite_session import Clock, SqliteSession
 from fencerow.db.statement import Operation
+from fencerow.db.strikes import doorway, sheltered
 from fencerow.errors import Busy
 
 T = TypeVar("T")
@@ -86,6 +87,7 @@ class SqliteEngine:
 
     # --- running ---------------------------------------------------------------------------------
 
+    @sheltered
     def run(self, operation: Operation[T]) -> T:
         self._check_process()
         if operation.writes == "workers":
@@ -103,12 +105,13 @@ class SqliteEngine:
         executor = self._async_executor(operation.writes == "workers")
         return await asyncio.shield(loop.run_in_executor(executor, self.run, operation))
 
+    @doorway
     @contextmanager
     def session(self, *, idle_s: float | None = None) -> Iterator[SqliteSession]:  # noqa: ARG002 (no server to end it)
         with self._writing(), translated(self.path, around_user_code=True):
             connection = self._open(self._busy_timeout_s)
-            self._session_thread = threading.get_ident()
             try:
+                self._session_thread = threading.get_ident()
                 with self._transaction(connection, partial(self._begin_writing, self._busy_timeout_s)):
                     yield SqliteSession(connection, self.queries, self.clock, self.path)
             finally:
@@ -140,14 +143,17 @@ class SqliteEngine:
 
     # --- wake-ups --------------------------------------------------------------------------------
 
+    @sheltered
     def wake(self, messages: list[str]) -> None:
         self._check_process()
         self._wakes.wake(messages)
 
+    @sheltered
     def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
         self._check_process()
         return self._wakes.listen(callback)
 
+    @sheltered
     def flush(self, timeout_s: float) -> None:
         """Almost nothing waits here: listeners were told at once."""
         self._wakes.flush(timeout_s)
@@ -248,8 +254,8 @@ class SqliteEngine:
     def _transaction(
         self, connection: sqlite3.Connection, begin: Callable[[sqlite3.Connection], None]
     ) -> Iterator[None]:
-        begin(connection)
         try:
+            begin(connection)
             yield
             if connection.in_transaction:
                 with committing(self.path):
@@ -267,8 +273,8 @@ class SqliteEngine:
         """
         until = time.monotonic() + timeout_s
         _wait_for_locks(connection, 0.0)
-        connection.execute("BEGIN")
         try:
+            connection.execute("BEGIN")
             while not self._touched(connection, timeout_s, is_last=time.monotonic() >= until):
                 time.sleep(random.uniform(0.5, 1.5) * LOCK_LOOK_S)  # noqa: S311 (jitter, not a secret)
         except BaseException:

@@ -16,6 +16,7 @@ from fencerow.db.engine import drive
 from fencerow.db.queries import Queries
 from fencerow.db.sqlite_faults import translated
 from fencerow.db.statement import Operation, Param, Rows, Statement
+from fencerow.db.strikes import sheltered
 
 T = TypeVar("T")
 
@@ -49,12 +50,17 @@ class SqliteSession:
         self._queries = queries
         self._clock = clock
 
+    @sheltered
     def run(self, operation: Operation[T]) -> T:
         with translated(self._path):
             return drive(operation.steps(), self.execute)
 
     async def arun(self, operation: Operation[T]) -> T:
         return await asyncio.to_thread(self.run, operation)
+
+    def abandon(self) -> None:
+        """Nobody but its own thread may give the file back; at least no statement keeps it from that."""
+        self.connection.interrupt()
 
     def execute(self, statement: Statement) -> Rows:
         """Run one named query: all its statements at one instant, all their rows."""

@@ -52,25 +52,39 @@ class Watched:
         """Nothing is expected of the server."""
         self.due = math.inf
 
+    def abandon(self) -> None:
+        """Give the server up now, if it is in use still. From any thread."""
+        self._dog.abandon(self)
+
     def lose_patience(self) -> None:
         """The next step of giving up."""
         if is_readable(self._fd):
             self.busy()  # the answer is there; it is our own code that does not come to reading it
             return
-        cancel, self._cancel = self._cancel, None
-        if cancel is not None:
+        if self.cancel():
             self.due = time.monotonic() + CANCEL_S
-            cancel()
             return
         self.due = math.inf
+        if self.shut():
+            log.warning("PostgreSQL did not answer for %g s; gave that connection up", self._limit_s)
+
+    def cancel(self) -> bool:
+        """Ask the server to stop what it does; false when that was asked before, or cannot be."""
+        cancel, self._cancel = self._cancel, None
+        if cancel is not None:
+            cancel()
+        return cancel is not None
+
+    def shut(self) -> bool:
+        """Shut the socket down; false when it was closed or reset already."""
         end = socket.socket(fileno=self._fd)  # no new descriptor: there may be none left
         try:
             end.shutdown(socket.SHUT_RDWR)
         except OSError:
-            return  # it was closed or reset already
+            return False
         finally:
             end.detach()
-        log.warning("PostgreSQL did not answer for %g s; gave that connection up", self._limit_s)
+        return True
 
     def __enter__(self) -> Self:
         try:
@@ -113,6 +127,13 @@ class Watchdog:
             self._watched.discard(watched)
             if self._closed:
                 self._look.set()
+
+    def abandon(self, watched: Watched) -> None:
+        """Shut one down now. Under the lock: nobody closes its descriptor meanwhile."""
+        with self._lock:
+            if watched in self._watched:
+                watched.cancel()
+                watched.shut()
 
     def close(self) -> None:
         """End the thread as soon as nothing is watched: whoever still waits for a server is given up in time."""

@@ -11,6 +11,7 @@ from concurrent.futures import TimeoutError as Late
 from typing import Generic, TypeVar
 
 from fencerow.db.blocking import refuse_in_loop
+from fencerow.db.strikes import SHELTER
 from fencerow.errors import FencerowError, Unavailable
 
 log = logging.getLogger("fencerow.primitives")
@@ -40,6 +41,10 @@ class Asked(Generic[T]):
             if not self._given_up:
                 self._answer.set_result(answer)
                 return
+        self.take_back(answer)
+
+    def take_back(self, answer: T) -> None:
+        """Nobody waits for this answer any more."""
         try:
             self._undo(answer)
         except FencerowError as error:
@@ -69,9 +74,17 @@ def within(timeout_s: float, what: str, question: Callable[[], T], undo: Callabl
         BlockingCall: inside a running event loop.
     """
     refuse_in_loop()
-    asked = Asked(undo)
-    threading.Thread(target=asked.ask, args=(question,), name="fencerow-bounded", daemon=True).start()
-    return asked.within(timeout_s, what)
+    asked, came = Asked(undo), list[T]()
+    try:
+        with SHELTER:
+            threading.Thread(target=asked.ask, args=(question,), name="fencerow-bounded", daemon=True).start()
+            came.append(asked.within(timeout_s, what))
+    except BaseException:
+        if came:  # and the caller was struck meanwhile
+            with SHELTER:
+                asked.take_back(came[0])
+        raise
+    return came[0]
 
 
 async def awithin(

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 from fencerow.db.blocking import refuse_in_loop
 from fencerow.db.statement import Operation
+from fencerow.db.strikes import SHELTER, closed, opened, sheltered
 from fencerow.db.trouble import is_trouble
 from fencerow.errors import Busy, InvalidInput, LeaseLost, MutexBusy, MutexMisuse, StaleToken, Unavailable
 from fencerow.model.control import Snooze
@@ -153,10 +154,14 @@ class Mutex:
             holder = new_id()
             try:
                 taken = play(self._place.engine, taking(self._terms, holder, attempt))
+                with SHELTER:
+                    token = self._took(taken, holder, attempt)
             except BaseException as error:
-                self._give_up(holder, error)
+                with SHELTER:
+                    self._leave()  # taken, if a strike was waiting behind it: its caller never learns of that
+                    self._give_up(holder, error)
                 raise
-            return self._took(taken, holder, attempt)
+            return token
         finally:
             self._using.release()
 
@@ -182,14 +187,15 @@ class Mutex:
         given back in the background, and is stale in the worst case.
         """
         refuse_in_loop()
-        hold = self._leave()
-        if hold is None:
-            return False
-        try:
-            return hold.engine.run(_soon(hold))
-        except BaseException:
-            renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
-            raise
+        with SHELTER:
+            hold = self._leave()
+            if hold is None:
+                return False
+            try:
+                return hold.engine.run(_soon(hold))
+            except BaseException:
+                renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
+                raise
 
     async def arelease(self) -> bool:
         """`release` for async code."""
@@ -203,9 +209,18 @@ class Mutex:
             raise
 
     def __enter__(self) -> Self:
-        self.acquire()
+        held = self._hold
+        try:
+            self.acquire()
+            with SHELTER:
+                opened(self, lambda _: self.release())
+        except BaseException:
+            if self._hold is not held:  # struck on the way back: the block is not come to, nor left
+                self.release()
+            raise
         return self
 
+    @sheltered
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -320,6 +335,7 @@ class Mutex:
                 "take a mutex after the fork",
             )
         self._hold = None
+        closed(self)
         if hold is not None:
             if self._finalizer is not None:
                 self._finalizer.detach()

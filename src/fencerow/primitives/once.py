@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
+from fencerow.db.strikes import sheltered
 from fencerow.errors import OnceMisuse
 from fencerow.model.codec import ValueCodec
 from fencerow.model.ids import new_id
@@ -26,7 +27,7 @@ from fencerow.primitives.reserving import (
     Turn,
     reserve_once,
 )
-from fencerow.primitives.running import running
+from fencerow.primitives.running import running_on
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -176,7 +177,7 @@ class Once:
             await asyncio.sleep(min(next(pause), left_s))
 
     def _reserve(self, wanted: OnceKey, token: str) -> Reserved:
-        taking = joining(reserve_once(wanted, token, running.get()), self._connection)
+        taking = joining(reserve_once(wanted, token, running_on(self._connection)), self._connection)
 
         def ask() -> Reserved:
             check_tables(self._place)
@@ -194,7 +195,7 @@ class Once:
         )
 
     async def _areserve(self, wanted: OnceKey, token: str) -> Reserved:
-        taking = joining(reserve_once(wanted, token, running.get()), self._connection)
+        taking = joining(reserve_once(wanted, token, running_on(self._connection)), self._connection)
 
         async def ask() -> Reserved:
             await acheck_tables(self._place)
@@ -209,6 +210,7 @@ class Once:
             lambda _: arun(self._place, giving(wanted, token)),
         )
 
+    @sheltered  # what looks at types takes every error for an answer
     def _wanted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OnceKey:
         key = check_key(self._key(*args, **kwargs), "the key") if callable(self._key) else self._key
         payload = self._fingerprint(*args, **kwargs) if callable(self._fingerprint) else self._fingerprint
@@ -223,6 +225,7 @@ class Once:
             self._lifetime_s,
         )
 
+    @sheltered
     def _codec_of(self, function: Callable[..., Any]) -> ValueCodec:
         """What was declared, else what the function says that it returns."""
         if self._codec is None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Operation
 from fencerow.db.steady import steady
+from fencerow.db.strikes import sheltered
 from fencerow.db.trouble import is_trouble
 from fencerow.primitives.hold import TAKEN, Hold
 
@@ -71,6 +72,7 @@ class Renewer:
         now = steady()
         self._want(Errand(now, engine, release=release, until=now + within_s, insists=insists))
 
+    @sheltered  # a new thread is waited for until it has begun
     def _want(self, errand: Errand) -> None:
         self._wanted.append(errand)
         # In this order: the thread that ends says so first, and looks once more then. Should two begin at once,

@@ -20,7 +20,7 @@ from fencerow.primitives.checked import STALE_S_MIN, check_key, check_seconds, o
 from fencerow.primitives.pauses import pauses
 from fencerow.primitives.place import Place, arun, run, still_open
 from fencerow.primitives.ready import acheck_tables, check_tables
-from fencerow.primitives.running import running
+from fencerow.primitives.running import Running, running
 from fencerow.primitives.sources import (
     Answer,
     Found,
@@ -92,19 +92,27 @@ class Replacing:
             SourceConflict: the version was written with another content meanwhile.
             UnusableTable: the table lacks a column of theirs. LeaseLost: stop working on the job.
         """
-        return self._settled(run(self._place, self._replacing(list(rows)), connection), connection)
+        return self._settled(
+            run(self._place, self._replacing(list(rows), connection), connection), connection
+        )
 
     async def ainsert(self, rows: Iterable[Mapping[str, Any]], *, connection: object | None = None) -> bool:
         """`insert` for async code."""
-        return self._settled(await arun(self._place, self._replacing(list(rows)), connection), connection)
+        return self._settled(
+            await arun(self._place, self._replacing(list(rows), connection), connection), connection
+        )
 
     def clear(self, *, connection: object | None = None) -> bool:
         """Remove all rows of the source. It is remembered, so that an older version does not bring them back."""
-        return self._settled(run(self._place, self._writing(Rows((), ())), connection), connection)
+        return self._settled(
+            run(self._place, self._writing(Rows((), ()), connection), connection), connection
+        )
 
     async def aclear(self, *, connection: object | None = None) -> bool:
         """`clear` for async code."""
-        return self._settled(await arun(self._place, self._writing(Rows((), ())), connection), connection)
+        return self._settled(
+            await arun(self._place, self._writing(Rows((), ()), connection), connection), connection
+        )
 
     def take(self, *, connection: object) -> bool:
         """Lock the source in the transaction that is open on `connection`, for rows that the caller writes by itself.
@@ -114,12 +122,12 @@ class Replacing:
         Raises:
             UnusableConnection: it has no transaction open, or cannot be used.
         """
-        stamping = stamp_source(self._mine(), self._number(), self._attempt)
+        stamping = stamp_source(self._mine(), self._number(), self._attempt_on(connection))
         return self._settled(run(self._place, stamping, connection), connection, repeated=False)
 
     async def atake(self, *, connection: object) -> bool:
         """`take` for async code."""
-        stamping = stamp_source(self._mine(), self._number(), self._attempt)
+        stamping = stamp_source(self._mine(), self._number(), self._attempt_on(connection))
         return self._settled(await arun(self._place, stamping, connection), connection, repeated=False)
 
     def renew(self) -> bool:
@@ -191,20 +199,27 @@ class Replacing:
         look = partial(self._table.columns, self._place.engine.dialect)
         return reserve_source(self._wanted, self._attempt, look)
 
-    def _replacing(self, rows: list[Mapping[str, Any]]) -> Operation[Stamp]:
+    def _replacing(self, rows: list[Mapping[str, Any]], connection: object | None) -> Operation[Stamp]:
         if not rows:
             raise OnceMisuse(
                 f"there are no rows to insert for source {self._wanted.source!r}",
                 "an empty list is more often a failure to read than a source without content",
                 "call clear() where it is meant",
             )
-        return self._writing(Rows.of(self._table, self._source, rows, self._columns))
+        return self._writing(Rows.of(self._table, self._source, rows, self._columns), connection)
 
-    def _writing(self, rows: Rows) -> Operation[Stamp]:
+    def _writing(self, rows: Rows, connection: object | None) -> Operation[Stamp]:
         write = partial(self._table.replaced, self._place.engine.queries, self._source, rows)
         return replace_rows(
-            self._mine(), self._number(), self._attempt, row_count=len(rows.values), write=write
+            self._mine(),
+            self._number(),
+            self._attempt_on(connection),
+            row_count=len(rows.values),
+            write=write,
         )
+
+    def _attempt_on(self, connection: object | None) -> Running | None:
+        return None if self._attempt is None else self._attempt.on(connection)
 
     def _settled(self, stamp: Stamp, connection: object | None, *, repeated: bool = True) -> bool:
         self._tries += 1

@@ -14,6 +14,7 @@ from fencerow.store.finish import Moved, Requeued, archive, read_fences, requeue
 from fencerow.store.retention import forget_notes
 
 ROUNDS_MAX = 10  # of move, ask and look; each loses only to somebody who moved the job
+CANCEL_PATIENCE_S = 5.0  # who cancels waits for an answer, while somebody's transaction may lock the job
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Cancelled:
     holder: str | None = None
 
 
-@operation()
+@operation(patience_s=CANCEL_PATIENCE_S)
 def cancel(
     job_id: str, *, actor: str | None, reason: str | None = None, only_queued: bool = False
 ) -> Steps[Cancelled]:
@@ -36,6 +37,7 @@ def cancel(
     Raises:
         IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
         JobNotFound: there is no such job.
+        Busy: a transaction of somebody's locks the job. Nothing was asked; try again.
     """
     for _ in range(ROUNDS_MAX):
         idle = yield from execute("cancel_idle", id=job_id, actor=actor, reason=reason)

@@ -32,6 +32,12 @@ def check_fence(job_id: str, *, holder: str, attempt: int) -> Steps[bool | None]
 
 
 @operation(repeatable=True)
+def bound_idle(job_id: str) -> Steps[None]:
+    """As the first step of a job's own transaction: it lasts no longer than the job may, should its worker freeze."""
+    yield from execute("bound_idle", id=job_id)
+
+
+@operation(repeatable=True)
 def hold_fence(job_id: str, *, holder: str, attempt: int) -> Steps[bool | None]:
     """`check_fence` as the first step of a transaction: no newer attempt begins before it ends."""
     rows = yield from execute("hold_fence", id=job_id, holder=holder, attempt=attempt)

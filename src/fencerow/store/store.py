@@ -27,7 +27,7 @@ from fencerow.store.finish import (
 )
 from fencerow.store.migrate import check_schema, ledger, migrate
 from fencerow.store.moves import Cancelled, cancel, delete, expire, revive
-from fencerow.store.notes import check_fence, hold_fence, log, progress
+from fencerow.store.notes import bound_idle, check_fence, hold_fence, log, progress
 from fencerow.store.orders import Order, order_worker, ordering
 from fencerow.store.periods import (
     Period,
@@ -127,6 +127,7 @@ __all__ = [
     "any_due",
     "cancel",
     "check_fence",
+    "bound_idle",
     "hold_fence",
     "check_schema",
     "claim",

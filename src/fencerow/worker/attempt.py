@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
+from fencerow.db.strikes import Striker, arrived
 from fencerow.errors import AttemptTimeout, CancelRequested, LeaseLost, TransactionMisuse
 from fencerow.model.job import Claimed
 from fencerow.worker.handler import Handler
-from fencerow.worker.threads import Striker
 
 LATE_S = 0.5  # what a busy machine does to an event loop that nobody blocks
 
@@ -35,6 +35,7 @@ class AskedToStop(CancelRequested):
     """Raised in a plain handler that was asked to stop. It is made without arguments, by the interpreter."""
 
     def __init__(self) -> None:
+        arrived()
         super().__init__("this attempt was asked to stop", "", "clean up and let this error pass through")
 
 
@@ -42,6 +43,7 @@ class OutOfTime(AttemptTimeout):
     """Raised in a plain handler that ran out of time."""
 
     def __init__(self) -> None:
+        arrived()
         super().__init__("this attempt ran out of time", "", "clean up and let this error pass through")
 
 
@@ -49,6 +51,7 @@ class NoLongerHeld(LeaseLost):
     """Raised in a plain handler whose job is somebody else's."""
 
     def __init__(self) -> None:
+        arrived()
         super().__init__("this attempt no longer holds its job", "", "stop working on it")
 
 
@@ -56,6 +59,7 @@ class HeldTooLong(TransactionMisuse):
     """Raised in a plain handler that keeps job.transaction() open for too long."""
 
     def __init__(self) -> None:
+        arrived()
         super().__init__("job.transaction() was held for too long", "", "open it late and write quickly")
 
 
@@ -226,6 +230,19 @@ def thread_raiser(striker: Striker) -> Callable[[Interrupt], None]:
         striker.strike(ERRORS[why])
 
     return raise_in
+
+
+def left_behind(striker: Striker, attempt: Attempt, give_up: Callable[[], None]) -> Callable[[], None]:
+    """Give up a plain handler, and raise in its thread once more: what it went on with is for nothing.
+
+    The first one may have been swallowed, by a finalizer that ran just then or by code that catches everything.
+    """
+
+    def leave() -> None:
+        striker.strike(ERRORS[attempt.interrupt or Interrupt.LOST], again=True)
+        give_up()
+
+    return leave
 
 
 def lease_lost(job_id: str, attempt: int) -> LeaseLost:

@@ -13,9 +13,10 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
+from fencerow.db.strikes import Striker
 from fencerow.errors import ArgumentsTooNew, InvalidPayload, LeaseLost
 from fencerow.model.outcome import Outcome, Released, Stopped, Succeeded
-from fencerow.worker.attempt import Attempt, Interrupt, thread_raiser
+from fencerow.worker.attempt import Attempt, Interrupt, left_behind, thread_raiser
 from fencerow.worker.batch import Batch, Item
 from fencerow.worker.context import Job
 from fencerow.worker.executor import Executor
@@ -25,7 +26,6 @@ from fencerow.worker.judging import Verdict, timeout_error
 from fencerow.worker.newer import given_back
 from fencerow.worker.onloop import Call
 from fencerow.worker.stepping import in_context
-from fencerow.worker.threads import Striker
 
 log = logging.getLogger("fencerow.worker")
 
@@ -107,16 +107,19 @@ class BatchExecutor(Executor):
         run: Callable[[], Awaitable[Any]]
         task = asyncio.current_task()
         assert task is not None
+        give_up = partial(self._give_up_call, batch, slot_lost)
         if handler.is_async:
             raise_in: Callable[[Interrupt], None] = partial(_cancel, task)
+            leave: Callable[[], None] = give_up
             run = partial(handler.function, items)
         else:
             striker = Striker()
             raise_in = thread_raiser(striker)
+            leave = left_behind(striker, call, give_up)
             run = partial(self._thread_call, handler, items, striker)
         for middleware in reversed(self._middleware.batch):
             run = partial(middleware, items, run)
-        call.begin(raise_in, partial(self._give_up_call, batch, slot_lost), kill_s=self._kill_s)
+        call.begin(raise_in, leave, kill_s=self._kill_s)
         for item, attempt in batch.open.items():
             attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._kill_s)
         error: BaseException | None = None

@@ -10,18 +10,19 @@ from functools import partial
 from typing import Any
 
 from fencerow.db.engine import Engine
+from fencerow.db.strikes import Striker
 from fencerow.errors import LeaseLost, OutcomeUnknown
 from fencerow.model.outcome import Succeeded
 from fencerow.primitives.running import Running, running
 from fencerow.store import store
 from fencerow.telemetry import Telemetry
-from fencerow.worker.attempt import Attempt, Interrupt, OutOfTime, thread_raiser
+from fencerow.worker.attempt import Attempt, Interrupt, OutOfTime, left_behind, thread_raiser
 from fencerow.worker.context import Job
 from fencerow.worker.judging import Committed, Judge, Verdict
 from fencerow.worker.middleware import RunMiddleware
 from fencerow.worker.onloop import Call, OnLoop
 from fencerow.worker.stepping import in_context
-from fencerow.worker.threads import Striker, Threads
+from fencerow.worker.threads import Threads
 from fencerow.worker.transaction import JobTransaction
 
 log = logging.getLogger("fencerow.worker")
@@ -66,7 +67,9 @@ class Calls:
         value: Any = None
         try:
             step = partial(self.on_loop.step, Call([attempt]))
-            value = await in_context(copy_context(), _in_attempt(attempt, call), step, attempt.limit_time)
+            value = await in_context(
+                copy_context(), _in_attempt(attempt, job, call), step, attempt.limit_time
+            )
         except asyncio.CancelledError as raised:
             if attempt.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended
@@ -99,15 +102,22 @@ class Calls:
     ) -> Callable[[], Awaitable[Any]]:
         """The call of the handler with its middleware around it; from now on the attempt can be ended."""
         handler = attempt.handler
+
+        leave = partial(_leave, job, give_up)
         given = kwargs if handler.job_parameter is None else {**kwargs, handler.job_parameter: job}
         call: Callable[[], Awaitable[Any]]
         if handler.is_async:
             # A handler that never waits cannot be ended, so its limit is watched from its first wait on.
-            attempt.begin(partial(_cancel, task), give_up, kill_s=self._kill_s, limited=False)
+            attempt.begin(partial(_cancel, task), leave, kill_s=self._kill_s, limited=False)
             call = partial(handler.function, *args, **given)
         else:
             striker = Striker()
-            attempt.begin(thread_raiser(striker), give_up, kill_s=self._kill_s, limited=False)
+            attempt.begin(
+                thread_raiser(striker),
+                left_behind(striker, attempt, leave),
+                kill_s=self._kill_s,
+                limited=False,
+            )
             call = partial(self._thread_call, attempt, job, args, given, striker)
         for middleware in reversed(self._middleware):
             call = partial(middleware, job, call)
@@ -146,23 +156,23 @@ class Calls:
     ) -> Any:
         context = copy_context()
 
-        def call() -> Any:
+        def end(value: Any, error: BaseException | None) -> None:
+            # On the thread that opened it, before the middleware unwinds.
+            transaction = job.opened_transaction
+            if transaction is None or not transaction.is_open:
+                return
+            if error is not None:
+                transaction.roll_back(error)
+                return
             try:
-                value = context.run(attempt.handler.function, *args, **kwargs)
-                transaction = job.opened_transaction
-                if transaction is not None and transaction.is_open:
-                    encoded = attempt.handler.result.encode(value).decode()
-                    striker.disarm()  # no interrupt may strike the commit
-                    # Committed on the thread that opened it, before the middleware unwinds.
-                    transaction.commit(encoded)
-                return value
-            except BaseException as error:
-                striker.disarm()
-                if job.opened_transaction is not None:
-                    job.opened_transaction.roll_back(error)
+                encoded = attempt.handler.result.encode(value).decode()
+            except BaseException as unfit:
+                transaction.roll_back(unfit)
                 raise
+            transaction.commit(encoded)
 
-        return await self.threads.submit(call, striker)
+        call = partial(context.run, attempt.handler.function, *args, **kwargs)
+        return await self.threads.submit(call, striker, end)
 
     async def _committed(self, attempt: Attempt, transaction: JobTransaction, value: Any) -> Verdict:
         """What the handler did in its transaction counts together with its success."""
@@ -175,9 +185,14 @@ class Calls:
         return Committed(transaction.moved)
 
 
-def running_of(attempt: Attempt) -> Running:
+def running_of(attempt: Attempt, job: Job) -> Running:
     """What primitives may know of an attempt whose handler they are used in."""
     claimed = attempt.claimed
+
+    def ends_job(connection: object) -> bool:
+        transaction = job.opened_transaction
+        return transaction is not None and transaction.is_on(connection)
+
     return Running(
         claimed.id,
         claimed.name,
@@ -186,7 +201,16 @@ def running_of(attempt: Attempt) -> Running:
         claimed.attempt,
         claimed.snoozes,
         store.hold_fence,
+        store.check_fence,
+        ends_job,
     )
+
+
+def _leave(job: Job, give_up: Callable[[], None]) -> None:
+    """Give a handler up, and with it what its transaction locks."""
+    if job.opened_transaction is not None:
+        job.opened_transaction.abandon()
+    give_up()
 
 
 def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
@@ -194,8 +218,8 @@ def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
     task.cancel()
 
 
-async def _in_attempt(attempt: Attempt, call: Callable[[], Awaitable[Any]]) -> Any:
-    running.set(running_of(attempt))
+async def _in_attempt(attempt: Attempt, job: Job, call: Callable[[], Awaitable[Any]]) -> Any:
+    running.set(running_of(attempt, job))
     return await call()
 
 

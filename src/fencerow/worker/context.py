@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from fencerow.db.engine import AsyncSession, Engine, Session
 from fencerow.db.statement import Operation
+from fencerow.db.strikes import SHELTER
 from fencerow.errors import CancelRequested, InvalidInput, TransactionMisuse
 from fencerow.model.job import EPOCH
 from fencerow.model.retry import Snooze
@@ -150,7 +151,8 @@ class Job:
 
     def wait_cancelled(self, timeout_s: float) -> bool:
         """For plain handlers: wait this long, or until the handler should stop; returns whether it should."""
-        return self._attempt.thread_event.wait(timeout_s)
+        with SHELTER:  # whoever asks it to stop sets the event first, and must find it unlocked
+            return self._attempt.thread_event.wait(timeout_s)
 
     def snooze(self, delay_s: float, reason: str = "") -> NoReturn:
         """End this attempt and come back after `delay_s` seconds; it counts as no failure."""

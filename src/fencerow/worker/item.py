@@ -6,6 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
+from fencerow.db.strikes import sheltered
 from fencerow.errors import DecidedTwice, InvalidInput
 from fencerow.model.control import Fail, Retry, Snooze
 from fencerow.worker.context import Job
@@ -143,6 +144,7 @@ class BatchItem(Generic[V, R]):
             self._closed = True
             return self._said
 
+    @sheltered  # said and told, or neither
     def _decide(self, say: Callable[[], Said]) -> None:
         with self._lock:
             if self._closed and not self._decided:

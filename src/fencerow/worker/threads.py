@@ -7,15 +7,17 @@ the process, and the fence refuses whatever it still writes.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from fencerow.db.strikes import Striker
+
 T = TypeVar("T")
 
 Work = Callable[[], None]
+Ending = Callable[[T | None, BaseException | None], None]
 # A future, a coroutine or the loop would take these as its own.
 UNCARRIED = (StopIteration, GeneratorExit, KeyboardInterrupt)
 
@@ -34,11 +36,17 @@ class Threads:
         self._count = 0
         self._closed = False
 
-    def submit(self, call: Callable[[], T], striker: Striker) -> asyncio.Future[T]:
-        """Run `call` on a thread; until it is over, `striker` can raise one exception in it."""
+    def submit(
+        self, call: Callable[[], T], striker: Striker, ending: Ending[T] | None = None
+    ) -> asyncio.Future[T]:
+        """Run `call` on a thread; while it runs, `striker` can raise an exception in it.
+
+        `ending` ends what the call has opened, on the same thread, when nothing can strike any more. It is given what
+        was raised, or None, and an error of its own takes that one's place.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._hand(lambda: _tell(loop, future, *_outcome_of(call, striker)))
+        self._hand(lambda: _tell(loop, future, *_outcome_of(call, striker, ending)))
         return future
 
     def close(self) -> None:
@@ -75,62 +83,18 @@ class Threads:
                 self._idle.append(queue)
 
 
-class Striker:
-    """Raises an exception in the thread that runs one call, at most once, and never after the call is over.
-
-    Without the lock a late exception would strike the next job on the same thread, or the thread itself.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ident: int | None = None
-        self._struck = False
-
-    def arm(self) -> None:
-        """This thread runs the call from now on."""
-        with self._lock:
-            self._ident = threading.get_ident()
-
-    def disarm(self) -> None:
-        """The call is over: nothing may strike any more, and what has not struck yet is taken back."""
-        with self._lock:
-            ident, self._ident = self._ident, None
-            if ident is not None:
-                _set_exception(ident, None)
-
-    def strike(self, error: type[BaseException]) -> bool:
-        """Raise at the thread's next Python instruction; false when there is nothing to strike.
-
-        Code that waits in C (a lock, a socket, a long query) sees it only when it comes back. The class is
-        instantiated without arguments.
-        """
-        with self._lock:
-            if self._ident is None or self._struck:
-                return False
-            self._struck = True
-            return _set_exception(self._ident, error)
-
-
-def _outcome_of(call: Callable[[], T], striker: Striker) -> tuple[T | None, BaseException | None]:
-    result: T | None = None
-    error: BaseException | None = None
-    try:
+def _outcome_of(
+    call: Callable[[], T], striker: Striker, ending: Ending[T] | None
+) -> tuple[T | None, BaseException | None]:
+    returned, error = striker.run(call)
+    result = returned[0] if returned else None
+    if ending is not None:
         try:
-            striker.arm()
-            result = call()
+            ending(result, error)
         except BaseException as raised:
             error = raised
-        striker.disarm()
-    except BaseException as late:  # it struck between the lines above; a second one never comes
-        striker.disarm()
-        if result is None and error is None:
-            error = late
+    striker.close_open(error)
     return result, error
-
-
-def _set_exception(ident: int, error: type[BaseException] | None) -> bool:
-    held = None if error is None else ctypes.py_object(error)
-    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), held))
 
 
 def _tell(

@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from fencerow.db.engine import AsyncSession, Engine, Session
 from fencerow.db.statement import Operation
+from fencerow.db.strikes import SHELTER, sheltered
 from fencerow.errors import Busy, TransactionMisuse
 from fencerow.store import store
 from fencerow.store.finish import Moved
@@ -66,11 +67,13 @@ class JobTransaction:
 
     def __enter__(self) -> Any:
         self._enter_once(in_async=False)
-        stack = ExitStack()
-        self._session = stack.enter_context(self._engine.session())
-        self._sync = stack
-        self._opened()
-        return self._session.connection
+        with SHELTER:  # struck behind it, the worker rolls back what is open here
+            stack = ExitStack()
+            self._session = stack.enter_context(self._engine.session())
+            self._sync = stack
+            self._session.run(self._bound())
+            self._opened()
+            return self._session.connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -83,6 +86,7 @@ class JobTransaction:
         stack = AsyncExitStack()
         self._asession = await stack.enter_async_context(self._engine.asession())
         self._async = stack
+        await self._asession.arun(self._bound())
         self._opened()
         return self._asession.connection
 
@@ -91,6 +95,17 @@ class JobTransaction:
     ) -> None:
         if error is not None:
             await self.aroll_back(error)
+
+    def is_on(self, connection: object) -> bool:
+        """Whether this is the connection that it gave to the handler, and open: its commit is the job's success."""
+        session = self._session or self._asession
+        return session is not None and session.connection is connection
+
+    def abandon(self) -> None:
+        """The handler was given up: what its transaction locks must not wait for it. From any thread."""
+        session = self._session or self._asession
+        if session is not None:
+            session.abandon()
 
     def commit(self, result: str) -> None:
         """Write the success and commit, in the thread that opened it.
@@ -131,6 +146,7 @@ class JobTransaction:
         await stack.aclose()
         self.moved = moved[0]
 
+    @sheltered
     def roll_back(self, error: BaseException) -> None:
         """Undo everything. Harmless when it is over already."""
         if self._session is not None and self._sync is not None:
@@ -146,6 +162,9 @@ class JobTransaction:
             except Exception as other:
                 if other is not error:
                     error.add_note(f"rolling back also failed: {type(other).__name__}: {other}")
+
+    def _bound(self) -> Operation[None]:
+        return store.bound_idle(self._attempt.claimed.id)
 
     def _success(self, result: str) -> Operation[list[Moved]]:
         outcome = store.Success(self._attempt.claimed.id, self._attempt.claimed.attempt, result)

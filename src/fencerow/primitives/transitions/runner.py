@@ -10,7 +10,7 @@ from fencerow.db.statement import Operation
 from fencerow.errors import SchemaMissing, SchemaTooOld, WrongTable
 from fencerow.primitives.place import Place, arun, run
 from fencerow.primitives.ready import acheck_tables, check_tables
-from fencerow.primitives.running import running
+from fencerow.primitives.running import running_on
 from fencerow.primitives.transitions.checking import as_wrong_table, explained
 from fencerow.primitives.transitions.composing import Written
 from fencerow.primitives.transitions.facts import Facts, read_facts
@@ -38,7 +38,7 @@ class Runner:
 
     def run(self, make: Make[T], connection: object | None) -> T:
         """Run an operation, on the lent connection if there is one."""
-        operation = make(self.operations(self._ready or self.look(connection)))
+        operation = make(self.operations(self._ready or self.look(connection), connection))
         with self._told():
             answer = run(self.place, operation, connection)
         self._wake(answer, connection)
@@ -46,15 +46,15 @@ class Runner:
 
     async def arun(self, make: Make[T], connection: object | None) -> T:
         """`run` for async code."""
-        operation = make(self.operations(self._ready or await self.alook(connection)))
+        operation = make(self.operations(self._ready or await self.alook(connection), connection))
         with self._told():
             answer = await arun(self.place, operation, connection)
         self._wake(answer, connection)
         return answer
 
-    def operations(self, written: Written) -> Operations:
+    def operations(self, written: Written, connection: object | None = None) -> Operations:
         """The operations as this code makes them: a job's handler on behalf of its attempt, where that is declared."""
-        attempt = running.get()
+        attempt = running_on(connection)
         handover = None
         if attempt is not None and written.hands_over:
             handover = Handover(self.declared, self.place.engine.queries, attempt)

@@ -36,10 +36,42 @@ SELECT held.id, held.attempt, fencerow.now(), :level, :message
 FROM held
 RETURNING job_id;
 
+-- name: bound_idle
+-- Let the server end this transaction when its worker has frozen or was cut off: what it locks would wait for ever.
+-- Idle until the job's deadline, no healthy handler goes further; and a client that is gone is noticed in half a minute.
+-- Each setting ends with the transaction. One that the operator has made for idle transactions stays.
+SELECT set_config(
+        'idle_in_transaction_session_timeout',
+        CASE
+            WHEN current_setting('idle_in_transaction_session_timeout') <> '0'
+                THEN current_setting('idle_in_transaction_session_timeout')
+            ELSE CAST(CAST(least(2000000000, 1000 * greatest(
+                1, COALESCE(extract(epoch FROM job.deadline_at - fencerow.now()), 3600)
+            )) AS bigint) AS text)
+        END,
+        true
+    ),
+    set_config('tcp_keepalives_idle', '10', true),
+    set_config('tcp_keepalives_interval', '5', true),
+    set_config('tcp_keepalives_count', '3', true)
+FROM fencerow.jobs AS job
+WHERE job.id = CAST(:id AS uuid);
+
 -- name: hold_fence
 -- Lock the job against a newer claim until the transaction ends, so that what follows in it is this attempt's word.
 -- FOR SHARE waits for a claim or an end that is under way, and then meets what came of it. Guard: the fence.
-SELECT job.cancel_requested_at IS NOT NULL
+-- The transaction may be the user's, and everybody waits for it: idle, it lasts no longer than the attempt may.
+SELECT job.cancel_requested_at IS NOT NULL,
+    CASE
+        WHEN current_setting('idle_in_transaction_session_timeout') = '0' AND job.deadline_at IS NOT NULL
+            THEN set_config(
+                'idle_in_transaction_session_timeout',
+                CAST(CAST(least(2000000000, 1000 * greatest(
+                    1, extract(epoch FROM job.deadline_at - fencerow.now())
+                )) AS bigint) AS text),
+                true
+            )
+    END
 FROM fencerow.jobs AS job
 WHERE job.id = CAST(:id AS uuid)
   AND job.state = 'running'

@@ -25,6 +25,12 @@ WHERE job.id = :id
   AND job.attempt = :attempt
 RETURNING job_id;
 
+-- name: bound_idle
+-- There is no server that could end a transaction: whoever dies gives the file back by that.
+SELECT job.deadline_at
+FROM fencerow.jobs AS job
+WHERE job.id = :id;
+
 -- name: hold_fence
 -- Whether this attempt holds its job. The transaction has the write lock, so no claim comes before its end.
 SELECT job.cancel_requested_at IS NOT NULL

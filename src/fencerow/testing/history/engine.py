@@ -154,6 +154,9 @@ class RecordingSession:
         self._watched.append(witness := _witness(self._recorder))
         return self._inner.run(witness.watching(operation))
 
+    def abandon(self) -> None:
+        self._inner.abandon()
+
 
 class AsyncRecordingSession:
     """The same for async drivers."""
@@ -170,6 +173,9 @@ class AsyncRecordingSession:
     async def arun(self, operation: Operation[T]) -> T:
         self._watched.append(witness := _witness(self._recorder))
         return await self._inner.arun(witness.watching(operation))
+
+    def abandon(self) -> None:
+        self._inner.abandon()
 
 
 class RecordingBorrowed:

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any
 
+from fencerow.db.strikes import Striker, arrived
 from fencerow.errors import DeliveryTimeout
 from fencerow.worker.events.consumer import Consumer
 from fencerow.worker.events.event import Event
-from fencerow.worker.threads import Striker, Threads
+from fencerow.worker.threads import Threads
 
 log = logging.getLogger("fencerow.events")
 
@@ -20,6 +21,10 @@ GRACE_S = 5.0  # for a function that was told to end
 
 class Struck(Exception):
     """Raised inside a plain function whose time is over."""
+
+    def __init__(self) -> None:
+        arrived()
+        super().__init__()
 
 
 class Delivery:
@@ -66,7 +71,10 @@ class Delivery:
         if future.done():
             return future.exception()
         striker.strike(Struck)
-        return await self._after_strike(event, future, Struck)
+        error = await self._after_strike(event, future, Struck)
+        if not future.done():
+            striker.strike(Struck, again=True)  # left behind: whatever swallowed the first one
+        return error
 
     async def _after_strike(
         self, event: Event, running: asyncio.Future[Any], struck: type[BaseException]

@@ -16,6 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from fencerow.db.engine import AsyncSession, Engine, Session
 from fencerow.db.statement import Operation
+from fencerow.db.strikes import SHELTER, sheltered
 from fencerow.errors import EventTransactionMisuse
 
 
@@ -38,9 +39,16 @@ class EventTransaction:
 
     def __enter__(self) -> Any:
         self._enter_once(in_async=False)
-        self._session = self._sync.enter_context(self._engine.session(idle_s=self._idle_s))
-        return self._session.connection
+        try:
+            with SHELTER:
+                self._session = self._sync.enter_context(self._engine.session(idle_s=self._idle_s))
+                connection = self._session.connection
+        except BaseException as error:  # struck while it was opened: nobody would leave it
+            self._sync.__exit__(type(error), error, error.__traceback__)
+            raise
+        return connection
 
+    @sheltered
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
