@@ -44,7 +44,9 @@ def _refusal(frame: FrameType) -> BlockingCall:
 def _instead(frame: FrameType, verb: str) -> str:
     owner = next(iter(frame.f_locals.values()), None)
     if hasattr(owner, f"a{verb}") or f"a{verb}" in frame.f_globals:
-        return f"write `await ...a{verb}(...)`" if hasattr(owner, f"a{verb}") else f"write `await a{verb}(...)`"
+        return (
+            f"write `await ...a{verb}(...)`" if hasattr(owner, f"a{verb}") else f"write `await a{verb}(...)`"
+        )
     return f"write `await asyncio.to_thread(...{verb}, ...)`"
 
 
