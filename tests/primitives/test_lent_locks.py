@@ -21,6 +21,7 @@ from fencerow.errors import InvalidInput, MutexBusy, UnusableConnection
 from fencerow.primitives.advisory import number_of
 from tests.db.lenders import Loan
 from tests.jobs import AnyEngine
+from tests.plainly import plainly
 from tests.primitives.test_mutex import elsewhere
 
 
@@ -73,7 +74,7 @@ async def test_a_guard_holds_in_the_users_transaction_and_refuses_an_old_token(
     assert await loan.sql(f"SELECT n FROM {loan.table}"), "a refusal must not spoil the transaction"
     await loan.end("COMMIT")
 
-    assert mutex.release()
+    assert plainly(mutex.release)
     await loan.end("ROLLBACK") if not loan.autocommit else None
 
 
@@ -85,7 +86,7 @@ async def test_the_next_holder_waits_for_the_guarded_transaction(loan: Loan, her
 
     await loan.begin()
     await guard(loan, mutex)
-    assert mutex.release()
+    assert plainly(mutex.release)
     with pytest.raises(MutexBusy):
         elsewhere(Mutex(here, "k", wait_s=0).acquire)
     await loan.end("COMMIT")
@@ -102,7 +103,7 @@ async def test_where_no_transaction_is_open_nothing_is_locked(loan: Loan, here: 
     for attempt in (guard(loan, mutex), lock(loan, here, "a"), try_lock(loan, here, "a")):
         with pytest.raises(UnusableConnection, match="no transaction"):
             await attempt
-    assert mutex.release()
+    assert plainly(mutex.release)
 
 
 async def test_a_lock_lasts_as_long_as_the_transaction(loan: Loan, here: Here) -> None:

@@ -22,6 +22,7 @@ from fencerow.model.ids import new_id
 from fencerow.primitives import mutexes
 from fencerow.primitives.renewing import renewer
 from fencerow.testing.clock import DatabaseClock
+from tests.plainly import plainly
 
 T = TypeVar("T")
 
@@ -212,7 +213,7 @@ async def test_async_code_may_be_cancelled_when_it_is_lost(database: Database, m
     assert ended == ["cancelled"]
     current = asyncio.current_task()
     assert current is not None and current.cancelling() == 0
-    assert other.release()
+    assert plainly(other.release)
 
 
 async def test_a_cancel_of_somebody_else_stays_a_cancel(database: Database) -> None:
@@ -228,7 +229,7 @@ async def test_a_cancel_of_somebody_else_stays_a_cancel(database: Database) -> N
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
-    assert holding(database).release()
+    assert plainly(holding(database).release)
 
 
 def test_one_that_was_forgotten_is_given_back(database: Database) -> None:

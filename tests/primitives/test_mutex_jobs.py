@@ -111,7 +111,7 @@ async def test_a_busy_one_gives_the_slot_back_with_growing_delays(app: App, time
         time.advance(delays[-1] + 0.001)
     assert [round(each, 1) for each in delays] == [2, 4, 8, 16, 30]
 
-    mine.release()
+    await mine.arelease()
     await work(app)
 
     assert await handle.aresult(timeout_s=60) == 2
@@ -145,7 +145,7 @@ async def test_after_so_many_the_attempt_fails_once_and_counts_anew(app: App, ti
     with pytest.raises(JobFailed) as caught:
         await handle.aresult(timeout_s=60)
     assert caught.value.error.type.endswith("MutexBusy")
-    assert mine.release()
+    assert await mine.arelease()
     assert deferrals(app) == []
 
 
@@ -232,7 +232,7 @@ async def test_the_next_attempt_gets_at_once_what_the_last_one_left(app: App) ->
         await handle.aresult(60)
 
     assert tokens == [1, 2]
-    assert kept[0].release() is False
+    assert await kept[0].arelease() is False
 
 
 async def test_a_handler_in_a_child_process_holds_it_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +250,7 @@ async def test_a_handler_in_a_child_process_holds_it_too(url: str, monkeypatch: 
                     await asyncio.sleep(0.02)
         assert told == {"job_id": handle.id, "job_name": (await handle.arefresh()).name, "attempt": 1}
         assert (await back.arefresh()).failures == 0
-        busy.release()
+        await busy.arelease()
         await app.aclose()
 
 
