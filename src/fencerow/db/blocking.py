@@ -22,7 +22,7 @@ def refuse_in_loop() -> None:
         BlockingCall: an event loop runs in this thread. Nothing was sent.
     """
     if asyncio._get_running_loop() is not None:
-        raise _refusal(sys._getframe(1))
+        raise _refusal(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
 
 
 def _refusal(frame: FrameType) -> BlockingCall:

@@ -139,13 +139,17 @@ class LoopWatch:
         call = self._on_loop.call
         if call is not None:
             return tuple(each for each in call.attempts if self._find(*each.key) is each)
-        frame = sys._current_frames().get(self._loop_thread)
+        frame = self._frame()
         known = _running_in(frame)
         found = None if known is None else self._find(known.job_id, known.attempt)
         return () if found is None else (found,)
 
+    def _frame(self) -> FrameType | None:
+        """Where the loop's thread stands now."""
+        return sys._current_frames().get(self._loop_thread)  # pyright: ignore[reportPrivateUsage]
+
     def _described(self, blocked_s: float, attempts: tuple[Attempt, ...]) -> Blocked:
-        where = _where(sys._current_frames().get(self._loop_thread))
+        where = _where(self._frame())
         if not attempts:
             return Blocked(round(blocked_s, 1), where=where)
         first = attempts[0].claimed
@@ -160,7 +164,7 @@ class LoopWatch:
             job=blocked.job,
             where=blocked.where,
         )
-        frame = sys._current_frames().get(self._loop_thread)
+        frame = self._frame()
         log.warning(
             "the event loop has been blocked for %.1f s by %s: no other job goes on meanwhile; a blocking handler "
             "should be a plain def, and blocking code in an async one goes to asyncio.to_thread. It stands at:\n%s",
