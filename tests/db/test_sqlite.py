@@ -460,3 +460,25 @@ def test_whoever_waits_for_the_write_lock_looks_as_often_at_the_end_as_at_the_be
     stranger.close()
 
     assert len(pauses) == 200 and max(pauses) < 0.002
+
+
+def test_a_reader_beside_writers_without_a_pause_looks_as_often_as_they_do(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a rollback journal a commit shuts readers out; with SQLite's own pauses one read nothing for seconds."""
+    engine = SqliteEngine(sqlite_path, store.sqlite_queries(), journal_mode="truncate")
+    store.migrate(engine)
+    stranger, pauses = sqlite3.connect(sqlite_path, isolation_level=None), list[float]()
+    stranger.execute("BEGIN EXCLUSIVE")
+
+    def sleep(pause_s: float) -> None:
+        pauses.append(pause_s)
+        if len(pauses) == 200:
+            stranger.execute("ROLLBACK")
+
+    monkeypatch.setattr(sqlite, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+    assert engine.run(store.list_jobs()) == []
+    stranger.close()
+    engine.close()
+
+    assert len(pauses) == 200 and max(pauses) < 0.002

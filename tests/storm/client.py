@@ -27,6 +27,7 @@ NUMBERS_EACH = 10_000_000
 ASYNC_KINDS = {
     "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 10, "slow_plain": 10, "long": 8,
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1, "limited": 8, "limited_plain": 6, "guarded": 10,
+    "wedge": 1,
 }  # fmt: skip
 PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4}
 RESULT_S = 10.0

@@ -67,6 +67,7 @@ def facts(report: Report) -> dict[str, Any]:
                 for each in sorted(clear, key=lambda each: each.took_s)[: -SLOWEST - 1 : -1]
             ],
         },
+        "workers_ended_with_a_blocked_loop": report.ended_blocked,
         "workers": report.plan.workers,
         "clients": report.plan.clients,
         "storm_s": round(report.storm_s, 1),

@@ -19,7 +19,7 @@ from tests.storm.bugs import beneath, spoil
 from tests.storm.client import Client
 from tests.storm.plan import WORKER_SETTINGS
 from tests.storm.post import HISTORY, Post, take_up
-from tests.storm.work import Work
+from tests.storm.work import WEDGES, Work
 
 log = logging.getLogger("storm")
 
@@ -57,7 +57,8 @@ async def _run(post: Post, work: Work) -> None:
     loop.add_signal_handler(signal.SIGTERM, told.set)
     while not told.is_set():
         try:
-            worker = await asyncio.to_thread(work.app.worker, {"default": 8}, name=post.name)
+            queues = {"default": 8} if post.spared else {"default": 8, WEDGES: 1}
+            worker = await asyncio.to_thread(work.app.worker, queues, name=post.name)
             loop.add_signal_handler(signal.SIGTERM, _both(told.set, worker.request_stop))
             await worker.run()
         except Exception as error:

@@ -20,6 +20,7 @@ RECOVERY_AFTER_TROUBLE_S = RECOVERY_S + 3.0
 # The time limit of jobs that need far less: whatever stands still meanwhile, none of them may be ended for it. A stop
 # and a blocked loop are shorter; an outage is longer than the deadline that the limit becomes in the database.
 LIMIT_S = 2.5 * LEASE_S
+WEDGE_LIMIT_S = 1.0
 CHILD_START_S = 6.0
 OUTAGE_S = LIMIT_S + LEASE_S + CHILD_START_S + 3.0
 HOUR_S = 3600.0

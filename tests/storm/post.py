@@ -52,6 +52,7 @@ class Post:
     bug: str
     mix: Mapping[str, int] | None  # what a client submits; None: everything
     board: Board
+    spared: bool = False  # neither killed nor stopped, nor made to end itself
     clock_us: int = 0  # how far the clock of the day is off: SQLite has none but those of its processes
 
     @contextmanager

@@ -53,6 +53,7 @@ class Report:
     jobs: int
     storm_s: float
     calm_s: float
+    ended_blocked: int  # workers that ended their process because a handler blocked its loop
 
     @property
     def confirmed(self) -> int:
@@ -109,7 +110,17 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
     )
     missing = [name for name in kinds if not tally.confirmed[name]]
     return Report(
-        ground.kind, plan, tally, books, found, left_out, missing, books.outcomes.total(), blown_s, calm_s
+        ground.kind,
+        plan,
+        tally,
+        books,
+        found,
+        left_out,
+        missing,
+        books.outcomes.total(),
+        blown_s,
+        calm_s,
+        team.ended_blocked,
     )
 
 

@@ -16,6 +16,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from fencerow.errors import LoopBlocked
+from fencerow.worker.ending import EXIT_CODE
 from tests.storm import member
 from tests.storm.plan import Plan
 from tests.storm.post import Board, Post
@@ -57,13 +59,14 @@ class Team:
         self._number = 0
         self.members: list[Member] = []
         self.died: list[str] = []  # by themselves: that is never right
+        self.ended_blocked = 0  # by themselves, since a handler blocked their event loop: that is right
 
     def start(self, *, is_worker: bool, slot: int = 0, spared: bool = False) -> Member:
         with self._lock:
             self._number += 1
             url = self._url(is_worker=is_worker, spared=spared)
             name = f"{'worker' if is_worker else 'client'}-{self._number}"
-            post = replace(self._first, name=name, number=self._number, slot=slot, url=url)
+            post = replace(self._first, name=name, number=self._number, slot=slot, url=url, spared=spared)
             ours, theirs = self._context.Pipe()
             target = member.serve if is_worker else member.call
             process = self._context.Process(target=target, args=(post, theirs), name=name, daemon=True)
@@ -115,7 +118,7 @@ class Team:
         with self._lock:
             dead = [each for each in self.members if not each.struck and not each.process.is_alive()]
         for each in dead:
-            self.died.append(f"{each.post.name} ended with {each.process.exitcode}: {self._tail(each)}")
+            self._note_end(each)
             self._replace(each)
 
     def end(self, *, workers: bool, within_s: float) -> list[str]:
@@ -133,7 +136,7 @@ class Team:
                 each.process.kill()
                 each.process.join(GONE_S)
             elif each.process.exitcode not in (0, -signal.SIGTERM):  # one that had only just started
-                self.died.append(f"{each.post.name} ended with {each.process.exitcode}: {self._tail(each)}")
+                self._note_end(each)
             self._forget(each)
         return late
 
@@ -143,6 +146,13 @@ class Team:
             each.process.kill()
             each.process.join(GONE_S)
             self._forget(each)
+
+    def _note_end(self, gone: Member) -> None:
+        said = self._tail(gone)
+        if gone.process.exitcode == EXIT_CODE and LoopBlocked.code in said:
+            self.ended_blocked += 1
+        else:
+            self.died.append(f"{gone.post.name} ended with {gone.process.exitcode}: {said}")
 
     def _replace(self, gone: Member) -> None:
         self._forget(gone)

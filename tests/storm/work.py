@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from fencerow import App, Backoff, BatchItem, Config, Defaults, Fail, Job, once
-from tests.storm.plan import LIMIT_S
+from tests.storm.plan import LIMIT_S, WEDGE_LIMIT_S
 
 # A storm may kill a worker more often than a job's own budget expects; what is tested is not the budget.
 PATIENT = Defaults(
@@ -19,6 +19,7 @@ PATIENT = Defaults(
 
 Mark = Callable[[str, int], None]
 Inside = Callable[[str], AbstractContextManager[None]]
+WEDGES = "wedges"  # a queue of its own: the spared worker does not serve it
 HELD_S = {"postgresql": 0.6, "sqlite": 0.05}  # a transaction of SQLite keeps everybody waiting
 
 
@@ -128,6 +129,14 @@ class Work:
                 time.sleep(held_s)
             return job.attempt
 
+        @self.app.job(queue=WEDGES, timeout_s=WEDGE_LIMIT_S)
+        async def wedge(job: Job, n: int) -> int:
+            # Nothing can end what blocks the loop, but the end of its process.
+            sink(job.id, job.attempt)
+            if job.failures == 0:
+                time.sleep(30)  # that is the fault
+            return job.attempt
+
         @self.app.batch_job(batch_max=20)
         async def parcel(items: Sequence[BatchItem[int, int]]) -> None:
             for item in items:
@@ -139,7 +148,7 @@ class Work:
 
         self.pay, self.pay_plain, self.pay_again, self.parcel = pay, pay_plain, pay_again, parcel
         self.look, self.read, self.nap = look, read, nap
-        self.limited, self.limited_plain, self.guarded = limited, limited_plain, guarded
+        self.limited, self.limited_plain, self.guarded, self.wedge = limited, limited_plain, guarded, wedge
         self.slow, self.slow_plain, self.long, self.doomed = slow, slow_plain, long, doomed
 
 

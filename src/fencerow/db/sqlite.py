@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("fencerow.db")
 
-LOCK_LOOK_S = 0.001  # between two looks for the write lock
+LOCK_LOOK_S = 0.001  # between two looks for a lock
 KEEPER_WAIT_S = (
     0.5  # what a keeper asks of the jobs must not delay its next renewal, whoever locks their file
 )
@@ -96,8 +96,8 @@ class SqliteEngine:
         with self._writing(operation.patience_s), translated(self.path):
             connection = self._main()
             taking_turns = operation.writes or operation.both_files
-            begin = partial(self._begin_writing, self._jobs_timeout_s) if taking_turns else _begin_reading
-            with self._transaction(connection, begin):
+            begin = self._begin_writing if taking_turns else self._begin_reading
+            with self._transaction(connection, partial(begin, self._jobs_timeout_s)):
                 return SqliteSession(connection, self.queries, self.clock, self.path).run(operation)
 
     async def arun(self, operation: Operation[T]) -> T:
@@ -266,7 +266,15 @@ class SqliteEngine:
             raise
 
     def _begin_writing(self, timeout_s: float, connection: sqlite3.Connection) -> None:
-        """Take the write lock of the jobs' file alone, before anything is read: a lock taken later fails at once.
+        """Take the write lock of the jobs' file alone, before anything is read: a lock taken later fails at once."""
+        self._begin(connection, timeout_s, partial(self._touched, connection, timeout_s))
+
+    def _begin_reading(self, timeout_s: float, connection: sqlite3.Connection) -> None:
+        """Take the read lock of the jobs' file. In a rollback journal each commit elsewhere shuts readers out."""
+        self._begin(connection, timeout_s, partial(_looked, connection))
+
+    def _begin(self, connection: sqlite3.Connection, timeout_s: float, took: Callable[[bool], bool]) -> None:
+        """Open a transaction that has its lock. `took` tries to get it; the last time it raises what keeps it away.
 
         SQLite waits longer after each try, so that whoever has waited longest looks least often, and beside a process
         that writes without a pause comes to nothing for seconds. Here everybody looks equally often.
@@ -275,7 +283,7 @@ class SqliteEngine:
         _wait_for_locks(connection, 0.0)
         try:
             connection.execute("BEGIN")
-            while not self._touched(connection, timeout_s, is_last=time.monotonic() >= until):
+            while not took(time.monotonic() >= until):
                 time.sleep(random.uniform(0.5, 1.5) * LOCK_LOOK_S)  # noqa: S311 (jitter, not a secret)
         except BaseException:
             if connection.in_transaction:
@@ -284,7 +292,7 @@ class SqliteEngine:
         finally:
             _wait_for_locks(connection, timeout_s)
 
-    def _touched(self, connection: sqlite3.Connection, timeout_s: float, *, is_last: bool) -> bool:
+    def _touched(self, connection: sqlite3.Connection, timeout_s: float, is_last: bool) -> bool:
         """Try a write that changes no row but takes the lock; before the first migration there is no table to touch."""
         try:
             connection.execute(f"DELETE FROM main.{self.prefix}queues WHERE 0")  # noqa: S608 (a checked identifier)
@@ -299,6 +307,17 @@ class SqliteEngine:
         return True
 
 
+def _looked(connection: sqlite3.Connection, is_last: bool) -> bool:
+    """Try a read that finds no row but takes the lock, which stays until the transaction ends."""
+    try:
+        connection.execute("SELECT 1 FROM main.sqlite_master LIMIT 0").fetchall()
+    except sqlite3.OperationalError as error:
+        if is_last or not is_locked(error):
+            raise
+        return False
+    return True
+
+
 def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseException) -> None:
     """Roll back a transaction that nobody waits for any more. Runs after the entering, in the same thread."""
     try:
@@ -311,7 +330,3 @@ def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseEx
 def _wait_for_locks(connection: sqlite3.Connection, timeout_s: float) -> None:
     """How long SQLite itself waits for a lock from now on."""
     connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
-
-
-def _begin_reading(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN")

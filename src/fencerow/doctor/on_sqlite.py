@@ -76,7 +76,8 @@ def _version() -> Finding:
         return info(
             "version",
             f"{found} has the WAL-reset fault, which may damage a file in WAL mode; we use a rollback journal",
-            "single commits are several times faster with SQLite 3.51.3, 3.50.7, 3.44.6 or newer",
+            "with SQLite 3.51.3, 3.50.7, 3.44.6 or newer single commits are several times faster, "
+            "and readers wait for no writer",
         )
     return ok("version", found)
 
