@@ -29,6 +29,7 @@ from tests.storm.team import Team
 
 AT_ONCE = 6  # faults under way together
 AHEAD = 80  # jobs that may be submitted before the first fault
+AGAIN = 5  # more for each fault that found nothing to strike: some need a job at a certain place
 REFUSED_SHARE = 0.15  # of the submits: keys that were given already, and what an outage refused
 CALM_S = 90.0
 LEFT = """
@@ -171,7 +172,8 @@ def _blow(scene: Scene[Any], plan: Plan, kinds: Mapping[str, Kind[Any]], tally: 
         while (cards or under_way) and tally.unseen.total() < UNSEEN_FACTOR * plan.faults:
             with lock:
                 progress = min(1.0, tally.confirmed.total() / plan.faults)
-            scene.team.board.allow(AHEAD + round(plan.jobs * (1 + REFUSED_SHARE) * progress))
+            wanted = round(plan.jobs * (1 + REFUSED_SHARE) * progress)
+            scene.team.board.allow(AHEAD + wanted + AGAIN * tally.unseen.total())
             scene.team.replace_dead()
             under_way = {future: name for future, name in under_way.items() if not future.done()}
             if cards and len(under_way) < AT_ONCE:
