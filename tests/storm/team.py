@@ -148,11 +148,11 @@ class Team:
             self._forget(each)
 
     def _note_end(self, gone: Member) -> None:
-        said = self._tail(gone)
+        said = self._said(gone)
         if gone.process.exitcode == EXIT_CODE and LoopBlocked.code in said:
             self.ended_blocked += 1
         else:
-            self.died.append(f"{gone.post.name} ended with {gone.process.exitcode}: {said}")
+            self.died.append(f"{gone.post.name} ended with {gone.process.exitcode}: {said[-1500:]}")
 
     def _replace(self, gone: Member) -> None:
         self._forget(gone)
@@ -163,9 +163,9 @@ class Team:
             self.members.remove(gone)
         gone.control.close()
 
-    def _tail(self, of: Member) -> str:
+    def _said(self, of: Member) -> str:
         path = of.post.folder / f"{of.post.name}.log"
-        return path.read_text(errors="replace")[-1500:] if path.exists() else "(it said nothing)"
+        return path.read_text(errors="replace") if path.exists() else "(it said nothing)"
 
 
 def is_stopped(pid: int) -> bool:
