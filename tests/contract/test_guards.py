@@ -375,7 +375,7 @@ GUARDS = [
     Guard(
         "disown",
         never("recent.names IS NULL"),
-        never("json_type(worker.info, '$.names') IS NULL"),
+        never("json_type(CASE WHEN json_valid(worker.info) THEN worker.info END, '$.names') IS NULL"),
         disowned_though_known("{}"),
     ),
     Guard(

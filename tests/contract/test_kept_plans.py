@@ -15,7 +15,7 @@ from fencerow.store import store
 from fencerow.store.claim import NIL, Mark
 from fencerow.store.finish import Success
 from fencerow.testing.pgbouncer import is_pooled
-from tests.contract.test_plans import FILL, flat, scans, touched
+from tests.contract.test_plans import FILL, OWN_CLOCK, flat, scans, touched
 from tests.jobs import new_job, register
 
 BACKLOG = 20_000
@@ -24,7 +24,7 @@ MARKS = {  # by what each prepared statement is found, and parameters that do so
     "lanes": ("RECURSIVE lane", {"queue": "mail"}),
     "succeed": ('INTO "fencerow".spent_ids', {"outcomes": f'[{{"id":"{NIL}","attempt":1,"result":"1"}}]'}),
 }
-NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300"}
+NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300", **OWN_CLOCK}
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def test_both_dialects_take_the_same_parameters(name: str) -> None:
 def test_the_store_uses_every_query_and_every_used_one_exists() -> None:
     sources = [
         file.read_text("utf-8")
-        for package in ("store", "db", "primitives")
+        for package in ("store", "db", "primitives", "primitives/transitions")
         for file in files(fencerow).joinpath(package).iterdir()
         if file.name.endswith(".py")
     ]

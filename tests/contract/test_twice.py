@@ -17,7 +17,7 @@ from fencerow.model.state import State
 from fencerow.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.contract.stage import rows
-from tests.jobs import AnyEngine, bury, claim, new_job, register, submit
+from tests.jobs import AnyEngine, bury, claim, new_job, overdue, register, submit
 
 LEASE_S = 1e5  # but for the ends that need a dead holder
 
@@ -88,9 +88,9 @@ def reclaim(engine: AnyEngine, job_id: str, clock: DatabaseClock) -> Operation[A
     return store.reclaim([dead], limit=10, actor=None)
 
 
-def time_out(engine: AnyEngine, _: str, clock: DatabaseClock) -> Operation[Any]:
-    held(engine)
-    clock.advance(11.0)
+def time_out(engine: AnyEngine, job_id: str, _: DatabaseClock) -> Operation[Any]:
+    holder, attempt = held(engine)
+    engine.run(store.renew(holder=holder, stated=overdue((job_id, attempt, True))))
     return store.time_out(limit=10, delay_s=0.0, actor=None)
 
 

@@ -16,6 +16,7 @@ from fencerow.testing.crash import Case
 from tests.race.people import FIRST, JOB, uid, with_running
 
 KEY, STALE_S = "k", 30.0
+PURGE_S = 500.0
 OWNER, OTHER = uid(201), uid(202)
 
 
@@ -39,6 +40,11 @@ def held() -> Script:
     yield mutexes.make(taker())
 
 
+def long_disused() -> Script:
+    yield from free_row()
+    yield later(PURGE_S + 1)
+
+
 def held_by_job() -> Script:
     yield from free_row()
     yield mutexes.take_in_job(taker(attempt=1), fence, defers=True)
@@ -55,6 +61,14 @@ def usable_again() -> Script:
         assert token == 1
     else:
         assert before is not None and token > before.token, "the token went back"
+
+
+def above_what_was() -> Script:
+    """Forgotten or not, whoever takes the key gets a token above the one that it had."""
+    token = yield mutexes.take(taker())
+    if token is None:
+        token = yield mutexes.make(taker())
+    assert token == 2, f"after token 1 came {token}"
 
 
 def asked_again(operation: Operation[Any], expected: Callable[[Any], bool]) -> Callable[[], Script]:
@@ -122,6 +136,7 @@ MUTEX_CASES: list[Case] = [
         mutexes.defer(KEY, JOB, 1, fence, most=0),
         lambda deferral: deferral is None,
     ),
+    Case("purge", long_disused, mutexes.purge("", age_s=PURGE_S, limit=9), above_what_was, (JOB,)),
     *asking("look", held, mutexes.look(KEY), bool),
     *asking("held", held, mutexes.held(), bool),
     *case("hold_number", held, advisory.hold_number(7)),
