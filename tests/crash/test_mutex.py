@@ -49,3 +49,16 @@ def test_a_dead_holder_blocks_all_when_time_does_not_count(mode: str, arenas: Ma
             crash_everywhere(arena, BY_NAME["take_mutex, the caller gone"])
     finally:
         arena.queries = whole
+
+
+@pytest.mark.parametrize("mode", ["plain", "sqlite"])
+def test_a_token_goes_back_when_a_purge_forgets_it_too(mode: str, arenas: Mapping[str, Any]) -> None:
+    arena = arenas[mode]
+    whole = arena.queries
+    highest = "CAST(:token AS bigint)" if mode == "plain" else ":token"
+    arena.queries = whole.altered("raise_mutex_floor", f"SELECT 1, {highest}", f"SELECT 1, {highest} - 1")
+    try:
+        with pytest.raises(Unrecovered, match="after token 1 came 1"):
+            crash_everywhere(arena, BY_NAME["purge"])
+    finally:
+        arena.queries = whole
