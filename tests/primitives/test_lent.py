@@ -148,7 +148,7 @@ async def test_a_mark_that_was_rolled_back_gives_the_key_back(loan: Loan, lent_e
 
 
 async def test_a_mark_whose_transaction_is_still_open_stands_when_it_is_committed(
-    loan: Loan, lent_engine: AnyEngine
+    loan: Loan, lent_engine: AnyEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The look at the end of the block neither waits for the caller's own transaction nor takes anything from it."""
     guard = once(At(lent_engine), "k", stale_s=600)
@@ -160,6 +160,7 @@ async def test_a_mark_whose_transaction_is_still_open_stands_when_it_is_committe
         await loan.begin()
     await ended(turn, loan)
     await guard.__aexit__(None, None, None)
+    assert "not found out" not in caplog.text
     await loan.end("COMMIT")
     await lent_engine.aclose()
 
@@ -179,6 +180,28 @@ async def test_rows_that_were_rolled_back_leave_no_reservation(
         assert second.needed
         await second.ainsert(ROWS[:1])
     assert found(lent_engine) == 1
+
+
+async def test_a_block_that_fails_in_an_open_transaction_gives_back_on_its_connection(
+    loan: Loan, lent_engine: AnyEngine, pieces: str
+) -> None:
+    """Also where a sync connection was lent inside an event loop: the end of the async block uses it as such."""
+    at = At(lent_engine)
+    with pytest.raises(RuntimeError) as caught:
+        async with once(at, "k", stale_s=600) as turn:
+            await loan.begin()
+            await ended(turn, loan)
+            raise RuntimeError("too late")
+    assert not hasattr(caught.value, "__notes__")
+    await loan.end("ROLLBACK")
+
+    with pytest.raises(RuntimeError) as caught:
+        async with replacing(lent_engine, 1) as first:
+            await loan.begin()
+            assert await inserted(first, loan, ROWS[:2])
+            raise RuntimeError("too late")
+    assert not hasattr(caught.value, "__notes__")
+    await loan.end("ROLLBACK")
 
 
 async def test_what_belongs_to_a_transaction_is_refused_where_none_is_open(
