@@ -20,7 +20,7 @@ def where() -> list[object]:
 
 async def main():
     async with app.worker():
-        pid, module = await where.submit().aresult(60)
+        pid, module = await (await where.asubmit()).aresult(60)
     print(pid != os.getpid(), module)
     await app.aclose()
 

@@ -11,6 +11,7 @@ from fencerow.errors import InvalidInput
 from fencerow.model.state import State, WorkerState
 from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, register, submit
+from tests.plainly import plainly
 
 
 @pytest.mark.parametrize("states", [["queued"], [State.QUEUED], ("queued", State.RUNNING), {"queued"}])
@@ -18,9 +19,9 @@ async def test_states_may_be_named(engine: AnyEngine, states: Any) -> None:
     (job_id,) = submit(engine)
     client = Client(engine)
 
-    assert [job.id for job in client.list_jobs(states=states)] == [job_id]
+    assert [job.id for job in plainly(client.list_jobs, states=states)] == [job_id]
     assert [job.id for job in await client.alist_jobs(states=states)] == [job_id]
-    assert client.list_jobs(states=["failed"]) == []
+    assert plainly(client.list_jobs, states=["failed"]) == []
 
 
 @pytest.mark.parametrize("state", ["alive", WorkerState.ALIVE])
@@ -28,9 +29,9 @@ async def test_so_may_those_of_workers(engine: AnyEngine, state: Any) -> None:
     holder = register(engine)
     workers = Client(engine).workers
 
-    assert [each.id for each in workers.registered(state=state)] == [holder]
+    assert [each.id for each in plainly(workers.registered, state=state)] == [holder]
     assert [each.id for each in await workers.aregistered(state=state)] == [holder]
-    assert workers.registered(state="dead") == []
+    assert plainly(workers.registered, state="dead") == []
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -57,7 +58,7 @@ async def test_what_is_no_choice_is_refused_before_the_database_is_asked(
     client = Client(flaky)
 
     with pytest.raises(InvalidInput, match=told):
-        client.list_jobs(**given)
+        plainly(client.list_jobs, **given)
     with pytest.raises(InvalidInput, match=told):
         await client.alist_jobs(**given)
     assert flaky.ran == []

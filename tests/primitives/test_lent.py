@@ -133,55 +133,75 @@ async def test_an_effect_and_its_mark_are_committed_together(loan: Loan, lent_en
 async def test_a_mark_that_was_rolled_back_gives_the_key_back(loan: Loan, lent_engine: AnyEngine) -> None:
     """Without an error: the block ends well, but the effect was undone."""
     at = At(lent_engine)
-    with once(at, "k", stale_s=600) as turn:
+    async with once(at, "k", stale_s=600) as turn:
         await loan.begin()
         await ended(turn, loan)
         await loan.end("ROLLBACK")
 
-    with once(at, "k", stale_s=600) as again:
+    async with once(at, "k", stale_s=600) as again:
         assert again.needed
         await loan.begin()
         await ended(again, loan)
         await loan.end("COMMIT")
-    with once(at, "k") as third:
+    async with once(at, "k") as third:
         assert (third.needed, third.result) == (False, "paid")
 
 
 async def test_a_mark_whose_transaction_is_still_open_stands_when_it_is_committed(
-    loan: Loan, lent_engine: AnyEngine
+    loan: Loan, lent_engine: AnyEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The look at the end of the block neither waits for the caller's own transaction nor takes anything from it."""
     guard = once(At(lent_engine), "k", stale_s=600)
     await loan.begin()
     if loan.engine.dialect == "sqlite":
         await loan.end("ROLLBACK")  # the file has one writer: the key is taken before
-    turn = await guard.__aenter__() if loan.asynchronous else guard.__enter__()
+    turn = await guard.__aenter__()
     if loan.engine.dialect == "sqlite":
         await loan.begin()
     await ended(turn, loan)
-    if loan.asynchronous:
-        await guard.__aexit__(None, None, None)
-    else:
-        guard.__exit__(None, None, None)
+    await guard.__aexit__(None, None, None)
+    assert "not found out" not in caplog.text
     await loan.end("COMMIT")
     await lent_engine.aclose()
 
-    with once(At(lent_engine), "k") as again:
+    async with once(At(lent_engine), "k") as again:
         assert (again.needed, again.result) == (False, "paid")
 
 
 async def test_rows_that_were_rolled_back_leave_no_reservation(
     loan: Loan, lent_engine: AnyEngine, pieces: str
 ) -> None:
-    with replacing(lent_engine, 1) as first:
+    async with replacing(lent_engine, 1) as first:
         await loan.begin()
         assert await inserted(first, loan, ROWS[:2])
         await loan.end("ROLLBACK")
 
-    with replacing(lent_engine, 1) as second:
+    async with replacing(lent_engine, 1) as second:
         assert second.needed
-        second.insert(ROWS[:1])
+        await second.ainsert(ROWS[:1])
     assert found(lent_engine) == 1
+
+
+async def test_a_block_that_fails_in_an_open_transaction_gives_back_on_its_connection(
+    loan: Loan, lent_engine: AnyEngine, pieces: str
+) -> None:
+    """Also where a sync connection was lent inside an event loop: the end of the async block uses it as such."""
+    at = At(lent_engine)
+    with pytest.raises(RuntimeError) as caught:
+        async with once(at, "k", stale_s=600) as turn:
+            await loan.begin()
+            await ended(turn, loan)
+            raise RuntimeError("too late")
+    assert not hasattr(caught.value, "__notes__")
+    await loan.end("ROLLBACK")
+
+    with pytest.raises(RuntimeError) as caught:
+        async with replacing(lent_engine, 1) as first:
+            await loan.begin()
+            assert await inserted(first, loan, ROWS[:2])
+            raise RuntimeError("too late")
+    assert not hasattr(caught.value, "__notes__")
+    await loan.end("ROLLBACK")
 
 
 async def test_what_belongs_to_a_transaction_is_refused_where_none_is_open(
@@ -197,7 +217,7 @@ async def test_what_belongs_to_a_transaction_is_refused_where_none_is_open(
             await guard.__aenter__()
         else:
             guard.__enter__()
-    with once(at, "k") as turn:
+    async with once(at, "k") as turn:
         with pytest.raises(UnusableConnection, match="no transaction is open"):
             await ended(turn, loan)
         assert turn.is_open
@@ -206,7 +226,7 @@ async def test_what_belongs_to_a_transaction_is_refused_where_none_is_open(
             await window.aadmit("k", "job-1", connection=loan.connection)
         else:
             window.admit("k", "job-1", connection=loan.connection)
-    assert window.admit("k", "job-2").is_new
+    assert (await window.aadmit("k", "job-2")).is_new
 
 
 async def test_all_of_it_in_the_users_transaction(loan: Loan, lent_engine: AnyEngine) -> None:

@@ -78,14 +78,14 @@ async def test_a_kill_between_admission_and_submit_loses_no_post(stage: Stage) -
     answer, is_new = posted(stage)
 
     assert is_new, "it was told of a job that never came"
-    assert [job.id for job in tzurot.app.client.list_jobs()] == [answer]
+    assert [job.id for job in await tzurot.app.client.alist_jobs()] == [answer]
 
 
 async def test_by_the_block_it_is_lost_until_the_window_ends(stage: Stage) -> None:
     """The control: there the admission is committed before the submit. The guide says so."""
     killed_in(stage, "block")
 
-    assert not posted(stage)[1] and tzurot.app.client.list_jobs() == []
+    assert not posted(stage)[1] and await tzurot.app.client.alist_jobs() == []
     stage.pass_time(5.1)
     assert posted(stage)[1]
 

@@ -8,7 +8,7 @@ from typing import Any
 from fencerow.db.statement import Operation
 from fencerow.errors import FencerowError, OnceLost, OnceMisuse, OnceRunning
 from fencerow.model.codec import ValueCodec
-from fencerow.primitives.place import Place, arun, joining, run, still_open
+from fencerow.primitives.place import Place, arun, arun_back, joining, run, still_open
 from fencerow.primitives.reserving import OnceKey, Reserved, Turn, end_once, release_once, renew_once
 
 log = logging.getLogger("fencerow.once")
@@ -40,6 +40,7 @@ class OnceRun:
         self._released = False
         self._result: Any = None
         self._marked_on: object | None = None  # whose open transaction has the mark
+        self._marked_plainly = False  # by a sync verb
 
     @property
     def key(self) -> str:
@@ -110,11 +111,13 @@ class OnceRun:
         """
         ending = self._ending(result, connection)
         self._settle(run(self._place, ending, self._via(connection)), result, connection)
+        self._marked_plainly = True
 
     async def adone(self, result: Any = None, *, connection: object | None = None) -> None:
         """`done` for async code."""
         ending = self._ending(result, connection)
         self._settle(await arun(self._place, ending, self._via(connection)), result, connection)
+        self._marked_plainly = False
 
     def renew(self) -> None:
         """Let the lease end `stale_s` from now, for an effect that takes longer.
@@ -140,7 +143,9 @@ class OnceRun:
     async def arelease(self) -> bool:
         """`release` for async code."""
         self._released = True
-        return self._given(await arun(self._place, self._releasing(), self._free_via()))
+        via = self._free_via()
+        plainly = self._marked_plainly and via is self._marked_on
+        return self._given(await arun_back(self._place, self._releasing(), via, plainly=plainly))
 
     def _given(self, freed: bool) -> bool:
         if freed:  # also where it was marked: that was rolled back

@@ -61,6 +61,17 @@ async def arun(place: Place, operation: Operation[T], connection: object | None 
     return await borrowed(connection, place.engine).arun(operation)
 
 
+async def arun_back(place: Place, operation: Operation[T], connection: object | None, *, plainly: bool) -> T:
+    """`arun` at the end of an async block, for what was marked in the caller's transaction on `connection`.
+
+    `plainly`: it was marked by a sync verb, so the connection is a sync one and takes no async verb. Such a one
+    inside an event loop is the caller's own affair, and SQLite's `job.transaction()` lends it.
+    """
+    if plainly and connection is not None:
+        return run(place, operation, connection)
+    return await arun(place, operation, connection)
+
+
 def joining(operation: Operation[T], connection: object | None) -> Operation[T]:
     """An operation that must be part of the caller's transaction: refused on a connection that has none open."""
     return operation if connection is None else replace(operation, inside=True)

@@ -18,7 +18,7 @@ from fencerow.model.ids import new_id
 from fencerow.primitives import sources
 from fencerow.primitives.checked import STALE_S_MIN, check_key, check_seconds, owner_now
 from fencerow.primitives.pauses import pauses
-from fencerow.primitives.place import Place, arun, run, still_open
+from fencerow.primitives.place import Place, arun, arun_back, run, still_open
 from fencerow.primitives.ready import acheck_tables, check_tables
 from fencerow.primitives.running import Running, running
 from fencerow.primitives.sources import (
@@ -60,6 +60,7 @@ class Replacing:
         self._tries = 0
         self._written = False
         self._written_on: object | None = None  # whose open transaction has the rows
+        self._written_plainly = False  # by a sync verb
 
     # --- what was found ----------------------------------------------------------------------------
 
@@ -93,7 +94,7 @@ class Replacing:
             UnusableTable: the table lacks a column of theirs. LeaseLost: stop working on the job.
         """
         return self._settled(
-            run(self._place, self._replacing(list(rows), connection), connection), connection
+            run(self._place, self._replacing(list(rows), connection), connection), connection, plainly=True
         )
 
     async def ainsert(self, rows: Iterable[Mapping[str, Any]], *, connection: object | None = None) -> bool:
@@ -105,7 +106,7 @@ class Replacing:
     def clear(self, *, connection: object | None = None) -> bool:
         """Remove all rows of the source. It is remembered, so that an older version does not bring them back."""
         return self._settled(
-            run(self._place, self._writing(Rows((), ()), connection), connection), connection
+            run(self._place, self._writing(Rows((), ()), connection), connection), connection, plainly=True
         )
 
     async def aclear(self, *, connection: object | None = None) -> bool:
@@ -123,7 +124,8 @@ class Replacing:
             UnusableConnection: it has no transaction open, or cannot be used.
         """
         stamping = stamp_source(self._mine(), self._number(), self._attempt_on(connection))
-        return self._settled(run(self._place, stamping, connection), connection, repeated=False)
+        stamp = run(self._place, stamping, connection)
+        return self._settled(stamp, connection, repeated=False, plainly=True)
 
     async def atake(self, *, connection: object) -> bool:
         """`take` for async code."""
@@ -180,7 +182,8 @@ class Replacing:
         if not self._holds(error):
             return
         try:
-            await arun(self._place, release_source(self._wanted), self._free_via())
+            releasing = release_source(self._wanted)
+            await arun_back(self._place, releasing, self._free_via(), plainly=self._written_plainly)
         except FencerowError as second:
             self._note(error, second)
 
@@ -221,7 +224,9 @@ class Replacing:
     def _attempt_on(self, connection: object | None) -> Running | None:
         return None if self._attempt is None else self._attempt.on(connection)
 
-    def _settled(self, stamp: Stamp, connection: object | None, *, repeated: bool = True) -> bool:
+    def _settled(
+        self, stamp: Stamp, connection: object | None, *, repeated: bool = True, plainly: bool = False
+    ) -> bool:
         self._tries += 1
         if stamp is Stamp.REPEATED and self._tries > 1:
             raise OnceMisuse(
@@ -231,6 +236,7 @@ class Replacing:
             )
         self._written = stamp is Stamp.FRESH or (stamp is Stamp.REPEATED and repeated)
         self._written_on = connection if self._written else None
+        self._written_plainly = plainly
         return self._written
 
     def _mine(self) -> Wanted:
