@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from fencerow import EventBus, publish
+from fencerow import EventBus, apublish
 from fencerow.db.postgres import PostgresEngine
 from fencerow.primitives import consumers
 from fencerow.primitives.groups import Start, make_group
@@ -109,7 +109,7 @@ async def test_rows_of_a_consumer_that_is_stopped_in_its_transaction_are_taken_f
     with psycopg.connect(pg.conninfo, autocommit=True) as connection:
         connection.execute(TABLE)
     app = reading(app_on(pg), stops=False)
-    publish(app, "t", 1)
+    await apublish(app, "t", 1)
     with running(f"tests.events.freezing_consumer {pg.conninfo}") as processes:
         await stopped(processes.values())
         async with app.worker(), asyncio.timeout(WAIT_S):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Backoff, Event, EventBus, NewEvent, consumer, publish_many
+from fencerow import App, Backoff, Event, EventBus, NewEvent, apublish_many, consumer
 from fencerow.db.postgres import PostgresEngine
 from fencerow.worker.events import delivery
 from tests.events.conftest import app_on
@@ -68,7 +68,7 @@ def raising(app: App, seen: Counter[str]) -> None:
 async def test_what_is_no_exception_is_a_failure_too(app: App) -> None:
     seen: Counter[str] = Counter()
     raising(app, seen)
-    publish_many(app, EVENTS)
+    await apublish_many(app, EVENTS)
     async with app.worker():
         types = await parked(app, 6)
 
@@ -107,7 +107,7 @@ async def test_a_refused_commit_is_a_failed_delivery(pg: PostgresEngine) -> None
         async with event.transaction() as connection:
             await connection.execute(writing(event))
 
-    publish_many(app, EVENTS)
+    await apublish_many(app, EVENTS)
     async with app.worker():
         types = await parked(app, 2)
         async with asyncio.timeout(WAIT_S):
@@ -115,7 +115,7 @@ async def test_a_refused_commit_is_a_failed_delivery(pg: PostgresEngine) -> None
                 await asyncio.sleep(0.02)
 
     assert types == {"plain": "ForeignKeyViolation", "async": "ForeignKeyViolation"}
-    assert {each.event.deliveries for each in EventBus(app).parked() if each.event} == {2}
+    assert {each.event.deliveries for each in await EventBus(app).aparked() if each.event} == {2}
     with pg.session() as session:
         rows = session.connection.execute("SELECT id FROM fencerow.child").fetchall()
     assert rows == [(1,)] * 4, "each good one once for each group"
@@ -137,7 +137,7 @@ async def test_a_handler_that_does_not_end_when_told_is_left_behind(
             except asyncio.CancelledError:
                 continue
 
-    publish_many(app, EVENTS)
+    await apublish_many(app, EVENTS)
     async with app.worker():
         with caplog.at_level(logging.ERROR):
             assert await parked(app, 1) == {"deaf": "DeliveryTimeout"}
@@ -168,7 +168,7 @@ async def test_a_group_with_other_partitions_is_refused_and_the_rest_goes_on(
         return 2 * number
 
     await before.worker().run(until_idle=True)
-    publish_many(app, EVENTS)
+    await apublish_many(app, EVENTS)
     async with app.worker(), asyncio.timeout(WAIT_S):
         with caplog.at_level(logging.ERROR):
             await heard.wait()
@@ -188,7 +188,7 @@ async def test_a_group_that_is_removed_under_its_readers_is_made_again(app: App)
         heard.set()
 
     async with app.worker(), asyncio.timeout(WAIT_S):
-        publish_many(app, EVENTS)
+        await apublish_many(app, EVENTS)
         await heard.wait()
         await EventBus(app).aremove("g")
         heard.clear()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from fencerow import EventBus, publish
+from fencerow import EventBus, apublish
 from fencerow.db.postgres import PostgresEngine
 from fencerow.doctor.events import examine_events
 from fencerow.primitives.groups import Start, make_group
@@ -34,11 +34,11 @@ async def test_events_without_a_place_are_behind_too(pg: PostgresEngine) -> None
     retention = EventRetention(pg, app.config, Telemetry())
     pg.run(make_group("g", ["t"], partitions=2, start=Start("beginning")))
     pg.run(make_group("others", ["u"], partitions=2, start=Start("beginning")))
-    publish(app, "t", 1)
+    await apublish(app, "t", 1)
     with nobody_gives_places(pg):
         clock_of(pg).advance(61)
         await retention.round()
-        mine, others = EventBus(app).lag()
+        mine, others = await EventBus(app).alag()
         findings = [(each.name, each.level) for each in examine_events(pg, app.config)]
 
     assert (mine.events, mine.unplaced, others.events, others.unplaced) == (1, 1, 0, 0)
@@ -47,7 +47,7 @@ async def test_events_without_a_place_are_behind_too(pg: PostgresEngine) -> None
     assert ("unplaced events", "fail") in findings
 
     await retention.round()
-    mine, _ = EventBus(app).lag()
+    mine, _ = await EventBus(app).alag()
     assert (mine.events, mine.unplaced) == (1, 0)
     await app.aclose()
 

@@ -27,6 +27,7 @@ from tests.plainly import plainly
 T = TypeVar("T")
 
 SOON_S = 30.0  # on a busy machine; only who fails waits so long
+LONG_S = 600.0  # until a lease is stale: no test waits so long
 
 
 def elsewhere(call: Callable[[], T]) -> T:
@@ -430,13 +431,55 @@ def test_the_same_take_told_twice_is_one_take(database: Database) -> None:
 
 
 async def test_a_cancelled_take_blocks_nobody(database: Database) -> None:
-    taking = asyncio.create_task(Mutex(database, "k").aacquire())
-    await asyncio.sleep(0)
-    taking.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await taking
-    async with Mutex(database, "k", wait_s=SOON_S) as held:
-        held.check()
+    for _ in range(2):  # what is cancelled finds no row the first time, and takes it the second
+        taking = asyncio.create_task(Mutex(database, "k", stale_s=LONG_S).aacquire())
+        await asyncio.sleep(0)
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+        async with Mutex(database, "k", wait_s=SOON_S) as held:
+            held.check()
+
+
+async def test_a_cancelled_take_that_comes_late_is_given_back(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Mutex(database, "k"):
+        pass
+    sent, on_its_way, looked = asyncio.Event(), asyncio.Event(), threading.Event()
+    engine: Any = database.engine
+    arun, keeper = engine.arun, engine.keeper
+
+    async def late(step: Any) -> Any:
+        sent.set()
+        await on_its_way.wait()
+        return await arun(step)
+
+    def looking(**options: Any) -> Any:
+        line = keeper(**options)
+        run = line.run
+
+        def noted(step: Any) -> Any:
+            answer = run(step)
+            looked.set()
+            return answer
+
+        line.run = noted
+        return line
+
+    monkeypatch.setattr(engine, "keeper", looking)
+    with monkeypatch.context() as delayed:
+        delayed.setattr(engine, "arun", late)
+        taking = asyncio.create_task(Mutex(database, "k", stale_s=LONG_S).aacquire())
+        await sent.wait()
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+    assert await asyncio.to_thread(looked.wait, SOON_S), "there is nothing to give back yet"
+    on_its_way.set()
+    async with asyncio.timeout(SOON_S):
+        while (found := await arun(mutexes.look("k"))) is None or found.token < 2 or found.is_held:
+            await asyncio.sleep(0.01)
 
 
 def test_what_nobody_uses_is_forgotten_and_no_token_goes_back(

@@ -24,7 +24,7 @@ from fencerow.primitives.place import Place, arun, run
 from fencerow.primitives.ready import acheck_tables, check_tables
 from fencerow.primitives.renewing import renewer
 from fencerow.primitives.running import Running, running
-from fencerow.primitives.taking import Taken, aplay, play, taking
+from fencerow.primitives.taking import Asked, Taken, aplay, play, taking
 from fencerow.primitives.terms import DEFERRALS_MAX, terms_of
 
 log = logging.getLogger("fencerow.mutex")
@@ -151,15 +151,15 @@ class Mutex:
         attempt = self._begin()
         try:
             check_tables(self._place)
-            holder = new_id()
+            holder, asked = new_id(), Asked(self._place.engine)
             try:
-                taken = play(self._place.engine, taking(self._terms, holder, attempt))
+                taken = play(asked, taking(self._terms, holder, attempt))
                 with SHELTER:
                     token = self._took(taken, holder, attempt)
             except BaseException as error:
                 with SHELTER:
                     self._leave()  # taken, if a strike was waiting behind it: its caller never learns of that
-                    self._give_up(holder, error)
+                    self._give_up(holder, asked, error)
                 raise
             return token
         finally:
@@ -170,11 +170,11 @@ class Mutex:
         attempt = self._begin()
         try:
             await acheck_tables(self._place)
-            holder = new_id()
+            holder, asked = new_id(), Asked(self._place.engine)
             try:
-                taken = await aplay(self._place.engine, taking(self._terms, holder, attempt))
+                taken = await aplay(asked, taking(self._terms, holder, attempt))
             except BaseException as error:
-                self._give_up(holder, error)
+                self._give_up(holder, asked, error)
                 raise
             return self._took(taken, holder, attempt)
         finally:
@@ -317,12 +317,12 @@ class Mutex:
         renewer(hold.engine).keep(hold)
         return hold.token
 
-    def _give_up(self, holder: str, error: BaseException) -> None:
+    def _give_up(self, holder: str, asked: Asked, error: BaseException) -> None:
         """Nobody may know whether the take came about."""
         if not isinstance(error, NOTHING_TAKEN):
             abandon = mutexes.abandon(self.key, holder=holder)
             renewer(self._place.engine).release_later(
-                self._place.engine, abandon, self._terms.stale_s, insists=True
+                self._place.engine, abandon, self._terms.stale_s, asked=asked
             )
 
     def _leave(self) -> Hold | None:

@@ -21,6 +21,7 @@ from fencerow.db.steady import steady
 from fencerow.db.strikes import sheltered
 from fencerow.db.trouble import is_trouble
 from fencerow.primitives.hold import TAKEN, Hold
+from fencerow.primitives.taking import Asked
 
 log = logging.getLogger("fencerow.mutex")
 
@@ -39,7 +40,7 @@ class Errand:
     hold: Hold | None = None
     release: Operation[bool] | None = None
     until: float = 0.0
-    insists: bool = False  # "there is nothing to give back" may be said too early
+    asked: Asked | None = None  # while more may come of it, "there is nothing to give back" is said too early
     pause_s: float = TICK_S
 
     @property
@@ -63,14 +64,14 @@ class Renewer:
         self._want(Errand(steady() + hold.renew_s, hold.engine, hold=hold))
 
     def release_later(
-        self, engine: Engine, release: Operation[bool], within_s: float, *, insists: bool = False
+        self, engine: Engine, release: Operation[bool], within_s: float, *, asked: Asked | None = None
     ) -> None:
         """Give back what could not be given back at once; after `within_s` seconds it is stale anyway.
 
-        `insists`: what is to be given back may yet be on its way to the database.
+        `asked`: the take that may have brought it, and may bring it yet.
         """
         now = steady()
-        self._want(Errand(now, engine, release=release, until=now + within_s, insists=insists))
+        self._want(Errand(now, engine, release=release, until=now + within_s, asked=asked))
 
     @sheltered  # a new thread is waited for until it has begun
     def _want(self, errand: Errand) -> None:
@@ -163,7 +164,9 @@ class Round:
     def _released(self, errand: Errand) -> float | None:
         """Give one back; returns after how many seconds to try again, None when it is done."""
         assert errand.release is not None
-        if self._line(errand.engine).run(errand.release) or not errand.insists:
+        # Asked before the look: what is over by then, the look finds.
+        may_come = errand.asked is not None and errand.asked.may_come
+        if self._line(errand.engine).run(errand.release) or not may_come:
             return None
         errand.pause_s = min(AGAIN_S, errand.pause_s * 2)
         return errand.pause_s

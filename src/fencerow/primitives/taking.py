@@ -100,7 +100,32 @@ def _refuse(
     raise busy(terms.key, found)
 
 
-def play(engine: Engine, steps: Taking) -> Taken:
+class Asked:
+    """What a take has asked of the database, for whoever breaks it off: whether more may come of it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.may_come = False  # a step was sent, and it is not known to be over
+
+    def run(self, step: Operation[Any]) -> Any:
+        """Run a step in this thread."""
+        self.may_come = True
+        answer = self._engine.run(step)
+        self.may_come = False
+        return answer
+
+    async def arun(self, step: Operation[Any]) -> Any:
+        """Run a step in this event loop. Whoever is cancelled meanwhile does not cancel it, and its end is noted."""
+        self.may_come = True
+        running = asyncio.ensure_future(self._engine.arun(step))
+        running.add_done_callback(self._over)
+        return await asyncio.shield(running)
+
+    def _over(self, step: asyncio.Future[Any]) -> None:
+        self.may_come = step.cancelled() or step.exception() is not None
+
+
+def play(asked: Asked, steps: Taking) -> Taken:
     """Run the steps in this thread."""
     try:
         step = next(steps)
@@ -109,13 +134,13 @@ def play(engine: Engine, steps: Taking) -> Taken:
                 time.sleep(step.seconds)
                 step = steps.send(None)
             else:
-                step = steps.send(engine.run(step))
+                step = steps.send(asked.run(step))
     except StopIteration as done:
         taken: Taken = done.value
         return taken
 
 
-async def aplay(engine: Engine, steps: Taking) -> Taken:
+async def aplay(asked: Asked, steps: Taking) -> Taken:
     """Run the steps in this event loop."""
     try:
         step = next(steps)
@@ -124,7 +149,7 @@ async def aplay(engine: Engine, steps: Taking) -> Taken:
                 await asyncio.sleep(step.seconds)
                 step = steps.send(None)
             else:
-                step = steps.send(await engine.arun(step))
+                step = steps.send(await asked.arun(step))
     except StopIteration as done:
         taken: Taken = done.value
         return taken
