@@ -21,11 +21,12 @@ WRONG = [
     ("mark_in_shared_memory", Fault.UNDECLARED_FILE, None),
     ("result_of_the_last_run", Fault.RESULT_DIFFERS, "the job's result"),
     ("a_key_for_each_attempt", Fault.INSERTED_TWICE, "keys of once"),
-    ("refused_is_success", Fault.CHANGED_TWICE, "orders"),
+    ("refused_is_success", Fault.CHANGED_TWICE, "parcels"),
 ]
 RIGHT = [
     "published_with_the_rows",
     "snoozes_while_leased",
+    "takes_over_what_it_leased",
     "asks_again",
     "result_with_a_number_of_the_database",
     "under_a_mutex",

@@ -226,6 +226,24 @@ async def test_the_nth_statement_is_hit_and_only_what_struck_counts(
     assert proxy.disarm() == [never]
 
 
+@pytest.mark.parametrize("phase", [Phase.UNANSWERED, Phase.DURING, Phase.AFTER])
+async def test_what_comes_behind_a_cut_meets_no_fault(proxy: FaultProxy, url: str, phase: Phase) -> None:
+    """The second statement is at the proxy while the server is still at the first, whose reply brings the cut."""
+    behind = Fault(Phase.BEFORE, "SELECT 2")
+    proxy.inject(Fault(phase, "pg_sleep"), behind)
+    connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
+    with suppress(*BROKEN):
+        async with connection.pipeline() as pipeline:
+            await connection.execute("SELECT pg_sleep(0.3)")
+            await pipeline.sync()
+            await connection.execute("SELECT 2")
+            await pipeline.sync()
+    with suppress(*BROKEN):
+        await connection.close()
+    assert proxy.count() == {phase: 1}
+    assert proxy.disarm() == [behind]
+
+
 async def test_the_same_seed_breaks_the_same_statements(tcp_server: PostgresServer) -> None:
     """Through one connection after another the throws meet the same statements."""
     found = []

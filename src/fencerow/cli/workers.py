@@ -239,7 +239,7 @@ def _awaited(client: Client, orders: list[Order], until: float, *, ends: bool) -
     left = {order.holder: order for order in orders}
     while left:
         for holder, order in tuple(left.items()):
-            if _is_done(client.workers.inspect(holder, jobs_max=0).worker, order, ends):
+            if _is_done(client.workers.inspect(holder, jobs_max=1).worker, order, ends):
                 del left[holder]
         if not left or time.monotonic() >= until:
             break

@@ -37,6 +37,7 @@ class Link:
         self._groups_asked = 1  # the answer to the startup is the first group
         self._groups_seen = 0
         self._aimed: dict[int, tuple[Fault, str]] = {}  # by the number of the reply's group
+        self._doomed = False  # a statement has met a cut, which ends this connection
         self._deaf = False
         self._mute = False
         self._over = threading.Event()
@@ -101,10 +102,15 @@ class Link:
     # --- faults --------------------------------------------------------------------------------------
 
     def _met(self, message: bytes) -> bool:
-        """Look for a fault that this message meets; false when the connection is cut before it."""
+        """Look for a fault that this message meets; false when the connection is cut before it.
+
+        What comes behind a statement that meets a cut meets nothing: whether it arrives before the cut is chance, and
+        the faults and throws of others must not hang on that.
+        """
         statement = self._statement(message)
-        fault = self._plan.aimed_at(statement) if statement else None
+        fault = self._plan.aimed_at(statement) if statement and not self._doomed else None
         if fault is not None and statement is not None:
+            self._doomed = fault.phase in CUTS
             if fault.phase is Phase.BEFORE:
                 self._plan.struck(fault, statement)
                 self.cut(reset=fault.reset)
