@@ -93,6 +93,8 @@ class Walk:
             self.at = frozenset()
             self.where = f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
             self.hand.strike()
+            # What waits behind a shelter lands without us; to watch all until then costs most of the time.
+            sys.settrace(None)
 
 
 @dataclass

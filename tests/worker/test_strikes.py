@@ -27,7 +27,7 @@ from tests.jobs import AnyEngine, new_job, register, running
 from tests.primitives.places import At
 from tests.worker.striking import count, struck
 
-STRIDE = 97  # in the code of others, which is in a shelter as a whole or the user's own
+STRIDE = 997  # in the code of others, which is in a shelter as a whole or the user's own
 Path = Callable[[], object]
 
 
@@ -86,7 +86,7 @@ async def test_wherever_it_strikes_locks_pools_and_transactions_are_whole(
 ) -> None:
     paths = Paths(engine)
     path: Path = getattr(paths, name)
-    path()
+    await asyncio.to_thread(path)
     walk = await count(path)
     landings = sorted({*walk.ours.values(), *range(1, walk.landings, STRIDE)})
 
@@ -134,7 +134,7 @@ def settled(holds: Callable[[], bool], what: str) -> None:
     until = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < until, what
-        time.sleep(0.001)
+        time.sleep(0.005)
 
 
 def test_a_strike_before_the_call_has_begun_is_not_forgotten() -> None:
