@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencerow.testing.check import Fault, Report, check_handler
-from tests.check.faults import CHARGE, ORDERS, place_of
+from tests.check.faults import CHARGE, FEW, ORDERS, place_of
 
 
 def checked(module: str, job: str, *, engine: str, two_jobs: bool = False) -> Report:
@@ -14,7 +14,7 @@ def checked(module: str, job: str, *, engine: str, two_jobs: bool = False) -> Re
         engine=engine,
         setup=f"{name}:tables",
         outside=[CHARGE],
-        orders=ORDERS,
+        orders=ORDERS if two_jobs else FEW,
         run_s=60.0,
         two_jobs=two_jobs,
     )
