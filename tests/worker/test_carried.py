@@ -46,6 +46,27 @@ def test_while_the_clock_is_well_it_alone_decides(monkeypatch: pytest.MonkeyPatc
     assert clocks.carried.behind_s() == 0
 
 
+def test_what_was_written_before_stays_due_when_the_clock_goes_further_back_and_returns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clocks = Clocks(monkeypatch)
+    clocks.read()
+    clocks.ahead_s = 3600
+    clocks.read()
+    written_us = clocks.database_us - 3_700_000_000  # before it went ahead
+    clocks.ahead_s = 0
+    clocks.read()
+    clocks.ahead_s = -3600
+    clocks.read()
+    clocks.ahead_s = 0
+    clocks.read()
+
+    due = clocks.carried.due()
+
+    assert due.until_us > clocks.database_us + 3_590_000_000
+    assert written_us < due.since_us <= clocks.database_us
+
+
 def test_a_clock_that_went_back_is_carried_on_and_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

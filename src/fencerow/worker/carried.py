@@ -36,7 +36,9 @@ class Carried:
         self._lock = threading.Lock()
         self._last: _Reading | None = None
         self._kept: _Reading | None = None  # from which the time is carried on; None while the clock is well
-        self._since_us = 0  # the lowest instant after it went back
+        self._sinces: list[
+            int
+        ] = []  # the lowest instant after each time that it went back, of those it stands above
 
     def read(self, sent: float, at_us: int) -> None:
         """The database's clock said this, to a statement sent at this `steady()` time; call it at the reply."""
@@ -51,9 +53,10 @@ class Carried:
             if at_us < last.at_us - TOLERANCE_S * 1e6:
                 self._went_back(last, reading)
             elif self._kept is not None and at_us >= self._kept_us(sent) - TOLERANCE_S * 1e6:
-                self._kept = None
+                self._kept, self._sinces = None, []
                 log.warning("the database's clock has caught up: due jobs go by it alone again")
             elif (ahead_s := (at_us - last.at_us) / 1e6 - (reading.replied - last.sent)) > TOLERANCE_S:
+                self._leave_below(last, reading)
                 log.warning(
                     "the database's clock went ahead by %.1f s: delays and expiries up to there have passed; "
                     "find out what sets it",
@@ -63,7 +66,7 @@ class Carried:
     def due(self) -> Due:
         """Until when jobs are due now."""
         with self._lock:
-            return OWN if self._kept is None else Due(self._kept_us(steady()), self._since_us)
+            return OWN if self._kept is None else Due(self._kept_us(steady()), min(self._sinces))
 
     def behind_s(self) -> float:
         """How far the database's clock stands behind what it had reached; 0 while it is well."""
@@ -75,14 +78,20 @@ class Carried:
     def _went_back(self, last: _Reading, now: _Reading) -> None:
         before_us = now.at_us - round((now.replied - last.sent) * 1e6)  # it went back some time since then
         if self._kept is None:
-            self._kept, self._since_us = last, before_us
-        self._since_us = min(self._since_us, before_us)
+            self._kept = last
+        self._sinces.append(before_us)
         log.error(
             "the database's clock went back by %.1f s: jobs that were due before go on by the time that this process "
             "carries on; find out what sets it",
             (last.at_us - now.at_us) / 1e6 + now.sent - last.replied,
         )
         self._tell()
+
+    def _leave_below(self, last: _Reading, now: _Reading) -> None:
+        """It went ahead, and not as far as it had been: what was written where it stood is due by the clock now."""
+        if self._kept is not None:
+            above = [since_us for since_us in self._sinces if since_us > last.at_us]
+            self._sinces = above or [now.at_us - round((now.replied - last.sent) * 1e6)]
 
     def _kept_us(self, moment: float) -> int:
         assert self._kept is not None
