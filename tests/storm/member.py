@@ -19,7 +19,7 @@ from tests.storm.bugs import beneath, spoil
 from tests.storm.client import Client
 from tests.storm.plan import WORKER_SETTINGS
 from tests.storm.post import HISTORY, Post, take_up
-from tests.storm.work import WEDGES, Work
+from tests.storm.work import Work
 
 log = logging.getLogger("storm")
 
@@ -44,7 +44,7 @@ async def _serve(post: Post, control: Connection) -> None:
     def mark(job_id: str, attempt: int) -> None:
         os.write(sink, f"{job_id} {attempt}\n".encode())
 
-    work = Work(post.url, Config(**WORKER_SETTINGS), mark, post.inside)
+    work = Work(post.url, Config(**WORKER_SETTINGS), mark, post.inside, blocks=not post.spared)
     engine = _prepared(post, work, control)
     spoil(engine, post.bug)
     await _run(post, work)
@@ -57,8 +57,7 @@ async def _run(post: Post, work: Work) -> None:
     loop.add_signal_handler(signal.SIGTERM, told.set)
     while not told.is_set():
         try:
-            queues = {"default": 8} if post.spared else {"default": 8, WEDGES: 1}
-            worker = await asyncio.to_thread(work.app.worker, queues, name=post.name)
+            worker = await asyncio.to_thread(work.app.worker, {"default": 8}, name=post.name)
             loop.add_signal_handler(signal.SIGTERM, _both(told.set, worker.request_stop))
             await worker.run()
         except Exception as error:

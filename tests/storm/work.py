@@ -19,14 +19,14 @@ PATIENT = Defaults(
 
 Mark = Callable[[str, int], None]
 Inside = Callable[[str], AbstractContextManager[None]]
-WEDGES = "wedges"  # a queue of its own: the spared worker does not serve it
 HELD_S = {"postgresql": 0.6, "sqlite": 0.05}  # a transaction of SQLite keeps everybody waiting
 
 
 class Work:
     """One program with these jobs, as each worker and each client has it.
 
-    `mark` writes a line of the outside sink; `inside` shows to the outside that a guarded transaction is open.
+    `mark` writes a line of the outside sink; `inside` shows to the outside that a guarded transaction is open. `blocks`:
+    whether its wedges block the event loop, which ends the process.
     """
 
     def __init__(
@@ -35,6 +35,8 @@ class Work:
         config: Config,
         mark: Mark | None = None,
         inside: Inside = lambda _job_id: nullcontext(),
+        *,
+        blocks: bool = True,
     ) -> None:
         self.app = App(url, config=config, defaults=PATIENT)
         sink: Mark = mark or (lambda _job_id, _attempt: None)
@@ -129,11 +131,11 @@ class Work:
                 time.sleep(held_s)
             return job.attempt
 
-        @self.app.job(queue=WEDGES, timeout_s=WEDGE_LIMIT_S)
+        @self.app.job(timeout_s=WEDGE_LIMIT_S)
         async def wedge(job: Job, n: int) -> int:
             # Nothing can end what blocks the loop, but the end of its process.
             sink(job.id, job.attempt)
-            if job.failures == 0:
+            if blocks and job.failures == 0:
                 time.sleep(30)  # that is the fault
             return job.attempt
 
