@@ -25,8 +25,8 @@ HELD_S = {"postgresql": 0.6, "sqlite": 0.05}  # a transaction of SQLite keeps ev
 class Work:
     """One program with these jobs, as each worker and each client has it.
 
-    `mark` writes a line of the outside sink; `inside` shows to the outside that a guarded transaction is open. `blocks`:
-    whether its wedges block the event loop, which ends the process.
+    `mark` writes a line of the outside sink; `inside` shows to the outside that a guarded transaction is open;
+    `blocks` says whether its wedges block the event loop, which ends the process.
     """
 
     def __init__(
