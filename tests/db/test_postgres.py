@@ -240,6 +240,8 @@ def impatient(pg: PostgresEngine, server: PostgresServer) -> Callable[[], None]:
     name = database(pg)
     with server.connect() as connection:
         connection.execute(f"ALTER DATABASE {name} SET idle_in_transaction_session_timeout = '20ms'".encode())
+    server.kill_backends(name)  # a pooler would go on with those that it opened before
+    pg.run(store.clock())
 
     def ended() -> None:
         query = "SELECT 1 FROM pg_stat_activity WHERE datname = %s AND state = 'idle in transaction'"
