@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sqlite3
 import threading
@@ -138,9 +139,9 @@ def _watch_machine(scene: Scene[Any]) -> None:
 def _gather(scene: Scene[Any]) -> None:
     """Wait until jobs come in and are run: a fault that strikes before that strikes nothing."""
     scene.team.board.allow(AHEAD)
-    until = time.monotonic() + CALM_S
-    while _moves(scene.ground) < AHEAD:
-        _in_time(until, "hardly any job was submitted and claimed")
+    coming = Progress()
+    while (moves := _moves(scene.ground)) < AHEAD:
+        coming.look(AHEAD - moves, "hardly any job was submitted and claimed")
         scene.team.replace_dead()
         time.sleep(0.1)
 
@@ -185,26 +186,40 @@ def _blow(scene: Scene[Any], plan: Plan, kinds: Mapping[str, Kind[Any]], tally: 
 
 def _calm(scene: Scene[Any], plan: Plan, tally: Tally) -> None:
     """No more faults: everything is submitted, and everything ends."""
-    until = time.monotonic() + CALM_S + plan.jobs / 200
+    storing = Progress()
     while (stored := _stored(scene.ground)) < plan.jobs:
-        _in_time(until, f"only {stored} jobs were stored")
+        storing.look(plan.jobs - stored, f"only {stored} jobs were stored")
         scene.team.board.allow(scene.team.board.taken() + plan.jobs - stored)
         scene.team.replace_dead()
         time.sleep(0.2)
     scene.team.board.allow(0)
     late = scene.team.end(workers=False, within_s=45)
+    ending = Progress()
     while (left := _live(scene.ground)) > 0:
-        _in_time(until, f"{left} jobs had not ended", scene.ground)
+        ending.look(left, f"{left} jobs had not ended", scene.ground)
         scene.team.replace_dead()
         time.sleep(0.1)
     tally.errors += [f"{name} did not stop when asked" for name in late]
 
 
-def _in_time(until: float, complaint: str, ground: Ground | None = None) -> None:
-    if time.monotonic() < until:
-        return
-    left = [] if ground is None else ledger.ask(ground.engine, LEFT)
-    raise AssertionError("\n".join([f"calm did not come: {complaint}", *map(str, left)]))
+class Progress:
+    """Becomes impatient when nothing has come nearer to its end for a while: how fast is the machine's affair."""
+
+    def __init__(self) -> None:
+        self._least: float = math.inf
+        self._until = time.monotonic() + CALM_S
+
+    def look(self, left: int, complaint: str, ground: Ground | None = None) -> None:
+        """So much is left to do.
+
+        Raises:
+            AssertionError: for `CALM_S` it was never less. With a ground it says which jobs are left.
+        """
+        if left < self._least:
+            self._least, self._until = left, time.monotonic() + CALM_S
+        elif time.monotonic() > self._until:
+            rest = [] if ground is None else ledger.ask(ground.engine, LEFT)
+            raise AssertionError("\n".join([f"calm did not come: {complaint}", *map(str, rest)]))
 
 
 def _stored(ground: Ground) -> int:
