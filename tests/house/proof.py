@@ -55,10 +55,11 @@ def promises(page: str) -> dict[str, str]:
 
 
 def readme_claims(page: str) -> dict[str, str]:
-    """The claims of the README by their first words: its head, its two commands, and its bullets."""
-    head = page.split("\n## ", 1)[0]
-    commands = "Two commands"
-    claims = {"Fencerow": plain(head), commands: f"{commands}. {plain(chapter(page, commands))}"}
+    """The claims of the README by their first words: what it says in prose, by chapters, and its bullets."""
+    claims = {"Fencerow": plain(page.split("\n## ", 1)[0])}
+    for name in ("Two commands", "Why"):
+        prose = re.sub(r"^- \*\*.*?(?=^- |^$)", "", chapter(page, name), flags=re.MULTILINE | re.DOTALL)
+        claims[name] = f"{name}. {plain(prose)}"
     for name in ("Why", "What you get"):
         for bullet in re.findall(
             r"^- (\*\*.*?)(?=^- |^$)", chapter(page, name) + "\n", re.MULTILINE | re.DOTALL
