@@ -18,8 +18,6 @@ from tests.processes.crew import crew, engine_of, live, wait_until
 from tests.worker.stage import job_of
 
 LEASE_S = 1.0
-SWEEP_S = 0.3  # as in member.py
-ALLOWANCE_S = 3.0  # for a loaded machine
 
 
 def records(engine: Engine, ids: list[str]) -> dict[str, JobRecord]:
@@ -112,7 +110,9 @@ def test_where_nobody_lives_the_time_counts_from_the_start_of_the_next_worker(
     engine.close()
 
     assert (ended.state, ended.attempt, ended.crashes) == ("succeeded", 2, 0)
-    assert LEASE_S <= (reclaimed.at_us - born_us) / 1e6 <= LEASE_S + SWEEP_S + ALLOWANCE_S
+    assert (reclaimed.at_us - born_us) / 1e6 >= LEASE_S, (
+        "whoever is new judges nobody before a lease of its own"
+    )
 
 
 def lease_left_us(engine: Engine) -> int:
