@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from tests.children.conftest import settings
 from tests.children.test_children import crew
 from tests.children.test_poison import known, nothing_left
 from tests.jobs import AnyEngine
-from tests.worker.stage import Stage, until
+from tests.worker.stage import Stage, until, working
 
+RUNAWAY = Path(__file__).with_name("runaway.py")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to whom they come from")
 
 
@@ -80,6 +82,23 @@ async def test_it_lives_on_where_nobody_takes_it_in(
     monkeypatch.setattr(starting, "BOOT", without)
     async with crew(lite, settings(lite, child_jobs_max=1)) as stage:
         await run_away(stage, tmp_path, "daemon", "sigkill")
+    (daemon,) = left(tmp_path)
+
+    os.kill(daemon, signal.SIGKILL)
+    await until(lambda: not left(tmp_path))
+
+
+@linux
+async def test_what_a_handler_of_the_workers_own_process_started_outlives_both(
+    lite: AnyEngine, tmp_path: Path
+) -> None:
+    def leaves_one() -> None:
+        with subprocess.Popen([sys.executable, str(RUNAWAY), str(tmp_path), "daemon"]):
+            pass  # a daemon's parent ends at once
+
+    async with working(lite, leaves_one) as stage:
+        assert (await stage.run("leaves_one")).state == "succeeded"
+    await until(lambda: known(tmp_path) != [], what="the daemon's note")
     (daemon,) = left(tmp_path)
 
     os.kill(daemon, signal.SIGKILL)

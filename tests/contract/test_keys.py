@@ -17,6 +17,7 @@ from fencerow.store import store
 from fencerow.store.finish import Success
 from fencerow.store.submit import Submitted
 from fencerow.testing.clock import DatabaseClock
+from fencerow.worker.maintenance import REPEATED_KEPT_S
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, rows, state_of
 from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
@@ -334,3 +335,17 @@ def test_a_submit_that_arrives_after_its_repeat_has_ended_is_refused(engine: Any
 
     assert rows(engine, "SELECT id FROM {jobs}") == []
     assert engine.run(store.purge_repeated(age_s=-1.0, limit=9)) == 1
+
+
+def test_it_is_refused_for_a_day(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job = new_job()
+    engine.run(store.resubmit([job]))
+    ended(engine, job.id)
+
+    clock.advance(23.9 * 3600)
+    assert engine.run(store.purge_repeated(age_s=REPEATED_KEPT_S, limit=9)) == 0
+    with pytest.raises((psycopg.IntegrityError, sqlite3.IntegrityError)):
+        engine.run(store.submit([job]))
+
+    clock.advance(0.2 * 3600)
+    assert engine.run(store.purge_repeated(age_s=REPEATED_KEPT_S, limit=9)) == 1

@@ -204,6 +204,27 @@ def test_a_write_on_a_running_job_names_holder_and_attempt(dialect: str) -> None
     assert UNFENCED.keys() <= unfenced, "these need no exception any more"
 
 
+SET_OF_JOBS = re.compile(
+    r'UPDATE (?:"fencerow"\.|fencerow_)jobs\b(?: AS \w+)?\s+SET\b(.*?)(?:\bFROM\b|\bWHERE\b|\bRETURNING\b|$)',
+    re.DOTALL,
+)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_nothing_lowers_the_number_of_an_attempt(dialect: str) -> None:
+    raised = {
+        name: value.strip()
+        for name, query in QUERIES[dialect].items()
+        if not name.startswith("schema_")  # a step of the schema is in no attempt
+        for text in writes_on_jobs(query)
+        for assigned in re.findall(SET_OF_JOBS, text)
+        for value in re.findall(r"(?<![\w.])attempt = ([^,]+)", assigned)
+    }
+
+    assert raised.keys() == {"claim", "claim_suspect"}, "only a claim begins an attempt"
+    assert {value.removeprefix("job.") for value in raised.values()} == {"attempt + 1"}
+
+
 def test_both_job_tables_have_the_same_columns_in_the_same_order(engine: AnyEngine) -> None:
     """Rows are copied by SELECT *, by workers of an earlier schema and by the view over both."""
     live, finished, both = (columns(engine, name) for name in ("jobs", "finished_jobs", "all_jobs"))

@@ -62,6 +62,15 @@ def test_what_is_forbidden_would_be_found() -> None:
     assert not FORBIDDEN["a path of somebody's machine"].search("https://example.com/wo" + "rk/x")
 
 
+def test_nothing_is_ever_pickled() -> None:
+    """Reading a row, or hearing from a child process, must run nothing."""
+    unsafe = re.compile(
+        r"^\s*(?:import|from) (?:c?[pP]ickle|marshal|shelve|dill|cloudpickle|multiprocessing)\b", re.MULTILINE
+    )
+    assert unsafe.search("import pickle") and unsafe.search("    from multiprocessing import Queue")
+    assert [short(path) for path in python_files("src") if unsafe.search(path.read_text("utf-8"))] == []
+
+
 def test_the_changelog_has_its_shape() -> None:
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
@@ -81,3 +90,23 @@ def test_links_between_our_pages_lead_somewhere() -> None:
         if not (path.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_links_to_a_part_of_a_page_lead_to_one() -> None:
+    pages = [path for path in tracked() if path.suffix == ".md"]
+    parts = {path.resolve(): anchors(path.read_text("utf-8")) for path in pages}
+    broken = [
+        f"{short(path)} -> {target}#{part}"
+        for path in pages
+        for target, part in re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", path.read_text("utf-8"))
+        if part not in parts.get((path.parent / target if target else path).resolve(), set())
+    ]
+    assert broken == []
+
+
+def anchors(page: str) -> set[str]:
+    """What a link may name: anchors, and headings as they are turned into anchors by the usual sites."""
+    words = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", words), re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r"<a id=\"([^\"]+)\"></a>", page))

@@ -12,15 +12,15 @@ from pathlib import Path
 
 
 @asynccontextmanager
-async def locked(path: Path) -> AsyncIterator[None]:
-    """Hold the lock from another process until the block ends."""
+async def locked(path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Hold the lock from another process until the block ends, or that process does."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, __file__, str(path), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     try:
         assert await process.stdout.readline() == b"locked\n"
-        yield
+        yield process
     finally:
         await process.communicate(b"let go\n")
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from fencerow import App
+from fencerow.config import Config
+from fencerow.errors import Busy
 from tests.outages.after import check_books
 from tests.outages.callers import calling
 from tests.outages.locker import locked
@@ -47,3 +53,21 @@ async def test_callers_are_told_to_repeat_and_leases_are_kept(
     assert set(callers.errors) == {"Busy"}
     assert longest_s < LEASE_S / 2, "renewals do not wait for the lock"
     assert back_s < BACK_S
+
+
+async def test_a_stopped_process_holds_the_file_until_it_is_killed(sqlite_path: Path, journal: str) -> None:
+    """There is no server that could take its lock away."""
+    app = App(f"sqlite:///{sqlite_path}", config=Config(busy_timeout_s=0.5))
+
+    @app.job
+    def tidy() -> None: ...
+
+    await tidy.asubmit()
+    async with locked(sqlite_path) as holder:
+        holder.send_signal(signal.SIGSTOP)
+        with pytest.raises(Busy):
+            await tidy.asubmit()
+        holder.kill()
+        await holder.wait()
+        await tidy.asubmit()
+    await app.aclose()

@@ -17,6 +17,8 @@ from fencerow.store import store
 from tests.processes.crew import crew, engine_of, live, wait_until
 from tests.worker.stage import job_of
 
+LEASE_S = 1.0
+
 
 def records(engine: Engine, ids: list[str]) -> dict[str, JobRecord]:
     found: dict[str, JobRecord] = {}
@@ -82,3 +84,36 @@ def test_a_worker_that_slept_through_its_lease_changes_nothing(
 
     assert (second.state, second.attempt, second.result) == ("succeeded", 2, "attempt 2")
     assert third == second
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_where_nobody_lives_the_time_counts_from_the_start_of_the_next_worker(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    fixture = "sqlite_path" if kind == "sqlite" else "empty_postgres_url"
+    target = str(request.getfixturevalue(fixture))
+    engine = engine_of(target)
+    store.migrate(engine)
+    job = job_of("sleeper", {"seconds": 600})
+    engine.run(store.submit([job]))
+    with crew(target, tmp_path, 1, lease_s=LEASE_S) as team:
+        wait_until(lambda: records(engine, [job.id])[job.id].state == "running", 90, team.tail)
+        (only,) = team.alive()
+        only.kill()
+        only.wait()
+        wait_until(lambda: lease_left_us(engine) < 0, 90, team.tail)
+        team.start()
+        wait_until(lambda: live(engine) == 0, 90, team.tail)
+    ended = records(engine, [job.id])[job.id]
+    (reclaimed,) = [each for each in engine.run(store.events(job.id)) if each.kind == "reclaimed"]
+    born_us = max(each.registered_at_us for each in engine.run(store.list_workers()))
+    engine.close()
+
+    assert (ended.state, ended.attempt, ended.crashes) == ("succeeded", 2, 0)
+    assert (reclaimed.at_us - born_us) / 1e6 >= LEASE_S, (
+        "whoever is new judges nobody before a lease of its own"
+    )
+
+
+def lease_left_us(engine: Engine) -> int:
+    return max(each.lease_until_us - each.now_us for each in engine.run(store.list_workers()))

@@ -17,7 +17,7 @@ from fencerow.worker.blocked import LoopWatch
 from fencerow.worker.item import BatchItem
 from fencerow.worker.onloop import Call, OnLoop
 from tests.jobs import AnyEngine
-from tests.worker.stage import Stage, handler, working
+from tests.worker.stage import Stage, handler, quick, working
 from tests.worker.test_batches import batch
 from tests.worker.test_parts import claimed
 
@@ -92,6 +92,18 @@ async def test_what_returns_beyond_its_time_limit_is_no_success(engine: AnyEngin
             job = await stage.run(name, timeout_s=0.3, attempts_max=1)
             assert (job.state, job.failures) == ("failed", 1)
             assert "FR-403" in str(job.error)
+
+
+async def test_a_worker_that_was_told_not_to_ends_no_process(lite: AnyEngine) -> None:
+    """The process is this one: it would be gone by then, with all its tests."""
+
+    async def never_waits() -> None:
+        time.sleep(2.5)
+
+    async with working(lite, never_waits, config=quick(cancel_kill_s=0.2)) as stage:
+        job = await stage.run("never_waits", timeout_s=0.1, attempts_max=1)
+
+    assert (job.state, stage.counters.get("loop_blocked")) == ("failed", 1)
 
 
 async def test_what_it_did_in_its_transaction_is_rolled_back(engine: AnyEngine) -> None:

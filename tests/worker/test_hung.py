@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 
 import pytest
 
 from fencerow.errors import TooManyHung
+from fencerow.worker.context import Job
 from fencerow.worker.death import WorkerDied
 from tests.jobs import AnyEngine
-from tests.worker.stage import Stage, quick, read, submit, until, worker_of
+from tests.worker.stage import Stage, quick, read, submit, until, worker_of, working
 
 
 async def test_a_worker_with_too_many_hung_handlers_lets_the_others_end_and_leaves(engine: AnyEngine) -> None:
@@ -71,3 +73,29 @@ async def test_a_handler_that_ends_after_all_is_hung_no_more(engine: AnyEngine) 
         await stage.run("hangs", timeout_s=0.1, attempts_max=1)
         assert not worker._parts.death.happened()
         free.set()
+
+
+async def test_a_run_that_was_given_up_overlaps_the_next_and_changes_nothing(engine: AnyEngine) -> None:
+    free, first_over = threading.Event(), threading.Event()
+    side_by_side: list[bool] = []
+
+    def stubborn(job: Job) -> str:
+        if job.attempt == 1:
+            while not free.is_set():
+                with suppress(BaseException):
+                    free.wait(60)
+            first_over.set()
+        else:
+            side_by_side.append(not first_over.is_set())
+        return f"attempt {job.attempt}"
+
+    async with working(engine, stubborn, config=quick(cancel_kill_s=0.2)) as stage:
+        job = await stage.run("stubborn", timeout_s=0.1, attempts_max=2)
+        free.set()
+        await until(first_over.is_set, what="the end of the first run")
+        await until(lambda: stage.worker._parts.workplace.hung_count == 0, what="its thread")
+        later = await read(engine, job.id)
+
+    assert side_by_side == [True]
+    assert (job.state, job.attempt, job.result) == ("succeeded", 2, "attempt 2")
+    assert (later.result, later.attempt, later.ended_at_us) == (job.result, job.attempt, job.ended_at_us)

@@ -202,7 +202,8 @@ class Job:
 
         The block gives the driver's own connection (psycopg, or sqlite3 on SQLite). Leaving the block does
         not commit: the commit happens when the handler returns, in one transaction with its result. If the
-        handler raises, or the lease was lost meanwhile, nothing of it ever was. Once per attempt.
+        handler raises, or the lease was lost meanwhile, nothing of it ever was. Once per attempt. On SQLite it
+        holds the file's one write lock, and may last a third of the lease.
 
         Raises:
             TransactionMisuse: it was entered before in this attempt.
