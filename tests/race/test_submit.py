@@ -266,11 +266,13 @@ own_revive = Scenario(
 )
 
 
+@named(17)
 @pytest.mark.parametrize("scenario", [own_other, own_revive], ids=["other", "revive"])
 def test_a_key_is_not_taken_for_a_job_that_has_ended(race: Race, scenario: Scenario) -> None:
     race(scenario)
 
 
+@named(17)
 def test_it_is_when_it_is_not_given_back(race: Race) -> None:
     race.turns_red(
         own_other,
@@ -481,6 +483,7 @@ late_group = delivered_late("submit of several", store.submit(MANY), MANY)
 late_copy = delivered_late("submit_by_copy", store.submit_by_copy(MANY), MANY)
 
 
+@named(15)
 @pytest.mark.parametrize("scenario", [late_single, late_group], ids=["one", "several"])
 def test_a_submit_that_comes_after_its_repeat_makes_no_second_job(race: Race, scenario: Scenario) -> None:
     race(scenario)
@@ -491,6 +494,7 @@ def test_nor_does_a_late_copy(race: Race) -> None:
     race(late_copy)
 
 
+@named(15)
 @pytest.mark.parametrize("scenario", [late_single, late_group], ids=["one", "several"])
 def test_it_does_when_the_repeat_leaves_nothing_to_find(race: Race, scenario: Scenario) -> None:
     race.turns_red(
@@ -515,6 +519,7 @@ def test_a_late_copy_does_when_nothing_looks(race: Race) -> None:
 
 
 @in_modes("held")
+@named(15)
 def test_it_does_when_the_insert_itself_looks_at_what_was_repeated(race: Race) -> None:
     """A look with the statement's own snapshot, which may be older than the repeat; the function takes a newer one."""
     look = "WHERE NOT EXISTS (SELECT 1 FROM fencerow.repeated_ids AS repeated WHERE repeated.id = CAST(:id AS uuid))"
