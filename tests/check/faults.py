@@ -8,7 +8,7 @@ from pathlib import Path
 from fencerow.testing.check import Fault, Outside, Question, Report, check_handler
 
 HANDLERS = Path(__file__).parent / "handlers"
-ORDERS = 12  # enough for each that shows itself only side by side; the command plays more
+ORDERS = 6  # enough for each that shows itself only side by side; the command plays more
 FEW = 2  # for what is shown by a kill or by a step that fails, which come before the orders
 CHARGE = Outside("tests.check.handlers.outside:charge", key="key")
 

@@ -7,7 +7,9 @@ import contextvars
 import gc
 import os
 import socket
+import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -20,7 +22,7 @@ from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import InvalidInput, MutexMisuse, UnusableConnection
 from fencerow.model.ids import new_id
 from fencerow.primitives import mutexes
-from fencerow.primitives.renewing import renewer
+from fencerow.primitives.renewing import THREAD, renewer
 from fencerow.testing.clock import DatabaseClock
 from tests.plainly import plainly
 
@@ -439,6 +441,30 @@ async def test_a_cancelled_take_blocks_nobody(database: Database) -> None:
             await taking
         async with Mutex(database, "k", wait_s=SOON_S) as held:
             held.check()
+    # The steps go on. Broken off by the end of this loop, they would be watched for until the mutex is stale.
+    while any(thread.name == THREAD for thread in threading.enumerate()):
+        await asyncio.sleep(0.01)
+
+
+def test_a_take_that_failed_on_a_file_is_not_watched_for(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no server that could go on with it: what the renewer finds at its first look is all there is."""
+    if database.engine.dialect != "sqlite":
+        pytest.skip("a server may end a step whose connection was lost")
+    with monkeypatch.context() as broken:
+        broken.setattr(database.engine, "run", failing)
+        with pytest.raises(sqlite3.OperationalError):
+            Mutex(database, "k", stale_s=LONG_S).acquire()
+
+    deadline = time.monotonic() + SOON_S
+    while any(thread.name == THREAD for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def failing(_step: object) -> None:
+    raise sqlite3.OperationalError("disk I/O error")
 
 
 async def test_a_cancelled_take_that_comes_late_is_given_back(

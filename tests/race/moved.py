@@ -11,7 +11,7 @@ import psycopg
 
 from fencerow.db.queries import Query
 from fencerow.db.statement import Operation, Steps, execute_composed
-from fencerow.primitives.running import Running
+from fencerow.primitives.running import HoldFence, Running
 from fencerow.primitives.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.primitives.transitions.composing import Written
 from fencerow.primitives.transitions.facts import read_facts
@@ -88,10 +88,12 @@ class Raced:
         )
         return self._operations().move(self.machine(sub), asked)
 
-    def move_in_job(self, name: str, *, holder: str, attempt: int) -> Operation[Any]:
+    def move_in_job(
+        self, name: str, *, holder: str, attempt: int, fence: HoldFence = store.hold_fence
+    ) -> Operation[Any]:
         """On behalf of an attempt of JOB."""
         asked = ask(self.machine(""), name, "a", fence=None, values=None, params=None)
-        made_by = Running(JOB, "send", "mail", holder, attempt, 0, store.hold_fence)
+        made_by = Running(JOB, "send", "mail", holder, attempt, 0, fence)
         return Operations(self.written, Noting(self.written, None), made_by).move(self.machine(""), asked)
 
     def claim_by(self, attempt: int, job_id: str = JOB) -> Operation[Any]:

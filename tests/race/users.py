@@ -56,7 +56,14 @@ class Users:
         )
 
     def effects(self, story: Story) -> list[str]:
-        return [row["who"] for row in story.run(self._reading("SELECT who FROM fencerow.effects"))]
+        return story.run(self.read_effects())
+
+    def read_effects(self) -> Operation[list[str]]:
+        def steps() -> Steps[list[str]]:
+            rows = yield from self._sql("SELECT who FROM fencerow.effects")
+            return [row["who"] for row in rows]
+
+        return Operation("read the effects", steps, alone=True, writes="")
 
     def read(self) -> Operation[list[str]]:
         """What one statement of a reader sees of the source."""
@@ -88,9 +95,6 @@ class Users:
         """Not asked for in races: it depends on nobody, and would only make more orders."""
         yield from ()
         return frozenset()
-
-    def _reading(self, text: str) -> Operation[list[dict[str, Any]]]:
-        return Operation("look", lambda: self._sql(text), alone=True, writes="")
 
     def _sql(self, text: str, **params: Any) -> Steps[list[dict[str, Any]]]:
         return (yield from execute_composed(self.queries.composed("users_own", text), params))

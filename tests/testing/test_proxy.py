@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -14,7 +16,8 @@ import pytest
 from fencerow.db.postgres import PostgresEngine
 from fencerow.errors import DatabaseError
 from fencerow.store import store
-from fencerow.testing.faults import CUTS, Dice, Fault, Phase
+from fencerow.testing.faults import CUTS, Dice, Fault, Phase, Plan
+from fencerow.testing.link import Link
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy
 from tests.jobs import new_job
@@ -23,6 +26,7 @@ Run = Callable[[str], Awaitable[object]]
 BROKEN = (psycopg.OperationalError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError)
 # A reset is another thing than an orderly end only where no reply has begun.
 ENDS = [(phase, False) for phase in CUTS] + [(Phase.BEFORE, True), (Phase.UNANSWERED, True)]
+PROTOCOL = 3 << 16  # of the startup
 DONE = {Phase.BEFORE: 0, Phase.UNANSWERED: 1, Phase.DURING: 1, Phase.AFTER: 1}
 
 
@@ -227,21 +231,26 @@ async def test_the_nth_statement_is_hit_and_only_what_struck_counts(
 
 
 @pytest.mark.parametrize("phase", [Phase.UNANSWERED, Phase.DURING, Phase.AFTER])
-async def test_what_comes_behind_a_cut_meets_no_fault(proxy: FaultProxy, url: str, phase: Phase) -> None:
-    """The second statement is at the proxy while the server is still at the first, whose reply brings the cut."""
+def test_what_comes_behind_a_cut_meets_no_fault(phase: Phase) -> None:
+    """All that the client ever sends is at the proxy before the first reply is there, which would bring the cut."""
     behind = Fault(Phase.BEFORE, "SELECT 2")
-    proxy.inject(Fault(phase, "pg_sleep"), behind)
-    connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
-    with suppress(*BROKEN):
-        async with connection.pipeline() as pipeline:
-            await connection.execute("SELECT pg_sleep(0.3)")
-            await pipeline.sync()
-            await connection.execute("SELECT 2")
-            await pipeline.sync()
-    with suppress(*BROKEN):
-        await connection.close()
-    assert proxy.count() == {phase: 1}
-    assert proxy.disarm() == [behind]
+    plan = Plan()
+    plan.arm([Fault(phase, "SELECT 1"), behind])
+    client, clients_end = socket.socketpair()
+    server, servers_end = socket.socketpair()
+    client.sendall(struct.pack("!II", 8, PROTOCOL) + query("SELECT 1") + query("SELECT 2"))
+    client.shutdown(socket.SHUT_WR)
+
+    Link(plan, clients_end, servers_end, lambda _: None).pass_queries()
+
+    client.close()
+    server.close()
+    assert plan.disarm() == [behind]
+
+
+def query(text: str) -> bytes:
+    body = text.encode() + b"\0"
+    return b"Q" + struct.pack("!I", len(body) + 4) + body
 
 
 async def test_the_same_seed_breaks_the_same_statements(tcp_server: PostgresServer) -> None:

@@ -8,7 +8,7 @@ from fencerow.cli import output
 from fencerow.client.workers import Inspected
 from fencerow.model.job import WorkerRecord
 from fencerow.model.state import WorkerState
-from fencerow.model.wanted import Blocked, Share, ShareNow, Stated, Wanted
+from fencerow.model.wanted import Blocked, Descriptors, Share, ShareNow, Stated, Wanted
 
 MIB = 1024 * 1024
 
@@ -82,9 +82,15 @@ def _now(worker: WorkerRecord) -> dict[str, object]:
         "now": _stands(worker, stated),
         "holds": stated.held,
         "memory": memory,
+        "descriptors": _descriptors(stated.descriptors),
+        "shortage": stated.shortage,
         "failing": "; ".join(failing) or None,
         "blocked": _blocked(stated.blocked),
     }
+
+
+def _descriptors(descriptors: Descriptors | None) -> str | None:
+    return None if descriptors is None else f"{descriptors.open} open of at most {descriptors.limit}"
 
 
 def _blocked(blocked: Blocked | None) -> str | None:

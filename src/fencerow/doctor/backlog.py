@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from fencerow.config import Config
 from fencerow.db.engine import Engine
 from fencerow.db.statement import Steps, execute, operation, whole
+from fencerow.doctor.descriptors import examine_descriptors
 from fencerow.doctor.finding import Finding, fail, info, ok, warn
 from fencerow.model.job import WorkerRecord
 from fencerow.model.loss import losses_of
@@ -46,6 +47,7 @@ def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
     yield from _workers(alive, counts)
     yield from _failing(alive)
     yield from _blocked(alive)
+    yield from examine_descriptors(alive)
     yield from _clock_gone_back(alive)
     yield from _losses(engine)
     yield from _orphans(engine, config)

@@ -77,6 +77,13 @@ class Blocked(msgspec.Struct, frozen=True):
         return f"job {self.job_id} ({self.job})" if self.job_id else "code that is no job's"
 
 
+class Descriptors(msgspec.Struct, frozen=True):
+    """How many file descriptors the worker's process has open, and its soft limit, beyond which it opens nothing."""
+
+    open: int
+    limit: int
+
+
 class Overdue(msgspec.Struct, frozen=True, array_like=True):
     """An attempt that its holder cannot bring to an end, by the clock of the holder's own process.
 
@@ -101,6 +108,8 @@ class Stated(msgspec.Struct, frozen=True):
     failing: tuple[Failing, ...] = ()
     blocked: Blocked | None = None  # now, or within the last minutes
     overdue: tuple[Overdue, ...] = ()  # others may end these
+    descriptors: Descriptors | None = None  # where they can be counted
+    shortage: str | None = None  # what it was short of, now or within the last minutes
     clock_behind_s: float = 0.0  # how far the database's clock went back; it takes jobs that were due before
 
 

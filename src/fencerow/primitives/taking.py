@@ -105,12 +105,17 @@ class Asked:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._has_server = engine.dialect == "postgres"  # it may end a step whose connection was lost
         self.may_come = False  # a step was sent, and it is not known to be over
 
     def run(self, step: Operation[Any]) -> Any:
         """Run a step in this thread."""
         self.may_come = True
-        answer = self._engine.run(step)
+        try:
+            answer = self._engine.run(step)
+        except BaseException:
+            self.may_come = self._has_server
+            raise
         self.may_come = False
         return answer
 
@@ -122,7 +127,8 @@ class Asked:
         return await asyncio.shield(running)
 
     def _over(self, step: asyncio.Future[Any]) -> None:
-        self.may_come = step.cancelled() or step.exception() is not None
+        # Of what was cancelled a thread may still be at work.
+        self.may_come = step.cancelled() or (self._has_server and step.exception() is not None)
 
 
 def play(asked: Asked, steps: Taking) -> Taken:

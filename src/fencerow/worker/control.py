@@ -18,6 +18,7 @@ from fencerow.telemetry import Event, Telemetry
 from fencerow.worker.attempt import Attempt
 from fencerow.worker.begun import Begun
 from fencerow.worker.claims import Claims
+from fencerow.worker.descriptors import DescriptorCount
 from fencerow.worker.pool import Pool
 
 log = logging.getLogger("fencerow.worker")
@@ -42,6 +43,7 @@ class Control:
         *,
         failing: Callable[[], tuple[Failing, ...]],
         blocked: Callable[[], Blocked | None],
+        shortage: Callable[[], str | None],
         overdue: Callable[[], tuple[Overdue, ...]],
         behind_s: Callable[[], float],
         serve: Callable[[Share], None],
@@ -64,6 +66,8 @@ class Control:
         self._telemetry = telemetry
         self._failing = failing
         self._blocked = blocked
+        self._descriptors = DescriptorCount()
+        self._shortage = shortage
         self._overdue = overdue
         self._behind_s = behind_s
         self._serve = serve
@@ -95,6 +99,8 @@ class Control:
             begun_max=self._begun_stated,
             failing=self._failing(),
             blocked=self._blocked(),
+            descriptors=self._descriptors.look(),
+            shortage=self._shortage(),
             overdue=self._overdue(),
             clock_behind_s=round(self._behind_s(), 1),
         )

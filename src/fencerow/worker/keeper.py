@@ -83,7 +83,7 @@ class Keeper:
         self._engine = engine.keeper(patience_s=max(PATIENCE_S, lease.lease_s / 3))
         self._past = Past(self._engine)
         self._lease = lease
-        self._endurance = Endurance(lease.lease_s)
+        self._endurance = Endurance("keeper", lease.lease_s)
         self._owner = owner
         self._orders = orders
         self._carried = carried
@@ -116,6 +116,10 @@ class Keeper:
         """A claim brought what this worker holds already: see `Past.doubted`."""
         self._past.doubted(job_id, attempt)
         self._soon.set()
+
+    def shortage(self) -> str | None:
+        """What it was short of within the last minutes. From any thread."""
+        return self._endurance.shortage()
 
     def look_now(self) -> None:
         """Renew and compare at once: somebody hinted at a cancel or an order, or an order was carried out."""

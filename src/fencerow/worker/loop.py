@@ -16,13 +16,12 @@ from collections.abc import Awaitable, Callable
 from fencerow.db.trouble import is_shortage, is_trouble
 from fencerow.model.wanted import Failing
 from fencerow.telemetry import Event, Telemetry, clean
-from fencerow.worker.endurance import Endurance
+from fencerow.worker.endurance import TOLD_MAX, Endurance
 
 log = logging.getLogger("fencerow.worker")
 
 TROUBLE_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 FAULT_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # of work in the background, which may need somebody's hand
-TOLD_MAX = 200  # characters of an error on the worker's row
 
 
 class Loop:
@@ -47,7 +46,7 @@ class Loop:
         self._telemetry = telemetry
         self._jitter = jitter
         self._background = background
-        self._endurance = Endurance(math.inf if background else endures_s)
+        self._endurance = Endurance(name, math.inf if background else endures_s)
         self._woken = asyncio.Event()
         self._stopped = asyncio.Event()
         self._failures = 0  # in a row
@@ -61,6 +60,10 @@ class Loop:
         """Call `tick` no more."""
         self._stopped.set()
         self._woken.set()
+
+    def shortage(self) -> str | None:
+        """What it was short of within the last minutes. From any thread."""
+        return self._endurance.shortage()
 
     async def run(self) -> None:
         """Run until stopped. Raises what ended it."""

@@ -115,6 +115,7 @@ class Parts:
             telemetry,
             failing=self._failing,
             blocked=lambda: self.watch.stated(),
+            shortage=self._shortage,
             overdue=overdue.look,
             behind_s=self.carried.behind_s,
             serve=self._serve,
@@ -179,6 +180,11 @@ class Parts:
     def _failing(self) -> tuple[Failing, ...]:
         """Work in the background that fails just now. Called in the keeper's thread too."""
         return tuple(loop.failing for loop in tuple(self.loops) if loop.failing is not None)
+
+    def _shortage(self) -> str | None:
+        """What a loop or the keeper was short of within the last minutes. Called in the keeper's thread."""
+        told = (self.keeper.shortage(), *(loop.shortage() for loop in tuple(self.loops)))
+        return next((each for each in told if each is not None), None)
 
     def _serve(self, share: Share) -> None:
         """Serve queues that nobody served here before."""

@@ -1,0 +1,42 @@
+"""Workers whose processes run out of file descriptors, or were short of something a while ago."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fencerow.doctor.finding import Finding, warn
+from fencerow.model.job import WorkerRecord
+from fencerow.model.wanted import Descriptors
+
+FULL_PART = 0.8  # of the limit: what is opened together by a few jobs then still finds room
+SHOWN_MAX = 5
+MORE = "raise its limit (`ulimit -n`, LimitNOFILE= of systemd), or give it fewer slots or connections"
+
+
+def examine_descriptors(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
+    """What workers stated of themselves: how many are open, fullest first, and what they lacked."""
+    said = [
+        (each, each.stated.descriptors)
+        for each in alive
+        if each.stated is not None and each.stated.descriptors
+    ]
+    full = [pair for pair in said if _part(pair[1]) >= FULL_PART]
+    for worker, descriptors in sorted(full, key=lambda pair: _part(pair[1]), reverse=True)[:SHOWN_MAX]:
+        yield warn(
+            "descriptors",
+            f"worker {worker.name} has {descriptors.open} of at most {descriptors.limit} file descriptors open",
+            f"{MORE}; if they only ever become more, a handler there keeps files or sockets open",
+        )
+    short = [
+        (each, each.stated.shortage) for each in alive if each.stated is not None and each.stated.shortage
+    ]
+    for worker, shortage in short[:SHOWN_MAX]:
+        yield warn(
+            "shortage",
+            f"worker {worker.name} was short of descriptors, threads or memory within ten minutes: {shortage}",
+            f"it waits such a time out for one lease, and ends then (FR-604); {MORE}",
+        )
+
+
+def _part(descriptors: Descriptors) -> float:
+    return descriptors.open / max(1, descriptors.limit)

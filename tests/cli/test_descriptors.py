@@ -1,0 +1,171 @@
+"""A worker's process that runs out of file descriptors says so before and after, and `doctor` what to do."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from fencerow.db.postgres import PostgresEngine
+from fencerow.db.sqlite import SqliteEngine
+from fencerow.model.wanted import Descriptors, Stated
+from fencerow.store import store
+from fencerow.worker import descriptors
+from fencerow.worker.descriptors import DescriptorCount, counted
+from tests.cli.conftest import Cli, command
+from tests.shortage import no_descriptors
+
+AnyEngine = SqliteEngine | PostgresEngine
+PATIENCE_S = 60.0
+LIMIT = 300
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="they are counted on Linux only")
+
+APP = """
+import os, time
+from fencerow import App
+
+app = App()
+
+@app.job
+def keeps(number: int, end: str) -> None:
+    held = []
+    try:
+        while len(held) < number:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass  # none is left
+    try:
+        while not os.access(end, os.F_OK):
+            time.sleep(0.05)
+    finally:
+        for each in held:
+            os.close(each)
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "other_keeping.py").write_text(APP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FENCEROW_RENEW_S", "0.5")
+    return "other_keeping:app"
+
+
+@contextmanager
+def worker(engine: AnyEngine, app: str) -> Iterator[subprocess.Popen[str]]:
+    """With few descriptors."""
+    process = command("worker", "-A", app, "--name", "w1")
+    try:
+        until(lambda: stated(engine) is not None)
+        hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (LIMIT, hard))
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def stated(engine: AnyEngine) -> Stated | None:
+    found = engine.run(store.list_workers())
+    return found[0].stated if found else None
+
+
+def is_open(engine: AnyEngine, number: int) -> bool:
+    said = stated(engine)
+    return said is not None and said.descriptors is not None and said.descriptors.open >= number
+
+
+def keep(cli: Cli, app: str, number: int, end: Path) -> None:
+    assert cli("submit", "-A", app, "keeps", f"number={number}", f"end={end}").code == 0
+
+
+def test_a_process_that_has_nearly_all_open_is_seen(
+    cli: Cli, url: str, engine: AnyEngine, app: str, tmp_path: Path
+) -> None:
+    end, number = tmp_path / "end", int(0.8 * LIMIT)
+    with worker(engine, app):
+        assert "file descriptors" not in cli("doctor").out
+        keep(cli, app, number, end)
+        until(lambda: is_open(engine, number))
+
+        found = cli("doctor").out
+        shown = cli("workers", "show", "w1").out
+        end.touch()
+        until(lambda: not is_open(engine, number))
+        afterwards = cli("doctor").out
+
+    assert f"of at most {LIMIT} file descriptors open" in found and "worker w1 has 2" in found
+    assert "ulimit -n" in found and "LimitNOFILE" in found
+    assert f"open of at most {LIMIT}" in shown
+    assert "file descriptors" not in afterwards
+    assert "shortage" not in found + afterwards, "none was met"
+
+
+def test_a_shortage_that_is_over_is_told_for_a_while(
+    cli: Cli, url: str, engine: AnyEngine, app: str, tmp_path: Path
+) -> None:
+    end = tmp_path / "end"
+    with worker(engine, app) as process:
+        assert process.stderr is not None
+        keep(cli, app, 10 * LIMIT, end)
+        until(lambda: len(list(Path(f"/proc/{process.pid}/fd").iterdir())) >= LIMIT)
+        if isinstance(engine, PostgresEngine):
+            lose_connections(engine.conninfo)  # what is open stays good
+        for line in process.stderr:
+            if "could not renew its lease" in line:
+                break
+        end.touch()
+        until(lambda: (said := stated(engine)) is not None and said.shortage is not None)
+
+        found = cli("doctor").out
+        shown = cli("workers", "show", "w1").out
+
+    assert "worker w1 was short of descriptors, threads or memory within ten minutes: " in found
+    assert "ulimit -n" in found
+    assert "shortage" in shown
+
+
+def lose_connections(conninfo: str) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as own:
+        own.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
+        )
+
+
+def test_who_cannot_even_look_has_none_left() -> None:
+    with no_descriptors():
+        none_left = counted()
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+    assert none_left == Descriptors(limit, limit)
+
+
+def test_they_are_not_counted_at_each_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = [Descriptors(2, 9), Descriptors(1, 9)]
+    monkeypatch.setattr(descriptors, "counted", seen.pop)
+    count = DescriptorCount()
+
+    assert [count.look(), count.look()] == [Descriptors(1, 9)] * 2
+    monkeypatch.setattr(count, "_due", 0.0)
+    assert count.look() == Descriptors(2, 9)
+
+
+def test_where_they_cannot_be_counted_nothing_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "FOLDER", Path("/proc/self/not-there"))
+
+    assert counted() is None
