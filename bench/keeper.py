@@ -21,12 +21,12 @@ from pathlib import Path
 
 import psycopg
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.store import store
-from fencerow.telemetry import Telemetry
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.worker.keeper import Keeper
+from fencerow.core.worker.lease import Lease
 from fencerow.testing.postgres import PostgresServer
-from fencerow.worker.keeper import Keeper
-from fencerow.worker.lease import Lease
 
 LEASE_S = 3.0
 WATCH_S = 0.01

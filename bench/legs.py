@@ -28,10 +28,10 @@ from typing import Any
 from fencerow import App, Config
 from fencerow.bench.figure import percentile
 from fencerow.bench.place import Place, private_postgres, private_sqlite
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.worker.claimer import Claimer
-from fencerow.worker.hearing import Hearing
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.worker.claimer import Claimer
+from fencerow.core.worker.hearing import Hearing
 
 WARM = 50
 PAUSE_S = (0.008, 0.016)

@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 
 from fencerow import Database, Lease, Move, Transitions
-from fencerow.store import store
+from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 
 BLOCK = 50

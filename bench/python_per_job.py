@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from fencerow import App, Config
-from fencerow.db.statement import Operation, Rows
-from fencerow.model.ids import new_id
-from fencerow.model.job import Lane
-from fencerow.store import store
-from fencerow.store.workers import Renewed
-from fencerow.worker.worker import Worker
+from fencerow.core.db.statement import Operation, Rows
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import Lane
+from fencerow.core.store import store
+from fencerow.core.store.workers import Renewed
+from fencerow.core.worker.worker import Worker
 
 SLOTS = 100
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import msgspec
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.model.ids import new_id
-from fencerow.model.job import Claimed, JobRecord, NewJob, Template
-from fencerow.model.wanted import Overdue, Stated
-from fencerow.store import store
-from fencerow.store.claim import Mark
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import Claimed, JobRecord, NewJob, Template
+from fencerow.core.model.wanted import Overdue, Stated
+from fencerow.core.store import store
+from fencerow.core.store.claim import Mark
 
 AnyEngine = SqliteEngine | PostgresEngine
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.config import RESERVED_NAMES, Config, settings
+from fencerow.core.config import RESERVED_NAMES, Config, settings
 from fencerow.errors import ConfigError
 
 

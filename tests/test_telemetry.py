@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.telemetry import FACTS, Counters, Event, Telemetry, clean
+from fencerow.core.telemetry import FACTS, Counters, Event, Telemetry, clean
 
 
 def test_listeners_hear_events_in_order_until_they_leave() -> None:

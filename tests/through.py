@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 

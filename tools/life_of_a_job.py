@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from fencerow.model.state import FINAL, RULES, WORKER_RULES, Move, Rule, State
+from fencerow.core.model.state import FINAL, RULES, WORKER_RULES, Move, Rule, State
 
 HEAD = """# The life of a job
 
-This page is printed from the table in `src/fencerow/model/state.py` by `tools/life_of_a_job.py`; a test compares them.
+This page is printed from the table in `src/fencerow/core/model/state.py` by `tools/life_of_a_job.py`; a test compares
+them.
 Every move is one guarded statement with exactly one winner: it changes the job only if the job is in a state *from*
 which the move is legal and the guard holds, and otherwise it changes nothing.
 """

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from fencerow.config import PREFIX, Setting, settings
+from fencerow.core.config import PREFIX, Setting, settings
 
 HEAD = """# Settings
 
-This page is printed from `src/fencerow/config/config.py` by `tools/settings.py`; a test compares them.
+This page is printed from `src/fencerow/core/config/config.py` by `tools/settings.py`; a test compares them.
 
 Every setting is a field of `Config` and has an environment variable: `FENCEROW_` and its name in capitals. A name
 ends with its unit: `_s` seconds, `_bytes` bytes. A blank variable counts as absent. One that is nearly the name

@@ -6,11 +6,11 @@ import json
 import tempfile
 from pathlib import Path
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.shape import Shape, shape_of
-from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 
 FOLDER = Path(__file__).parents[1] / "src" / "fencerow" / "doctor"

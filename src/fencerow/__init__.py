@@ -12,57 +12,65 @@ pages = await handle.aresult()
 """
 
 # First: it refuses where the rest could not work.
-import fencerow.model.platforms  # noqa: F401  # pyright: ignore[reportUnusedImport]
+import fencerow.core.model.platforms  # pyright: ignore[reportUnusedImport]
 
 # isort: split
-from fencerow.app import App, Call, Contract, Database, DeclaredJob, Draft, LocalDatabaseWarning, contract
-from fencerow.app.backfill import Backfill
-from fencerow.app.backfill_status import BackfillStatus
-from fencerow.app.consumer import consumer
-from fencerow.client.client import Client
-from fencerow.client.handle import Handle
-from fencerow.client.refs import CancelAnswer, Key
-from fencerow.config import Backoff, Config, Defaults
-from fencerow.errors import (
+import fencerow.wings  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+# isort: split
+from fencerow.batches.item import BatchItem
+from fencerow.core.app import (
+    App,
+    Call,
+    Contract,
+    Database,
+    DeclaredJob,
+    Draft,
+    LocalDatabaseWarning,
+    contract,
+)
+from fencerow.core.client.client import Client
+from fencerow.core.client.handle import Handle
+from fencerow.core.client.refs import CancelAnswer, Key
+from fencerow.core.config import Backoff, Config, Defaults
+from fencerow.core.errors import (
     CancelRequested,
     FencerowError,
     InvalidInput,
-    InvalidMove,
     JobCancelled,
     JobFailed,
     JobGone,
     JobNotFound,
     KeyConflict,
     LeaseLost,
-    MovesMisdeclared,
-    MutexBusy,
-    MutexLost,
     OutcomeUnknown,
-    PartitionLost,
     ResultTimeout,
-    StaleToken,
     Unavailable,
     UnknownJob,
-    UnknownMove,
-    WrongTable,
 )
-from fencerow.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
-from fencerow.model.state import State
-from fencerow.primitives.advisory import (
+from fencerow.core.model.retry import Fail, Retry, RetryRule, Snooze, is_retryable
+from fencerow.core.model.state import State
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.worker import Worker
+from fencerow.events.bus import EventBus
+from fencerow.events.declare import consumer
+from fencerow.events.errors import PartitionLost
+from fencerow.events.event import Event
+from fencerow.events.outbox import NewEvent, apublish, apublish_many, publish, publish_many
+from fencerow.guards.mutex.advisory import (
     aadvisory_lock,
     advisory_lock,
     atry_advisory_lock,
     try_advisory_lock,
 )
-from fencerow.primitives.bus import EventBus
-from fencerow.primitives.migrator import Migrator
-from fencerow.primitives.mutex import Mutex
-from fencerow.primitives.once import Once, once
-from fencerow.primitives.once_run import OnceRun
-from fencerow.primitives.outbox import NewEvent, apublish, apublish_many, publish, publish_many
-from fencerow.primitives.replace import Replacing, forget_source, replace_for
-from fencerow.primitives.sources import Found
-from fencerow.primitives.transitions import (
+from fencerow.guards.mutex.errors import MutexBusy, MutexLost, StaleToken
+from fencerow.guards.mutex.mutex import Mutex
+from fencerow.guards.once.once import Once, once
+from fencerow.guards.once.run import OnceRun
+from fencerow.guards.once.window import Admitted, DedupeWindow
+from fencerow.guards.replace.replace import Replacing, forget_source, replace_for
+from fencerow.guards.replace.sources import Found
+from fencerow.guards.transitions import (
     Lease,
     Move,
     Moved,
@@ -75,12 +83,11 @@ from fencerow.primitives.transitions import (
     SubState,
     Transitions,
 )
-from fencerow.primitives.window import Admitted, DedupeWindow
+from fencerow.guards.transitions.errors import InvalidMove, MovesMisdeclared, UnknownMove, WrongTable
+from fencerow.migrations import Migrator
+from fencerow.migrations.backfills.backfill import Backfill
+from fencerow.migrations.backfills.status import BackfillStatus
 from fencerow.version import __version__
-from fencerow.worker.context import Job
-from fencerow.worker.events.event import Event
-from fencerow.worker.item import BatchItem
-from fencerow.worker.worker import Worker
 
 __all__ = [
     "__version__",

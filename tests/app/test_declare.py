@@ -8,7 +8,7 @@ import pytest
 
 import fencerow
 from fencerow import App, Backoff, Defaults, Job
-from fencerow.app.handlers import job_parameter_of
+from fencerow.core.app.handlers import job_parameter_of
 from fencerow.errors import DeclarationError
 
 

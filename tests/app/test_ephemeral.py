@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import pytest
 
 from fencerow import App, Fail, JobFailed, JobGone
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.state import State
 from fencerow.errors import DeclarationError, InvalidInput
-from fencerow.model.state import State
 from tests.contract.stage import rows
 
 

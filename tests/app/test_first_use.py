@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fencerow import App, DedupeWindow, Job, apublish, forget_source, once, publish
-from fencerow.primitives.transitions import Move, MoveEvents, Transitions
+from fencerow.guards.transitions import Move, MoveEvents, Transitions
 
 
 def moves(app: App) -> Transitions:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fencerow import App, Draft, Job, JobFailed
+from fencerow.core.telemetry import Event
 from fencerow.errors import InvalidInput
-from fencerow.telemetry import Event
 
 
 async def test_submit_middleware_adds_what_travels_with_the_job(app: App) -> None:

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from fencerow import App, Backoff, Defaults, State
+from fencerow.core.model.ids import new_id
+from fencerow.core.telemetry import Event
 from fencerow.errors import (
     FencerowError,
     InvalidArguments,
@@ -18,8 +20,6 @@ from fencerow.errors import (
     PayloadTooLarge,
     UnknownJob,
 )
-from fencerow.model.ids import new_id
-from fencerow.telemetry import Event
 
 
 def declared(app: App) -> Any:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from fencerow import App, Backoff, BatchItem, JobFailed
+from fencerow.core.model.stored_options import args_version_of, backoff_of, encode_options
+from fencerow.core.store import store
+from fencerow.core.telemetry import Event
+from fencerow.core.worker.newer import FAILURE_CODE
 from fencerow.errors import ArgumentsTooNew, DeclarationError, MalformedPayload
-from fencerow.model.stored_options import args_version_of, backoff_of, encode_options
-from fencerow.store import store
-from fencerow.telemetry import Event
 from fencerow.testing.clock import clock_of
-from fencerow.worker.newer import FAILURE_CODE
 
 DAY_S = 24 * 3600.0
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from fencerow import App, Backoff, Fail, Job, JobFailed
+from fencerow.core.telemetry import Event
 from fencerow.errors import DeclarationError, InvalidInput
-from fencerow.telemetry import Event
 
 
 async def test_a_submitted_job_runs_and_its_typed_result_comes_back(app: App) -> None:

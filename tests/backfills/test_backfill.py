@@ -18,8 +18,8 @@ from fencerow.errors import (
     UnknownBackfill,
     UnusableTable,
 )
-from fencerow.primitives import backfills
-from fencerow.primitives.backfills import Range, Source, Walk
+from fencerow.migrations.backfills import operations as backfills
+from fencerow.migrations.backfills.operations import Range, Source, Walk
 from tests.backfills.conftest import Table
 
 

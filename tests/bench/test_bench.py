@@ -17,8 +17,8 @@ from fencerow.bench.place import Place, private_sqlite, scratch
 from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import Sizes
 from fencerow.cli.main import run as command
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.errors import InvalidInput
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine

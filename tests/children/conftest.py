@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.config import Config
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.config import Config
+from fencerow.core.db.sqlite import SqliteEngine
 from tests.jobs import AnyEngine
 from tests.worker.stage import quick
 

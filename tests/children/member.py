@@ -9,8 +9,8 @@ import os
 import signal
 import sys
 
-from fencerow.config import Config
-from fencerow.worker.worker import Worker
+from fencerow.core.config import Config
+from fencerow.core.worker.worker import Worker
 from tests.children import shop
 from tests.processes.crew import engine_of
 

@@ -85,7 +85,7 @@ def effect_then_dies(job: Job, sql: str) -> None:
     """Dies after the commit and before it tells: the success counts."""
     with job.transaction() as connection:
         connection.execute(sql)
-    from fencerow.worker.transaction import JobTransaction
+    from fencerow.core.worker.transaction import JobTransaction
 
     commit = JobTransaction.commit
 

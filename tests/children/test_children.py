@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.config import Config
+from fencerow.core.config import Config
+from fencerow.core.store import store
 from fencerow.errors import ConfigError, DeclarationError, NotImportable
-from fencerow.store import store
-from fencerow.worker.children import starting
+from fencerow.processes import starting
 from tests.children import shop
 from tests.children.conftest import settings
 from tests.jobs import AnyEngine

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.store import store
+from fencerow.core.store import store
 from tests.children.conftest import settings
 from tests.children.test_children import count, crew
 from tests.children.test_poison import known, nothing_left

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.worker.children import child, starting
+from fencerow.processes import child, starting
 from tests.children.conftest import settings
 from tests.children.test_children import crew
 from tests.children.test_poison import known, nothing_left

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.config import Config
-from fencerow.store import store
+from fencerow.core.config import Config
+from fencerow.core.store import store
 from tests.children.conftest import settings
 from tests.children.test_children import crew, gone
 from tests.jobs import AnyEngine

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from fencerow.model.job import Claimed
-from fencerow.store import store
-from fencerow.worker import placing, suspects
-from fencerow.worker import pool as pool_module
-from fencerow.worker.attempt import Attempt
+from fencerow.core.model.job import Claimed
+from fencerow.core.store import store
+from fencerow.core.worker import placing, suspects
+from fencerow.core.worker import pool as pool_module
+from fencerow.core.worker.attempt import Attempt
 from tests.children import shop
 from tests.children.conftest import settings
 from tests.children.test_children import HANDLERS

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.db.engine import Engine
-from fencerow.model.job import JobRecord
-from fencerow.store import store
-from fencerow.store.reap import DEATHS_PER_CRASH
+from fencerow.core.db.engine import Engine
+from fencerow.core.model.job import JobRecord
+from fencerow.core.store import store
+from fencerow.core.store.reap import DEATHS_PER_CRASH
 from tests.children.test_children import gone
 from tests.children.test_poison import known
 from tests.processes.crew import Crew, crew, engine_of, live, wait_until

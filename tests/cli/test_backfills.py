@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
 from tests.cli.conftest import Cli
 
 DECLARED = """

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from fencerow.cli import exits
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.model.job import JobRecord
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.job import JobRecord
+from fencerow.core.store import store
 from tests.cli.conftest import Cli, command
 
 AnyEngine = SqliteEngine | PostgresEngine

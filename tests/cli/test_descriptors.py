@@ -13,12 +13,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.model.wanted import Descriptors, Stated
-from fencerow.store import store
-from fencerow.worker import descriptors
-from fencerow.worker.descriptors import DescriptorCount, counted
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.wanted import Descriptors, Stated
+from fencerow.core.store import store
+from fencerow.core.worker import descriptors
+from fencerow.core.worker.descriptors import DescriptorCount, counted
 from tests.cli.conftest import Cli, command
 from tests.shortage import no_descriptors
 

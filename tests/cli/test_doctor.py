@@ -10,16 +10,17 @@ import psycopg
 import pytest
 
 from fencerow import Database, DedupeWindow, once
-from fencerow.db import sqlite_opening
-from fencerow.db.filesystem import Mount
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db import sqlite_opening
+from fencerow.core.db.filesystem import Mount
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.wanted import Stated
+from fencerow.core.store import store
 from fencerow.doctor import backlog, on_postgres, on_sqlite
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.finding import Finding
 from fencerow.doctor.shape import expected, shape_of
-from fencerow.model.wanted import Stated
-from fencerow.store import store
+from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.testing.postgres import PostgresServer
 from tests import jobs
@@ -53,7 +54,7 @@ def test_a_healthy_database_passes(cli: Cli, url: str, engine: AnyEngine) -> Non
 
 
 def test_a_person_reads_what_to_do(cli: Cli, url: str, engine: AnyEngine) -> None:
-    engine.run(store.pause_queue("mail", actor="ada", reason="\x1bmoving"))
+    engine.run(pause_queue("mail", actor="ada", reason="\x1bmoving"))
 
     result = cli("doctor")
 
@@ -361,7 +362,7 @@ def test_a_file_that_everybody_may_write_is_seen(cli: Cli, file: Path) -> None:
 
 
 def test_a_network_file_system_fails(cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fencerow.db.filesystem.mount_of", lambda *_: Mount("/data", "nfs4"))
+    monkeypatch.setattr("fencerow.core.db.filesystem.mount_of", lambda *_: Mount("/data", "nfs4"))
 
     result = cli("doctor", "--json")
 

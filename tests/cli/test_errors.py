@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fencerow.cli import exits, main
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.statement import Steps, execute, operation
-from fencerow.model.describe import describe
-from fencerow.store import store
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.statement import Steps, execute, operation
+from fencerow.core.model.describe import describe
+from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.cli.conftest import Cli, command
 
@@ -289,7 +289,7 @@ def test_what_kubernetes_makes_for_a_service_of_our_name_stops_no_command(
 
 
 def test_every_error_of_ours_has_an_exit_code() -> None:
-    from fencerow import errors
+    from fencerow.core import errors
 
     kinds = [each for each in vars(errors).values() if isinstance(each, type)]
 

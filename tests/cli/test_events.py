@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fencerow import NewEvent, publish_many
-from fencerow.model.ids import new_id
-from fencerow.primitives import consumers, lag
-from fencerow.primitives.consumers import Aside
-from fencerow.primitives.groups import Start, make_group
-from fencerow.primitives.sequencer import sequence
+from fencerow.core.model.ids import new_id
+from fencerow.events import consumers, lag
+from fencerow.events.consumers import Aside
+from fencerow.events.groups import Start, make_group
+from fencerow.events.sequencer import sequence
 from tests.cli.conftest import Cli
 from tests.events.conftest import app_on
 from tests.jobs import AnyEngine

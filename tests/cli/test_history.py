@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencerow import App
-from fencerow.db.engine import Engine
+from fencerow.core.db.engine import Engine
 from fencerow.testing.history import recording
 from tests.cli.conftest import Cli
 from tests.jobs import AnyEngine

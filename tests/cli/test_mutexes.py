@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.model.ids import new_id
-from fencerow.primitives import mutexes
-from fencerow.primitives.mutexes import Taker
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.ids import new_id
+from fencerow.guards.mutex import mutexes
+from fencerow.guards.mutex.mutexes import Taker
 from fencerow.testing.clock import DatabaseClock
 from tests.cli.conftest import Cli
 from tests.cli.test_doctor import finding, levels
@@ -85,7 +85,7 @@ def test_doctor_tells_of_stale_ones_and_of_those_of_the_dead(
 
 
 async def test_async_code_asks_the_same(engine: AnyEngine) -> None:
-    from fencerow.client.client import Client
+    from fencerow.core.client.client import Client
 
     taken(engine)
     client = Client(engine, actor="ann")

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import KeyClaim
+from fencerow.core.store import store
 from fencerow.errors import DatabaseError
-from fencerow.model.ids import new_id
-from fencerow.model.job import KeyClaim
-from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests import jobs
 from tests.cli.conftest import Cli

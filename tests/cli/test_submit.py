@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
 from tests import jobs
 from tests.cli.conftest import Cli, command
 

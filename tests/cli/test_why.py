@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.wanted import ShareNow, Stated
+from fencerow.core.store import store
+from fencerow.doctor.why import Answer, why
 from fencerow.errors import JobNotFound
-from fencerow.model.ids import new_id
-from fencerow.model.wanted import ShareNow, Stated
-from fencerow.store import store
-from fencerow.store.why import Answer, why
+from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from tests import jobs
 from tests.cli.conftest import Cli
@@ -87,7 +88,7 @@ def test_a_job_for_later_is_not_due(engine: AnyEngine) -> None:
 def test_a_paused_queue_is_told_with_who_and_why(engine: AnyEngine) -> None:
     worker(engine)
     (job_id,) = jobs.submit(engine)
-    engine.run(store.pause_queue("mail", actor="ada", reason="moving"))
+    engine.run(pause_queue("mail", actor="ada", reason="moving"))
 
     answer = ask(engine, job_id)
 

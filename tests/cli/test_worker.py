@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.model.state import State
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.state import State
+from fencerow.core.store import store
 from tests.cli.conftest import Cli, command
 
 AnyEngine = SqliteEngine | PostgresEngine

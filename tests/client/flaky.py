@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from fencerow.db.engine import Engine
-from fencerow.db.statement import Operation
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.statement import Operation
 from fencerow.errors import OutcomeUnknown, Unavailable
 
 T = TypeVar("T")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.client.client import Client
+from fencerow.core.client.client import Client
+from fencerow.core.model.state import State, WorkerState
 from fencerow.errors import InvalidInput
-from fencerow.model.state import State, WorkerState
 from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, register, submit
 from tests.plainly import plainly

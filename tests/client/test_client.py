@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from fencerow.client.client import Client
-from fencerow.client.refs import CancelAnswer, Key
-from fencerow.client.submitting import Submission
+from fencerow.core.client.client import Client
+from fencerow.core.client.refs import CancelAnswer, Key
+from fencerow.core.client.submitting import Submission
+from fencerow.core.model import wakeup
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import KeyClaim
+from fencerow.core.model.state import State
+from fencerow.core.store import store
 from fencerow.errors import IllegalMove, InvalidInput, JobGone, JobNotFound, ResultTimeout
-from fencerow.model import wakeup
-from fencerow.model.ids import new_id
-from fencerow.model.job import KeyClaim
-from fencerow.model.state import State
-from fencerow.store import store
 from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
 from tests.plainly import plainly

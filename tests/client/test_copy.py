@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from fencerow.client.client import Client
-from fencerow.client.submitting import COPY_ROWS_MIN, Submission
-from fencerow.db.postgres import PostgresEngine
-from fencerow.model.ids import new_id
-from fencerow.model.job import JobRecord, KeyClaim, NewJob
-from fencerow.store import store
+from fencerow.core.client.client import Client
+from fencerow.core.client.submitting import COPY_ROWS_MIN, Submission
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import JobRecord, KeyClaim, NewJob
+from fencerow.core.store import store
 from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, new_job
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fencerow.client.client import Client
-from fencerow.client.group import BATCH_BYTES_MAX, BATCH_ROWS_MAX, Group
-from fencerow.client.submitting import Submission
+from fencerow.core.client.client import Client
+from fencerow.core.client.group import BATCH_BYTES_MAX, BATCH_ROWS_MAX, Group
+from fencerow.core.client.submitting import Submission
+from fencerow.core.model.job import KeyClaim
 from fencerow.errors import OutcomeUnknown, Unavailable
-from fencerow.model.job import KeyClaim
 from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, new_job
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from fencerow import App, DedupeWindow, Mutex, once
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.worker.context import Job
 from fencerow.errors import BlockingCall
-from fencerow.worker.context import Job
 from tests.cli.conftest import url_of
 
 AnyEngine = SqliteEngine | PostgresEngine

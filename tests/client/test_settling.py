@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from fencerow.client.client import Client
-from fencerow.client.refs import CancelAnswer
+from fencerow.core.client.client import Client
+from fencerow.core.client.refs import CancelAnswer
+from fencerow.core.model.state import State
+from fencerow.core.store import store
 from fencerow.errors import IllegalMove, OutcomeUnknown
-from fencerow.model.state import State
-from fencerow.store import store
 from tests.client.flaky import Flaky
 from tests.contract.stage import bring
 from tests.jobs import AnyEngine, claim, read, register, submit

@@ -5,15 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from fencerow.client.client import Client
-from fencerow.client.submitting import Submission
+from fencerow.core.client.client import Client
+from fencerow.core.client.submitting import Submission
+from fencerow.core.model import wakeup
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import KeyClaim, NewJob
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.telemetry import Event, Telemetry
 from fencerow.errors import InvalidInput, KeyConflict, OutcomeUnknown, Unavailable
-from fencerow.model import wakeup
-from fencerow.model.ids import new_id
-from fencerow.model.job import KeyClaim, NewJob
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.telemetry import Event, Telemetry
 from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, claim, new_job, read, register
 

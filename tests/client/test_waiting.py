@@ -10,10 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from fencerow.client import waiting
-from fencerow.client.client import Client
-from fencerow.client.handle import Handle
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.client import waiting
+from fencerow.core.client.client import Client
+from fencerow.core.client.handle import Handle
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.describe import ErrorRecord
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import Claimed
+from fencerow.core.model.wakeup import encode_ended
+from fencerow.core.store import store
 from fencerow.errors import (
     JobCancelled,
     JobFailed,
@@ -24,11 +29,6 @@ from fencerow.errors import (
     SchemaMissing,
     Unavailable,
 )
-from fencerow.model.describe import ErrorRecord
-from fencerow.model.ids import new_id
-from fencerow.model.job import Claimed
-from fencerow.model.wakeup import encode_ended
-from fencerow.store import store
 from tests.client.flaky import Flaky, until
 from tests.jobs import AnyEngine, claim, register, running, submit
 from tests.shortage import no_descriptors, no_thread

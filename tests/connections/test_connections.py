@@ -14,11 +14,11 @@ import pytest
 
 from fencerow import App, Job
 from fencerow.cli import main
-from fencerow.config import Config
-from fencerow.db.connections import of_client, of_worker, shares, told
-from fencerow.db.postgres import PostgresEngine
-from fencerow.store import store
-from fencerow.telemetry import Event
+from fencerow.core.config import Config
+from fencerow.core.db.connections import of_client, of_worker, shares, told
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
+from fencerow.core.telemetry import Event
 from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 from tests.connections.counting import counted

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fencerow.core.model.state import Move, State
+from fencerow.core.store import store
+from fencerow.core.store.crash import Crash
+from fencerow.core.store.finish import Failure, Requeue, Stop, Success
 from fencerow.errors import IllegalMove, JobNotFound
-from fencerow.model.state import Move, State
-from fencerow.store import store
-from fencerow.store.crash import Crash
-from fencerow.store.finish import Failure, Requeue, Stop, Success
+from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, bury, claim, overdue, read, register, running, submit
 
@@ -175,7 +176,7 @@ def expire(engine: AnyEngine, clock: DatabaseClock) -> bool:
 
 def disown(engine: AnyEngine, clock: DatabaseClock) -> bool:
     clock.advance(DISOWN_S + 1)
-    return bool(engine.run(store.disown("mail", 0, age_s=DISOWN_S, look=10, actor="reaper")))
+    return bool(engine.run(disowning.disown("mail", 0, age_s=DISOWN_S, look=10, actor="reaper")))
 
 
 def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:

@@ -10,10 +10,10 @@ import signal
 import sys
 from typing import Any
 
-from fencerow.db import postgres_session, sqlite_session
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.store import store
+from fencerow.core.db import postgres_session, sqlite_session
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
 
 
 def engine_of(dialect: str, target: str) -> SqliteEngine | PostgresEngine:

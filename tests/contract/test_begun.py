@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.model.ids import new_id
-from fencerow.store import store
+from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, bury, claim, new_job, read, submit
 

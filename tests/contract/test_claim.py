@@ -6,12 +6,13 @@ import threading
 
 import pytest
 
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.model.job import Claimed
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.store.claim import Mark
-from fencerow.store.finish import Success
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.job import Claimed
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.claim import Mark
+from fencerow.core.store.finish import Success
+from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, rows
@@ -99,14 +100,14 @@ def test_only_the_named_jobs_are_taken(engine: AnyEngine) -> None:
 def test_nothing_is_taken_from_a_paused_queue_until_it_resumes(engine: AnyEngine) -> None:
     submit(engine, job := new_job(), other := new_job(queue="other"))
     holder = register(engine)
-    assert engine.run(store.pause_queue("mail", actor="ada", reason="fire"))
-    assert not engine.run(store.pause_queue("mail", actor="bob"))
+    assert engine.run(pause_queue("mail", actor="ada", reason="fire"))
+    assert not engine.run(pause_queue("mail", actor="bob"))
 
     assert claim(engine, holder) == []
     assert ids(claim(engine, holder, queue="other")) == [other.id]
-    (paused,) = engine.run(store.paused_queues())
+    (paused,) = engine.run(paused_queues())
     assert (paused.name, paused.paused_by, paused.reason) == ("mail", "ada", "fire")
-    assert engine.run(store.resume_queue("mail")) and not engine.run(store.resume_queue("mail"))
+    assert engine.run(resume_queue("mail")) and not engine.run(resume_queue("mail"))
     assert ids(claim(engine, holder)) == [job.id]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.store import store
+from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, bury, claim, new_job, register, running, submit
 

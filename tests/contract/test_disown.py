@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.model.ids import new_id
-from fencerow.model.state import State
-from fencerow.store import store
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, claim, new_job, read, register, submit
 
@@ -23,7 +24,7 @@ def worker(engine: AnyEngine, info: str) -> str:
 
 
 def disown(engine: AnyEngine, *, queue: str = "mail", priority: int = 0, look: int = 10) -> list[str]:
-    moved = engine.run(store.disown(queue, priority, age_s=DAY_S, look=look, actor="worker w"))
+    moved = engine.run(disowning.disown(queue, priority, age_s=DAY_S, look=look, actor="worker w"))
     return [job.id for job in moved]
 
 

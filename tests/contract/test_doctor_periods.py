@@ -7,15 +7,15 @@ import asyncio
 import psycopg
 import pytest
 
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.state import State
+from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.periods import examine_periods
 from fencerow.errors import Busy
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.telemetry import Telemetry
+from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.periods import close_periods, detach_period, take_period
 from fencerow.testing.clock import PostgresClock
-from fencerow.worker.maintenance import Maintenance
 from tests.contract.test_periods import Report
 
 CONFIG = Config(retention_period_s=60.0)
@@ -42,11 +42,11 @@ def test_it_tells_how_many_are_ahead_and_what_is_stuck(pg: PostgresEngine) -> No
     clock = PostgresClock(pg.conninfo)
     clock.advance(400 * 86400.0)
     assert levels(pg) == ["warn"]
-    assert pg.run(store.close_periods(State.SUCCEEDED, age_s=60.0)) == 2
-    period = pg.run(store.take_period())
+    assert pg.run(close_periods(State.SUCCEEDED, age_s=60.0)) == 2
+    period = pg.run(take_period())
     assert period is not None
     with Report(pg), pytest.raises(Busy):
-        pg.run(store.detach_period(period.partition))
+        pg.run(detach_period(period.partition))
     assert levels(pg) == ["warn", "warn"]
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.model.ids import new_id
-from fencerow.model.state import State
-from fencerow.store import migrate as migrate_module
-from fencerow.store import store
-from fencerow.store.claim import Mark
-from fencerow.store.finish import Success
-from fencerow.store.grants import SUBMITTED, grants
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.state import State
+from fencerow.core.store import migrate as migrate_module
+from fencerow.core.store import store
+from fencerow.core.store.claim import Mark
+from fencerow.core.store.finish import Success
+from fencerow.core.store.grants import SUBMITTED, grants
 from tests.conftest import postgres_engine
 from tests.contract.stage import rows
 from tests.jobs import claim, read, register

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.store.finish import Failure, Moved, Requeue, Stop, Success
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.finish import Failure, Moved, Requeue, Stop, Success
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import bring, changed, dump

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from fencerow.model.ids import new_id
-from fencerow.model.state import State
-from fencerow.store import store
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.operators.queues import pause_queue
+from fencerow.retention.disown import disown
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, changed, dump
@@ -81,7 +83,7 @@ def claimed_before_due(engine: AnyEngine, clock: DatabaseClock) -> None:
 
 def claimed_while_paused(engine: AnyEngine, clock: DatabaseClock) -> None:
     submit(engine)
-    engine.run(store.pause_queue("mail", actor="ada"))
+    engine.run(pause_queue("mail", actor="ada"))
     assert claim(engine, register(engine)) == []
 
 
@@ -100,7 +102,7 @@ def claimed_when_expired(engine: AnyEngine, clock: DatabaseClock) -> None:
 
 
 def disowned(engine: AnyEngine) -> bool:
-    return bool(engine.run(store.disown("mail", 0, age_s=stage.DISOWN_S, look=10, actor=None)))
+    return bool(engine.run(disown("mail", 0, age_s=stage.DISOWN_S, look=10, actor=None)))
 
 
 def disowned_too_soon(engine: AnyEngine, clock: DatabaseClock) -> None:

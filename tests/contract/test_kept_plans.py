@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.store import store
-from fencerow.store.claim import NIL, Mark
-from fencerow.store.finish import Success
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
+from fencerow.core.store.claim import NIL, Mark
+from fencerow.core.store.finish import Success
 from fencerow.testing.pgbouncer import is_pooled
 from tests.contract.test_plans import FILL, OWN_CLOCK, flat, scans, touched
 from tests.jobs import new_job, register

@@ -9,15 +9,16 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import KeyClaim, NewJob
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.finish import Success
+from fencerow.core.store.submit import Submitted
 from fencerow.errors import IllegalMove, JobNotFound, KeyConflict
-from fencerow.model.ids import new_id
-from fencerow.model.job import KeyClaim, NewJob
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.store.finish import Success
-from fencerow.store.submit import Submitted
+from fencerow.retention.maintenance import REPEATED_KEPT_S
+from fencerow.retention.purging import purge_by_age, purge_keys, purge_repeated, purge_spent
 from fencerow.testing.clock import DatabaseClock
-from fencerow.worker.maintenance import REPEATED_KEPT_S
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, rows, state_of
 from tests.jobs import AnyEngine, claim, new_job, read, register, running, submit
@@ -100,18 +101,18 @@ def test_a_keys_lifetime_counts_from_the_end_of_its_job(engine: AnyEngine, clock
     first = keyed(lifetime_s=100)
     submit_keyed(engine, first)
     clock.advance(1000)
-    assert engine.run(store.purge_keys(limit=10)) == 0
+    assert engine.run(purge_keys(limit=10)) == 0
     ended(engine, first[0].id)
     clock.advance(99)
     assert submit_keyed(engine, keyed()) == [Submitted(first[0].id, replay=True)]
-    assert engine.run(store.purge_keys(limit=10)) == 0
+    assert engine.run(purge_keys(limit=10)) == 0
     clock.advance(2)
     owner = engine.run(store.key_owner("s", "k"))
     assert owner is not None and owner.expired
 
     later = keyed()
     assert submit_keyed(engine, later) == [Submitted(later[0].id)]
-    assert engine.run(store.purge_keys(limit=10)) == 0
+    assert engine.run(purge_keys(limit=10)) == 0
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.CANCELLED])
@@ -126,7 +127,7 @@ def test_every_end_starts_the_lifetime(engine: AnyEngine, clock: DatabaseClock, 
         assert (stage.succeed if state is State.SUCCEEDED else stage.fail)(engine, placed)
     assert state_of(engine, pair[0].id) is state
     clock.advance(11)
-    assert engine.run(store.purge_keys(limit=10)) == 1
+    assert engine.run(purge_keys(limit=10)) == 1
 
 
 def test_many_submitters_of_one_key_make_one_job(engine: AnyEngine) -> None:
@@ -181,11 +182,11 @@ def test_a_revived_job_owns_its_key_again(engine: AnyEngine, clock: DatabaseCloc
     ended(engine, pair[0].id)
     engine.run(store.revive(pair[0].id, actor=None))
     clock.advance(100)
-    assert engine.run(store.purge_keys(limit=10)) == 0
+    assert engine.run(purge_keys(limit=10)) == 0
     assert submit_keyed(engine, keyed()) == [Submitted(pair[0].id, replay=True)]
     ended(engine, pair[0].id)
     clock.advance(11)
-    assert engine.run(store.purge_keys(limit=10)) == 1
+    assert engine.run(purge_keys(limit=10)) == 1
 
 
 def test_a_key_that_another_job_owns_meanwhile_forbids_the_revival(
@@ -209,7 +210,7 @@ def test_a_forgotten_key_stays_forgotten_at_a_revival(engine: AnyEngine, clock: 
     submit_keyed(engine, pair)
     ended(engine, pair[0].id)
     clock.advance(11)
-    assert engine.run(store.purge_keys(limit=10)) == 1
+    assert engine.run(purge_keys(limit=10)) == 1
     engine.run(store.revive(pair[0].id, actor=None))
     assert engine.run(store.key_owner("s", "k")) is None
 
@@ -236,8 +237,8 @@ def test_a_repeat_under_a_living_key_never_runs_what_retention_has_removed(
     (claimed,) = claim(engine, holder := register(engine))
     engine.run(store.succeed([store.Success(job.id, claimed.attempt, "1")], holder=holder))
     clock.advance(100)
-    assert engine.run(store.purge_by_age(State.SUCCEEDED, age_s=10.0, limit=9)) == (not ephemeral)
-    assert engine.run(store.purge_spent(age_s=10.0, limit=9)) == ephemeral
+    assert engine.run(purge_by_age(State.SUCCEEDED, age_s=10.0, limit=9)) == (not ephemeral)
+    assert engine.run(purge_spent(age_s=10.0, limit=9)) == ephemeral
 
     again, other = engine.run(store.submit_keyed([job], [key])), register(engine)
     assert [each.id for each in again] == [job.id] and claim(engine, other) == []
@@ -264,7 +265,7 @@ def test_a_key_whose_job_has_ended_long_ago_is_not_taken_again_for_that_job(
     ended(engine, pair[0].id)
     clock.advance(11)
     if purged:
-        assert engine.run(store.purge_keys(limit=10)) == 1
+        assert engine.run(purge_keys(limit=10)) == 1
 
     assert under_own_id(engine, pair) == Submitted(pair[0].id)
 
@@ -289,7 +290,7 @@ def test_the_control_a_key_that_is_not_given_back_answers_for_ever(
     under_own_id(engine, pair)
     clock.advance(1e6)
 
-    assert engine.run(store.purge_keys(limit=10)) == 0
+    assert engine.run(purge_keys(limit=10)) == 0
     assert engine.run(store.key_owner("s", "k")) is not None
 
 
@@ -309,7 +310,7 @@ def test_a_key_past_its_lifetime_is_taken_anew_by_the_very_id_that_had_it(
     assert len(rows(engine, "SELECT id FROM {jobs}")) == 1
     ended(engine, pair[0].id)
     clock.advance(11)
-    assert engine.run(store.purge_keys(limit=10)) == 1
+    assert engine.run(purge_keys(limit=10)) == 1
 
 
 def test_an_id_of_the_callers_own_is_left_to_be_found_only_if_a_first_submit_may_have_had_it(
@@ -334,7 +335,7 @@ def test_a_submit_that_arrives_after_its_repeat_has_ended_is_refused(engine: Any
             engine.run(store.submit(late))
 
     assert rows(engine, "SELECT id FROM {jobs}") == []
-    assert engine.run(store.purge_repeated(age_s=-1.0, limit=9)) == 1
+    assert engine.run(purge_repeated(age_s=-1.0, limit=9)) == 1
 
 
 def test_it_is_refused_for_a_day(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -343,9 +344,9 @@ def test_it_is_refused_for_a_day(engine: AnyEngine, clock: DatabaseClock) -> Non
     ended(engine, job.id)
 
     clock.advance(23.9 * 3600)
-    assert engine.run(store.purge_repeated(age_s=REPEATED_KEPT_S, limit=9)) == 0
+    assert engine.run(purge_repeated(age_s=REPEATED_KEPT_S, limit=9)) == 0
     with pytest.raises((psycopg.IntegrityError, sqlite3.IntegrityError)):
         engine.run(store.submit([job]))
 
     clock.advance(0.2 * 3600)
-    assert engine.run(store.purge_repeated(age_s=REPEATED_KEPT_S, limit=9)) == 1
+    assert engine.run(purge_repeated(age_s=REPEATED_KEPT_S, limit=9)) == 1

@@ -7,14 +7,15 @@ import sqlite3
 import threading
 import time
 
-from fencerow.config import Config
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.store.finish import Success
-from fencerow.telemetry import Telemetry
-from fencerow.worker import maintenance
-from fencerow.worker.maintenance import Maintenance
+from fencerow.core.config import Config
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.finish import Success
+from fencerow.core.telemetry import Telemetry
+from fencerow.retention import maintenance
+from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.purging import purge_by_age
 from tests.contract.stage import rows
 from tests.jobs import claim, new_job, register, submit
 
@@ -44,7 +45,7 @@ def test_the_space_of_what_went_is_used_again(lite: SqliteEngine) -> None:
         finish(lite, 300)
         sizes.append(pages(lite)[0])
         lite.clock.offset_us += 10_000_000
-        assert lite.run(store.purge_by_age(State.SUCCEEDED, age_s=1.0, limit=1000)) == 300
+        assert lite.run(purge_by_age(State.SUCCEEDED, age_s=1.0, limit=1000)) == 300
     assert pages(lite)[1] > 100, "nothing became free"
     assert sizes[-1] <= sizes[1] * 1.05, sizes
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
 from fencerow.errors import (
     Busy,
     ConfigError,
@@ -23,7 +24,6 @@ from fencerow.errors import (
     SchemaTooNew,
     SchemaTooOld,
 )
-from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.contract.stage import rows
 from tests.contract.starter import engine_of
@@ -165,13 +165,13 @@ def test_a_newer_schema_is_worked_with_only_if_it_says_so(engine: AnyEngine) -> 
 def test_an_older_schema_is_named_and_migrated(engine: AnyEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     known = store.known_migrations(engine.dialect)
     another = type(known[0])(90, "schema_0090_another", "", 1, "0" * 64)
-    monkeypatch.setattr("fencerow.store.migrate.known_migrations", lambda dialect: [*known, another])
+    monkeypatch.setattr("fencerow.core.store.migrate.known_migrations", lambda dialect: [*known, another])
     with pytest.raises(SchemaTooOld, match=rf"step {known[-1].version}.*step 90"):
         store.check_schema(engine)
 
 
 def test_a_waiting_migrator_gives_up_in_time_and_says_so(pg: PostgresEngine) -> None:
-    from fencerow.store.migrate import ledger_name, lock_number
+    from fencerow.core.store.migrate import ledger_name, lock_number
 
     with psycopg.connect(pg.conninfo) as other:
         other.execute("SELECT pg_advisory_xact_lock(%s)", [lock_number(ledger_name(pg))])

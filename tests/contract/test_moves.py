@@ -7,10 +7,10 @@ import itertools
 
 import pytest
 
-from fencerow.model.job import Claimed, WorkerRecord
-from fencerow.model.state import RULES, WORKER_RULES, Move, State, WorkerMove, WorkerState, legal
-from fencerow.store import store
-from fencerow.store.reap import DEATHS_PER_CRASH
+from fencerow.core.model.job import Claimed, WorkerRecord
+from fencerow.core.model.state import RULES, WORKER_RULES, Move, State, WorkerMove, WorkerState, legal
+from fencerow.core.store import store
+from fencerow.core.store.reap import DEATHS_PER_CRASH
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, changed, dump, play, state_of

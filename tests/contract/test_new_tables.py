@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
 from tests.contract.test_periods import first_step, query  # noqa: F401 (a fixture)
 
 

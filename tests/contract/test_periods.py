@@ -11,16 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.queries import pyformat
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import pyformat
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.finish import Success
+from fencerow.core.telemetry import Telemetry
 from fencerow.errors import Busy
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.store.finish import Success
-from fencerow.telemetry import Telemetry
+from fencerow.retention.maintenance import Maintenance
+from fencerow.retention.periods import close_periods, detach_period, make_period, periods, take_period
 from fencerow.testing.clock import PostgresClock
-from fencerow.worker.maintenance import Maintenance
 from tests.conftest import postgres_engine
 from tests.contract import stage
 from tests.contract.stage import bring
@@ -89,19 +90,19 @@ def test_periods_are_made_ahead_by_many_at_once(pg: PostgresEngine, pg_clock: Po
         made = 0
         try:
             for _ in range(4):
-                made += engine.run(store.make_period(State.FAILED, length_s=60.0, lock=7)) is not None
+                made += engine.run(make_period(State.FAILED, length_s=60.0, lock=7)) is not None
         finally:
             engine.close()
         return made
 
     with ThreadPoolExecutor(4) as makers:
         made = sum(makers.map(make, range(4)))
-    known = pg.run(store.periods())
+    known = pg.run(periods())
     assert made == len(known) == 2
     assert known[0].ends_us == known[1].starts_us and all(each.is_ahead for each in known)
     pg_clock.advance(11)  # the first has begun, so one more is needed
-    assert pg.run(store.make_period(State.FAILED, length_s=60.0, lock=7)) is not None
-    assert pg.run(store.make_period(State.FAILED, length_s=60.0, lock=7)) is None
+    assert pg.run(make_period(State.FAILED, length_s=60.0, lock=7)) is not None
+    assert pg.run(make_period(State.FAILED, length_s=60.0, lock=7)) is None
 
 
 def test_a_job_goes_to_the_period_of_its_end(pg: PostgresEngine, keeping: Maintenance) -> None:
@@ -146,8 +147,8 @@ def test_a_period_goes_with_its_jobs_and_their_notes(
     assert set(places(pg)) == {young} and table not in tables(pg)
     for name in ("job_events", "job_logs", "job_progress"):
         assert not stage.rows(pg, "SELECT job_id FROM {" + name + "}")
-    assert all(each.stage == "attached" for each in pg.run(store.periods()))
-    assert sum(each.is_ahead for each in pg.run(store.periods())) == 2 * 2
+    assert all(each.stage == "attached" for each in pg.run(periods()))
+    assert sum(each.is_ahead for each in pg.run(periods())) == 2 * 2
 
 
 STOPS = ["closed", "taken", "detaching", "detached", "gone"]
@@ -161,22 +162,22 @@ def test_who_comes_next_ends_what_was_broken_off(
     (table,) = places(pg).values()
     number = int(table.rsplit("_", 1)[1])
     pg_clock.advance(LATER)
-    assert pg.run(store.close_periods(State.SUCCEEDED, age_s=2 * HOUR)) == 1
+    assert pg.run(close_periods(State.SUCCEEDED, age_s=2 * HOUR)) == 1
     if stop != "closed":
-        assert pg.run(store.take_period()) is not None
+        assert pg.run(take_period()) is not None
     if stop == "detaching":
         with Report(pg), pytest.raises(Busy):
-            pg.run(store.detach_period(table))
+            pg.run(detach_period(table))
     elif stop in ("detached", "gone"):
-        pg.run(store.detach_period(table))
+        pg.run(detach_period(table))
     if stop == "gone":
         query(pg, f"DROP TABLE fencerow.{table}")
-    (found,) = [each for each in pg.run(store.periods()) if each.id == number]
+    (found,) = [each for each in pg.run(periods()) if each.id == number]
     assert found.stage == {"closed": "attached", "taken": "attached"}.get(stop, stop)
 
     pg_clock.advance(61)  # who had taken it is dead
     round_of(pg, keeping)
-    assert table not in tables(pg) and number not in {each.id for each in pg.run(store.periods())}
+    assert table not in tables(pg) and number not in {each.id for each in pg.run(periods())}
 
 
 class Report:
@@ -224,7 +225,7 @@ class Ending(threading.Thread):
 
 
 def ahead(pg: PostgresEngine) -> int:
-    return sum(each.is_ahead for each in pg.run(store.periods()) if each.state is State.SUCCEEDED)
+    return sum(each.is_ahead for each in pg.run(periods()) if each.state is State.SUCCEEDED)
 
 
 def test_a_report_that_stays_open_delays_the_end_of_a_period_and_nobody_else(
@@ -240,7 +241,7 @@ def test_a_report_that_stays_open_delays_the_end_of_a_period_and_nobody_else(
         assert table in tables(pg)
         # The report goes on seeing what it saw, and everybody else goes on.
         assert report.execute("SELECT count(*) FROM fencerow.finished_jobs").fetchone() == (1,)
-        assert pg.run(store.make_period(State.FAILED, length_s=HOUR, lock=1)) is None
+        assert pg.run(make_period(State.FAILED, length_s=HOUR, lock=1)) is None
         # However long it takes: new periods are made, and jobs end into them.
         pg_clock.advance(HOUR)
         for _ in range(10):  # on a busy machine one that finds the lock taken leaves it to the next round
@@ -249,7 +250,7 @@ def test_a_report_that_stays_open_delays_the_end_of_a_period_and_nobody_else(
                 break
         assert ahead(pg) == 2
         pg_clock.advance(11)
-        known = {each.partition: each for each in pg.run(store.periods())}
+        known = {each.partition: each for each in pg.run(periods())}
         assert known[table].stage == "detaching"
         (current,) = [
             each.partition
@@ -295,11 +296,11 @@ def test_a_closed_period_takes_nothing_in(
 ) -> None:
     """The clock went back after a period was closed: a statement that looked for its table would fail for ever."""
     pg_clock.advance(LATER)
-    assert pg.run(store.close_periods(State.SUCCEEDED, age_s=2 * HOUR)) == 1
+    assert pg.run(close_periods(State.SUCCEEDED, age_s=2 * HOUR)) == 1
     pg_clock.advance(-LATER)
-    taken = pg.run(store.take_period())
+    taken = pg.run(take_period())
     assert taken is not None
-    pg.run(store.detach_period(taken.partition))
+    pg.run(detach_period(taken.partition))
     job = ended(pg)
     assert places(pg)[job] == KEPT
 
@@ -342,10 +343,10 @@ def test_a_statement_that_saw_a_period_open_still_finds_its_table(
         success = store.succeed([Success(job.id, job.attempt, "1")], holder=holder)
         ending = pool.submit(slow.run, success)
         waits(pg, "locktype = 'advisory'")
-        assert pg.run(store.close_periods(State.SUCCEEDED, age_s=-1e9)) > 0
-        period = pg.run(store.take_period())
+        assert pg.run(close_periods(State.SUCCEEDED, age_s=-1e9)) > 0
+        period = pg.run(take_period())
         assert period is not None
-        detaching = pool.submit(pg.run, store.detach_period(period.partition))
+        detaching = pool.submit(pg.run, detach_period(period.partition))
         waits(pg, "locktype = 'virtualxid'")
         gate.rollback()
         assert len(ending.result(60)) == 1
@@ -361,7 +362,7 @@ def waits(pg: PostgresEngine, what: str) -> None:
 
 
 def test_a_period_never_begins_at_once(pg: PostgresEngine) -> None:
-    made = pg.run(store.make_period(State.SUCCEEDED, length_s=HOUR, lock=7))
+    made = pg.run(make_period(State.SUCCEEDED, length_s=HOUR, lock=7))
     assert made is not None and made.starts_us > made.now_us + 5_000_000
 
 
@@ -386,7 +387,7 @@ def first_step(empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iter
     engine = postgres_engine(empty_postgres_url)
     known = store.known_migrations("postgres")
     with monkeypatch.context() as patch:
-        patch.setattr("fencerow.store.migrate.known_migrations", lambda dialect: known[:1])
+        patch.setattr("fencerow.core.store.migrate.known_migrations", lambda dialect: known[:1])
         assert len(store.migrate(engine)) == 1
     yield engine
     engine.close()

@@ -8,8 +8,9 @@ from importlib.resources import files
 import pytest
 
 import fencerow
-from fencerow.db.queries import Query, parse
-from fencerow.store import store
+from fencerow.core.db.queries import Query, parse
+from fencerow.core.store import store
+from fencerow.core.store.tables import packages
 from tests.contract.stage import table
 from tests.jobs import AnyEngine
 
@@ -78,7 +79,7 @@ def texts(dialect: str) -> list[tuple[str, str]]:
     """Every named query of a dialect as it lies in the package: name and body with its prose."""
     return [
         pair
-        for package in ("fencerow.store", "fencerow.primitives", "fencerow.primitives.migrator")
+        for package in (*packages(), "fencerow.migrations")
         for file in files(package).joinpath(dialect).iterdir()
         if file.name.endswith(".sql")
         for pair in parse(file.read_text("utf-8"))

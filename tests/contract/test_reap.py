@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.model.state import State
-from fencerow.store import store
+from fencerow.core.model.state import State
+from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, rows

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.store.finish import Success
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.finish import Success
+from fencerow.retention.purging import purge_by_age, purge_by_count, purge_by_own_age
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, rows
@@ -46,7 +47,7 @@ def test_by_age(engine: AnyEngine, clock: DatabaseClock) -> None:
     clock.advance(2 * DAY)
     young = finished(engine)
 
-    assert engine.run(store.purge_by_age(State.SUCCEEDED, age_s=DAY, limit=100)) == 1
+    assert engine.run(purge_by_age(State.SUCCEEDED, age_s=DAY, limit=100)) == 1
     assert left(engine) == {kept, failed.id, live, young}
     assert old not in noted(engine) and {kept, young} <= noted(engine)
 
@@ -54,9 +55,9 @@ def test_by_age(engine: AnyEngine, clock: DatabaseClock) -> None:
 def test_by_its_own_age(engine: AnyEngine, clock: DatabaseClock) -> None:
     short, long, none = finished(engine, retention_s=60), finished(engine, retention_s=600), finished(engine)
     clock.advance(59)
-    assert engine.run(store.purge_by_own_age(limit=10)) == 0
+    assert engine.run(purge_by_own_age(limit=10)) == 0
     clock.advance(2)
-    assert engine.run(store.purge_by_own_age(limit=10)) == 1
+    assert engine.run(purge_by_own_age(limit=10)) == 1
     assert left(engine) == {long, none} == noted(engine)
     assert short not in left(engine)
 
@@ -69,9 +70,9 @@ def test_by_number(engine: AnyEngine, clock: DatabaseClock) -> None:
     failed = bring(engine, State.FAILED)
     submit(engine)
 
-    assert engine.run(store.purge_by_count(State.SUCCEEDED, keep=9, limit=100)) == 0
-    assert engine.run(store.purge_by_count(State.SUCCEEDED, keep=5, limit=100)) == 0
-    assert engine.run(store.purge_by_count(State.SUCCEEDED, keep=2, limit=100)) == 3
+    assert engine.run(purge_by_count(State.SUCCEEDED, keep=9, limit=100)) == 0
+    assert engine.run(purge_by_count(State.SUCCEEDED, keep=5, limit=100)) == 0
+    assert engine.run(purge_by_count(State.SUCCEEDED, keep=2, limit=100)) == 3
     assert left(engine) >= {*jobs[3:], failed.id} and not left(engine) & {*jobs[:3]}
     assert noted(engine) == {*jobs[3:], failed.id}
 
@@ -79,7 +80,7 @@ def test_by_number(engine: AnyEngine, clock: DatabaseClock) -> None:
 def test_to_keep_none_leaves_none(engine: AnyEngine, clock: DatabaseClock) -> None:
     jobs = {finished(engine) for _ in range(2)}
     clock.advance(1)
-    assert engine.run(store.purge_by_count(State.SUCCEEDED, keep=0, limit=100)) == 2
+    assert engine.run(purge_by_count(State.SUCCEEDED, keep=0, limit=100)) == 2
     assert not left(engine) & jobs
 
 
@@ -88,7 +89,7 @@ def test_batches_are_bounded(engine: AnyEngine, clock: DatabaseClock, limit: int
     for _ in range(3):
         finished(engine)
     clock.advance(2)
-    assert engine.run(store.purge_by_age(State.SUCCEEDED, age_s=1, limit=limit)) == limit
+    assert engine.run(purge_by_age(State.SUCCEEDED, age_s=1, limit=limit)) == limit
     assert len(left(engine)) == 3 - limit == len({*noted(engine)})
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fencerow.client.client import Client
-from fencerow.db.queries import pyformat
-from fencerow.db.statement import Operation
+from fencerow.core.client.client import Client
+from fencerow.core.db.queries import pyformat
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.state import State
+from fencerow.core.store import store
 from fencerow.errors import InvalidInput
-from fencerow.model.state import State
-from fencerow.store import store
 from tests.contract.stage import rows
 from tests.jobs import AnyEngine, claim, new_job, register, submit
 

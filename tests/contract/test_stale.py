@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.store.finish import Failure, Requeue, Stop, Success
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.finish import Failure, Requeue, Stop, Success
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, changed, dump, rows

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.model.due import Due
-from fencerow.store import store
-from fencerow.store.reap import LeaseAhead
+from fencerow.core.model.due import Due
+from fencerow.core.store import store
+from fencerow.core.store.reap import LeaseAhead
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Operation
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.state import State
+from fencerow.core.store import store
 from fencerow.errors import IllegalMove
-from fencerow.model.state import State
-from fencerow.store import store
+from fencerow.retention import disown as disowning
+from fencerow.retention.periods import make_period
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.contract.stage import rows
 from tests.jobs import AnyEngine, bury, claim, new_job, overdue, register, submit
@@ -77,7 +79,7 @@ def expire(_: AnyEngine, __: str, clock: DatabaseClock) -> Operation[Any]:
 
 def disown(_: AnyEngine, __: str, clock: DatabaseClock) -> Operation[Any]:
     clock.advance(1000.0)
-    return store.disown("mail", 0, age_s=900.0, look=10, actor=None)
+    return disowning.disown("mail", 0, age_s=900.0, look=10, actor=None)
 
 
 def reclaim(engine: AnyEngine, job_id: str, clock: DatabaseClock) -> Operation[Any]:
@@ -112,7 +114,7 @@ def test_the_first_end_stands_whatever_ends_it_again(
 @pytest.mark.parametrize("end", [fail, cancel, reclaim], ids=lambda end: end.__name__)
 def test_it_stands_in_whatever_period_it_lies(pg: PostgresEngine, end: Callable[..., Operation[Any]]) -> None:
     job_id = ended_and_live(pg)
-    period = pg.run(store.make_period(State.SUCCEEDED, length_s=1000.0, lock=1))
+    period = pg.run(make_period(State.SUCCEEDED, length_s=1000.0, lock=1))
     assert period is not None
     rows(pg, f"UPDATE {{finished_jobs}} SET period = {period.id} WHERE id = '{job_id}'")
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fencerow.db.statement import Operation
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.state import State
+from fencerow.core.model.wanted import Change, Share, Wanted
+from fencerow.core.store import store
 from fencerow.errors import FencerowError
-from fencerow.model.state import State
-from fencerow.model.wanted import Change, Share, Wanted
-from fencerow.store import store
+from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
+from fencerow.retention.disown import disown
+from fencerow.retention.purging import (
+    purge_by_age,
+    purge_by_count,
+    purge_by_own_age,
+    purge_keys,
+    purge_repeated,
+    purge_spent,
+)
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case
 from tests.race.people import (
@@ -334,7 +344,7 @@ CASES: list[Case] = [
     Case("cancel of a queued job", with_jobs(), cancel(), insisting(cancel()), (JOB,)),
     Case("cancel of a running job", with_running(), cancel(), insisting(cancel()), (JOB,)),
     swept("cancel, nobody repeats it", with_jobs(), cancel(), JOB),
-    swept("disown", nobody_knows, store.disown("mail", 0, age_s=500.0, look=9, actor=None), JOB, OTHER_JOB),
+    swept("disown", nobody_knows, disown("mail", 0, age_s=500.0, look=9, actor=None), JOB, OTHER_JOB),
     swept("expire", nobody_waits, store.expire(limit=10, actor=None), JOB, OTHER_JOB),
     swept("revive", finished, revive(), JOB),
     swept("revive of a keyed job", expired_keyed, revive(), JOB),
@@ -348,8 +358,8 @@ CASES: list[Case] = [
     swept("note_alone, the worker gone", with_running(), note_alone(FIRST), JOB),
     repeated("mark_awaited", with_running(), store.mark_awaited([JOB]), JOB),
     # queues
-    repeated("pause_queue", with_jobs(), store.pause_queue("mail", actor=None), JOB),
-    repeated("resume_queue", with_jobs(), store.resume_queue("mail"), JOB),
+    repeated("pause_queue", with_jobs(), pause_queue("mail", actor=None), JOB),
+    repeated("resume_queue", with_jobs(), resume_queue("mail"), JOB),
     # workers, their orders, and reaping
     Case("order_worker", taking_orders, ORDER, order_again, (JOB,)),
     swept("order_worker, the operator gone", taking_orders, ORDER, JOB),
@@ -376,33 +386,33 @@ CASES: list[Case] = [
     swept(
         "purge_by_age",
         finished_long_ago(),
-        store.purge_by_age(State.SUCCEEDED, age_s=9.0, limit=9),
+        purge_by_age(State.SUCCEEDED, age_s=9.0, limit=9),
         JOB,
         gone=True,
     ),
     swept(
         "purge_by_own_age",
         finished_long_ago(retention_s=9.0),
-        store.purge_by_own_age(limit=9),
+        purge_by_own_age(limit=9),
         JOB,
         gone=True,
     ),
     swept(
         "purge_by_count",
         finished_long_ago(),
-        store.purge_by_count(State.SUCCEEDED, keep=1, limit=9),
+        purge_by_count(State.SUCCEEDED, keep=1, limit=9),
         JOB,
         gone=True,
     ),
     swept(
         "purge_spent",
         finished_long_ago(ephemeral=True),
-        store.purge_spent(age_s=9.0, limit=9),
+        purge_spent(age_s=9.0, limit=9),
         JOB,
         gone=True,
     ),
-    swept("purge_repeated", repeated_long_ago, store.purge_repeated(age_s=9.0, limit=9), JOB),
-    swept("purge_keys", expired_keyed, store.purge_keys(limit=9), JOB),
+    swept("purge_repeated", repeated_long_ago, purge_repeated(age_s=9.0, limit=9), JOB),
+    swept("purge_keys", expired_keyed, purge_keys(limit=9), JOB),
     # reads
     *(
         reading(operation)
@@ -415,7 +425,7 @@ CASES: list[Case] = [
             store.hold_fence(JOB, holder=FIRST, attempt=1),
             store.bound_idle(JOB),
             store.any_due(["mail"], ["send"]),
-            store.paused_queues(),
+            paused_queues(),
             store.read([JOB]),
             store.key_owner("s", "k"),
             store.list_jobs(),

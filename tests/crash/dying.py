@@ -10,9 +10,9 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
 from fencerow.testing.crash import Point, ending
 from tests.crash.cases import CASES
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Operation, Steps
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Operation, Steps
 from fencerow.testing.crash import Point
 
 PATIENCE_S = 60.0

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fencerow.db.statement import Operation
+from fencerow.core.db.statement import Operation
+from fencerow.core.store import store
 from fencerow.errors import LeaseLost
-from fencerow.primitives import advisory, mutexes
-from fencerow.primitives.mutexes import Taker
-from fencerow.store import store
+from fencerow.guards.mutex import advisory, mutexes
+from fencerow.guards.mutex.mutexes import Taker
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case
 from tests.race.people import FIRST, JOB, uid, with_running

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.store import store
+from fencerow.core.store import store
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
 from tests.crash.cases import CASES, ON_POSTGRES, swept
 from tests.race.people import FIRST, JOB, fail, reclaim, with_running, with_zombie

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation
-from fencerow.primitives import asides, consumers, lag
-from fencerow.primitives.consumers import Aside
-from fencerow.primitives.groups import Start, groups, make_group, remove_group, replay
-from fencerow.primitives.sequencer import sequence
+from fencerow.core.db.statement import Operation
+from fencerow.events import asides, consumers, lag
+from fencerow.events.consumers import Aside
+from fencerow.events.groups import Start, groups, make_group, remove_group, replay
+from fencerow.events.sequencer import sequence
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
 from tests.race.people import FIRST, SECOND

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.store import store
-from fencerow.store.migrate import apply_next, ledger_name, lock_number
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
+from fencerow.core.store.migrate import apply_next, ledger_name, lock_number
 from fencerow.testing.crash import Point, crash, ending, points
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.race import Scenario

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation, Steps
+from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.running import HoldFence, Running
 from fencerow.errors import LeaseLost
-from fencerow.model.state import State
-from fencerow.primitives.reserving import OnceKey, Turn, end_once, reserve_once
-from fencerow.primitives.running import HoldFence, Running
-from fencerow.primitives.sources import Found, Stamp, replace_rows
-from fencerow.store import store
+from fencerow.guards.once.reserving import OnceKey, Turn, end_once, reserve_once
+from fencerow.guards.replace.sources import Found, Stamp, replace_rows
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case, Point, Unrecovered, crash, crash_everywhere
 from tests.crash.frozen import PATIENCE_S, Frozen

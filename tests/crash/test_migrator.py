@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fencerow.primitives.migrator.advance import Done, apply_next, revert_next
+from fencerow.migrations.advance import Done, apply_next, revert_next
 from fencerow.testing.crash import Point, points
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.race import Scenario

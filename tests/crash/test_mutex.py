@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.primitives import advisory, mutexes
+from fencerow.guards.mutex import advisory, mutexes
 from fencerow.testing.crash import Unrecovered, crash_everywhere
 from tests.crash.mutexes import MUTEX_CASES
 

@@ -9,17 +9,13 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation, Steps
-from fencerow.primitives import reserving, sources, window
-from fencerow.primitives.reserving import (
-    Turn,
-    end_once,
-    purge_once,
-    release_once,
-    renew_once,
-    reserve_once,
-)
-from fencerow.primitives.sources import (
+from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.db.user_table import Known
+from fencerow.guards.once import reserving, window
+from fencerow.guards.once.reserving import Turn, end_once, purge_once, release_once, renew_once, reserve_once
+from fencerow.guards.once.window import admit, purge_windows, withdraw_admitted
+from fencerow.guards.replace import sources
+from fencerow.guards.replace.sources import (
     Found,
     Stamp,
     forget_source,
@@ -29,8 +25,6 @@ from fencerow.primitives.sources import (
     reserve_source,
     settle_source,
 )
-from fencerow.primitives.user_table import Known
-from fencerow.primitives.window import admit, purge_windows, withdraw_admitted
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
 from tests.race import users

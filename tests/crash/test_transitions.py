@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation
+from fencerow.core.db.statement import Operation
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
 from tests.primitives.transitions.tables import LEASE_S

@@ -18,9 +18,9 @@ from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from fencerow.db.borrow import borrowed
-from fencerow.db.engine import Engine
-from fencerow.db.statement import Operation
+from fencerow.core.db.borrow import borrowed
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.statement import Operation
 from fencerow.testing.pgbouncer import is_pooled
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ import socket
 import threading
 from typing import Self
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 
 LIMIT_S = 0.8  # an honest answer on a busy machine comes sooner

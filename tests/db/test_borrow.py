@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.db.borrow import borrowed
+from fencerow.core.db.borrow import borrowed
+from fencerow.core.store import store
 from fencerow.errors import IllegalMove, KeyConflict, UnusableConnection
-from fencerow.store import store
 from tests.db.lenders import Lender, Loan
 from tests.db.work import claimed, keyed, seen
 from tests.jobs import AnyEngine, new_job

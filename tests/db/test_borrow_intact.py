@@ -25,15 +25,15 @@ from sqlalchemy import NullPool, create_engine, event
 from sqlalchemy.ext.asyncio import async_scoped_session, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
-from fencerow.db.adapters.frame import NOTHING
-from fencerow.db.adapters.lent_asyncpg import LentAsyncpg
-from fencerow.db.borrow import borrowed
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.queries import Queries, Query
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.statement import Rows, Steps, execute, operation
+from fencerow.core.db.adapters.frame import NOTHING
+from fencerow.core.db.adapters.lent_asyncpg import LentAsyncpg
+from fencerow.core.db.borrow import borrowed
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import Queries, Query
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.statement import Rows, Steps, execute, operation
+from fencerow.core.store import store
 from fencerow.errors import KeyConflict
-from fencerow.store import store
 from tests.conftest import postgres_engine
 from tests.db.lenders import Loan, alchemy_url
 from tests.db.test_borrow_refusals import on_postgres
@@ -86,7 +86,7 @@ def test_psycopg_adapters_of_the_users_stay_and_do_not_matter(pg: PostgresEngine
 
 
 def test_no_driver_is_imported_before_one_of_its_connections_is_lent() -> None:
-    code = "import fencerow.db.borrow, sys; print({'asyncpg', 'aiosqlite', 'sqlalchemy'} & set(sys.modules))"
+    code = "import fencerow.core.db.borrow, sys; print({'asyncpg', 'aiosqlite', 'sqlalchemy'} & set(sys.modules))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
@@ -122,7 +122,7 @@ class Boastful(asyncpg.Record):  # type: ignore[misc] # asyncpg has no types
 async def test_without_our_casts_the_codec_would_encode_twice(
     pg: PostgresEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fencerow.db.adapters.lent_asyncpg.typed", lambda written, *_: written)
+    monkeypatch.setattr("fencerow.core.db.adapters.lent_asyncpg.typed", lambda written, *_: written)
     connection = await asyncpg.connect(pg.conninfo)
     await connection.set_type_codec("json", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
 

@@ -9,17 +9,17 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.client.client import Client
-from fencerow.client.submitting import Submission
-from fencerow.db.adapters.frame import Lent
-from fencerow.db.adapters.snapshot import LentPostgres
-from fencerow.db.borrow import borrowed
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.client.client import Client
+from fencerow.core.client.submitting import Submission
+from fencerow.core.db.adapters.frame import Lent
+from fencerow.core.db.adapters.snapshot import LentPostgres
+from fencerow.core.db.borrow import borrowed
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
+from fencerow.core.store.finish import Success
 from fencerow.errors import Busy, OutcomeUnknown, RetryTransaction, Unavailable, UnusableConnection
-from fencerow.model.ids import new_id
-from fencerow.store import store
-from fencerow.store.finish import Success
 from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import postgres_engine

@@ -14,13 +14,13 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from fencerow.db.borrow import borrowed
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.statement import Operation
+from fencerow.core.db.borrow import borrowed
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
 from fencerow.errors import Busy, ReadOnly, RetryTransaction, SchemaMissing, SchemaTooOld, UnusableConnection
-from fencerow.model.ids import new_id
-from fencerow.store import store
 from tests.conftest import postgres_engine
 from tests.db.lenders import LENDERS, Loan
 from tests.db.work import keyed, seen

@@ -11,13 +11,13 @@ import psycopg
 import pytest
 from psycopg_pool import AsyncConnectionPool
 
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.watchdog import OVERRUN_S
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.watchdog import OVERRUN_S
+from fencerow.core.store import store
+from fencerow.core.worker import leaving
 from fencerow.errors import DatabaseError
-from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
-from fencerow.worker import leaving
 from tests.db.silence import LIMIT_S, Silence, engine_to
 from tests.leftovers import no_threads_left
 from tests.worker.stage import job_of, quick, until, working

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from fencerow.db.queries import Query
-from fencerow.db.statement import Operation, Steps, execute_composed
+from fencerow.core.db.queries import Query
+from fencerow.core.db.statement import Operation, Steps, execute_composed
 from tests.db.lenders import Loan
 from tests.jobs import AnyEngine
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.db import leases
-from fencerow.db.leases import Belief
+from fencerow.core.db import leases
+from fencerow.core.db.leases import Belief
 
 
 @pytest.fixture

@@ -12,10 +12,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.db.adapters import sqlstate
-from fencerow.db.faults import LOST_STATES, connection_lost
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Operation, Steps, execute, operation
+from fencerow.core.db.adapters import sqlstate
+from fencerow.core.db.faults import LOST_STATES, connection_lost
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Operation, Steps, execute, operation
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import JobRecord
+from fencerow.core.store import store
+from fencerow.core.store.claim import Mark
 from fencerow.errors import (
     Busy,
     DatabaseError,
@@ -26,10 +30,6 @@ from fencerow.errors import (
     StorageFull,
     Unavailable,
 )
-from fencerow.model.ids import new_id
-from fencerow.model.job import JobRecord
-from fencerow.store import store
-from fencerow.store.claim import Mark
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.jobs import claim, new_job, register, submit

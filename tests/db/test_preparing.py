@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from fencerow.db import preparing
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.queries import Query
-from fencerow.db.statement import Operation, Steps, execute_composed, operation
-from fencerow.store import store
+from fencerow.core.db import preparing
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import Query
+from fencerow.core.db.statement import Operation, Steps, execute_composed, operation
+from fencerow.core.store import store
 from fencerow.testing.pgbouncer import PgBouncer, is_pooled
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine

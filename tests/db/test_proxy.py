@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.claim import Mark
+from fencerow.core.store.finish import Failure, Success
 from fencerow.errors import OutcomeUnknown, Unavailable
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.store.claim import Mark
-from fencerow.store.finish import Failure, Success
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy
 from tests.jobs import new_job, read, register, running

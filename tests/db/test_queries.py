@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.db import postgres, sqlite
-from fencerow.db.queries import (
+from fencerow.core.db import postgres, sqlite
+from fencerow.core.db.queries import (
     Queries,
     Query,
     identifier,
@@ -17,8 +17,8 @@ from fencerow.db.queries import (
     split,
     translated,
 )
+from fencerow.core.store import store
 from fencerow.errors import ConfigError
-from fencerow.store import store
 
 FILE = """-- Prose of the file, with a colon: here.
 
@@ -93,7 +93,7 @@ def test_parameters_come_in_order_of_first_use() -> None:
 
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
 def test_every_migration_is_a_query_with_a_checksum_and_a_floor(dialect: str) -> None:
-    steps = migrations("fencerow.store", dialect)
+    steps = migrations("fencerow.core.store", dialect)
     assert [step.version for step in steps] == list(range(1, len(steps) + 1))
     for step in steps:
         assert 1 <= step.compatible_from <= step.version

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.service import Service
-from fencerow.db.sockets import open_ear
-from fencerow.db.wakes import LocalWakes, Sender
-from fencerow.db.watchdog import Watchdog
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.service import Service
+from fencerow.core.db.sockets import open_ear
+from fencerow.core.db.wakes import LocalWakes, Sender
+from fencerow.core.db.watchdog import Watchdog
 from tests.db.test_sockets import file, folder  # noqa: F401 (a fixture)
 from tests.leftovers import no_threads_left
 from tests.shortage import no_descriptors, no_thread
@@ -162,7 +162,7 @@ def test_a_listener_without_a_selector_comes_back(
         return known()
 
     heard: list[str | None] = []
-    monkeypatch.setattr("fencerow.db.listener.selectors.DefaultSelector", selector)
+    monkeypatch.setattr("fencerow.core.db.listener.selectors.DefaultSelector", selector)
     stop = pg.listen(heard.append)
     until(lambda: not short)
     monkeypatch.undo()

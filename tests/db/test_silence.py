@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from fencerow.db import postgres_session
-from fencerow.db.direct import Code, PostgresDirect, Raw
-from fencerow.db.engine import Engine
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Operation, Steps, execute_composed
+from fencerow.core.db import postgres_session
+from fencerow.core.db.direct import Code, PostgresDirect, Raw
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Operation, Steps, execute_composed
+from fencerow.core.store import store
 from fencerow.errors import Unavailable
-from fencerow.store import store
 
 SETTING = "SELECT current_setting('idle_in_transaction_session_timeout') AS bound"
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.db.sockets import FileWakes
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.store import store
+from fencerow.core.db.sockets import FileWakes
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
 from tests.leftovers import no_threads_left
 
 Told = queue.Queue[str | None]

@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 
-from fencerow.db import sqlite
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.sqlite_faults import fault, translated
-from fencerow.db.sqlite_opening import wal_is_safe
-from fencerow.db.statement import Steps, execute, operation
+from fencerow.core.db import sqlite
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.sqlite_faults import fault, translated
+from fencerow.core.db.sqlite_opening import wal_is_safe
+from fencerow.core.db.statement import Steps, execute, operation
+from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
 from fencerow.errors import (
     Busy,
     DatabaseError,
@@ -29,8 +31,6 @@ from fencerow.errors import (
     StorageFull,
     Unavailable,
 )
-from fencerow.model.ids import new_id
-from fencerow.store import store
 from tests.jobs import claim, new_job, register, submit
 
 

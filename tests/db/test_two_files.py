@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.statement import Operation, Steps
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.store import store
+from fencerow.doctor.why import why
 from fencerow.errors import Busy
-from fencerow.store import store
-from fencerow.store.why import why
 from fencerow.testing.arena_sqlite import SqliteArena
 from fencerow.testing.crash import Case
 from fencerow.testing.race import perform

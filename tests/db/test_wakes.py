@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from fencerow.db import wakes
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.wakes import Sender
+from fencerow.core.db import wakes
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.wakes import Sender
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.jobs import AnyEngine

@@ -11,12 +11,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.db import pools
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Operation
-from fencerow.db.watchdog import Watched
+from fencerow.core.db import pools
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Operation
+from fencerow.core.db.watchdog import Watched
+from fencerow.core.store import store
 from fencerow.errors import OutcomeUnknown, Unavailable
-from fencerow.store import store
 from fencerow.testing.faults import Fault, Phase
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.model.job import KeyClaim, NewJob
-from fencerow.store import store
+from fencerow.core.model.job import KeyClaim, NewJob
+from fencerow.core.store import store
 from tests.jobs import AnyEngine, claim, new_job, register
 
 

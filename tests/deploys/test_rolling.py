@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fencerow import App
-from fencerow.store import store
+from fencerow.core.store import store
 from tests.processes.crew import wait_until
 
 MEMBER = Path(__file__).with_name("member.py")

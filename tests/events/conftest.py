@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fencerow import App, Config
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
 from tests.jobs import AnyEngine
 
 

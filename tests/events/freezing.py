@@ -7,12 +7,12 @@ import signal
 import sys
 from typing import Any
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Operation, Steps
-from fencerow.primitives import consumers
-from fencerow.primitives.consumers import Lease
-from fencerow.primitives.sequencer import sequence
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.store import store
+from fencerow.events import consumers
+from fencerow.events.consumers import Lease
+from fencerow.events.sequencer import sequence
 
 FROZEN = "11111111-1111-7111-8111-111111111111"
 

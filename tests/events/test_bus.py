@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fencerow import App, Event, EventBus, NewEvent, apublish, apublish_many, consumer, publish
-from fencerow.model.backoff import Backoff
-from fencerow.primitives import asides, consumers
+from fencerow.core.model.backoff import Backoff
+from fencerow.events import asides, consumers
 from tests.contract.stage import table
 from tests.events.conftest import app_on
 from tests.jobs import AnyEngine

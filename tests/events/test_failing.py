@@ -23,12 +23,12 @@ from fencerow import (
     apublish_many,
     consumer,
 )
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.telemetry import Telemetry
 from fencerow.errors import ConfigError, DeclarationError, EventTransactionMisuse, InvalidTopic
-from fencerow.primitives.groups import Start, make_group
-from fencerow.telemetry import Telemetry
+from fencerow.events.groups import Start, make_group
+from fencerow.events.retention import EventRetention
 from fencerow.testing.clock import clock_of
-from fencerow.worker.events.retention import EventRetention
 from tests.events.conftest import app_on, url_of
 from tests.jobs import AnyEngine
 

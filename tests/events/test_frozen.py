@@ -15,11 +15,11 @@ from typing import Any
 import psycopg
 
 from fencerow import EventBus, apublish
-from fencerow.db.postgres import PostgresEngine
-from fencerow.primitives import consumers
-from fencerow.primitives.groups import Start, make_group
-from fencerow.primitives.outbox import NewEvent, append
-from fencerow.primitives.sequencer import sequence
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.events import consumers
+from fencerow.events.groups import Start, make_group
+from fencerow.events.outbox import NewEvent, append
+from fencerow.events.sequencer import sequence
 from tests.events.conftest import app_on
 from tests.events.freezing import FROZEN
 from tests.events.freezing_consumer import TABLE, reading

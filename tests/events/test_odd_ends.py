@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fencerow import App, Backoff, Event, EventBus, NewEvent, apublish_many, consumer
-from fencerow.db.postgres import PostgresEngine
-from fencerow.worker.events import delivery
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.events import delivery
 from tests.events.conftest import app_on
 from tests.jobs import AnyEngine
 

@@ -10,14 +10,14 @@ import psycopg
 import pytest
 
 from fencerow import EventBus, apublish
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.events import examine_events
-from fencerow.primitives.groups import Start, make_group
-from fencerow.primitives.sequencer import LOCK
-from fencerow.telemetry import Telemetry
+from fencerow.events import log
+from fencerow.events.groups import Start, make_group
+from fencerow.events.retention import EventRetention
+from fencerow.events.sequencer import LOCK
 from fencerow.testing.clock import clock_of
-from fencerow.worker.events import log
-from fencerow.worker.events.retention import EventRetention
 from tests.events.conftest import app_on
 
 

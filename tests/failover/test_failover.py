@@ -10,14 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.config import Config
-from fencerow.db import pools
-from fencerow.db.borrow import borrowed
-from fencerow.db.pools import Pools, hosts
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.config import Config
+from fencerow.core.db import pools
+from fencerow.core.db.borrow import borrowed
+from fencerow.core.db.pools import Pools, hosts
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
 from fencerow.doctor.examine import examine
 from fencerow.errors import ReadOnly
-from fencerow.store import store
 from fencerow.testing.proxy import FaultProxy
 from tests.failover.conftest import DATABASE, ROLE, Pair
 from tests.jobs import new_job

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Operation
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.job import Claimed
+from fencerow.core.store import store
+from fencerow.core.store.finish import Failure, Requeue, Stop, Success
+from fencerow.core.worker.context import Job
 from fencerow.doctor.examine import examine
 from fencerow.doctor.finding import Finding
 from fencerow.errors import LeaseLost
-from fencerow.model.job import Claimed
-from fencerow.store import store
-from fencerow.store.finish import Failure, Requeue, Stop, Success
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.standby import restore_files, save_files
-from fencerow.worker.context import Job
 from tests.conftest import postgres_engine
 from tests.failover.conftest import Pair
 from tests.jobs import claim, new_job, read, register

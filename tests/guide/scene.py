@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from fencerow import App, Backoff, Defaults, EventBus, Handle, Job
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.testing.clock import clock_of
 from tests.guide.page import Twin
 

@@ -7,14 +7,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.statement import Operation
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import Claimed, KeyClaim, NewJob
+from fencerow.core.store import store
+from fencerow.core.store.claim import Mark
 from fencerow.errors import FencerowError
-from fencerow.model.ids import new_id
-from fencerow.model.job import Claimed, KeyClaim, NewJob
-from fencerow.store import store
-from fencerow.store.claim import Mark
 from fencerow.testing.history.check import Options, check
 from fencerow.testing.history.engine import RecordingEngine
 from fencerow.testing.history.recorder import Recorder

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from fencerow import App
+from fencerow.core.store import store
 from fencerow.errors import IllegalMove, KeyConflict
-from fencerow.store import store
 from fencerow.testing.history.check import Options, check
 from fencerow.testing.history.final import create_effects
 from fencerow.testing.history.reading import read_history

@@ -15,10 +15,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Steps, execute, operation
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Steps, execute, operation
+from fencerow.core.store import store
 from fencerow.errors import InvalidInput, KeyConflict
-from fencerow.store import store
+from fencerow.retention.purging import purge_spent
 from fencerow.testing.history.final import create_effects
 from tests.history.play import Cut, Play, altered
 from tests.jobs import AnyEngine, new_job
@@ -370,7 +371,7 @@ def test_an_ephemeral_job_is_not_lost(engine: AnyEngine, tmp_path: Path) -> None
     report = play.judge()
     assert report.is_clean, report.text()
     assert report.looked["I1"] == len(jobs)
-    play.run(store.purge_spent(age_s=-1.0, limit=10))
+    play.run(purge_spent(age_s=-1.0, limit=10))
     assert play.judge().is_clean
 
 

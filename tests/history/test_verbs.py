@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from fencerow.db.queries import Queries
-from fencerow.store.tables import postgres_queries, sqlite_queries
+from fencerow.core.db.queries import Queries
+from fencerow.core.store.tables import postgres_queries, sqlite_queries
 from fencerow.testing.history.verbs import VERBS
 
 WRITES = re.compile(r"\b(INSERT INTO|(?<!FOR )UPDATE|DELETE FROM|COPY)\b", re.IGNORECASE)

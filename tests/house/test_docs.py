@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import errors
-from fencerow.config import settings
+from fencerow.core import errors
+from fencerow.core.config import settings
 from fencerow.errors import FencerowError
 from tests.house.tree import ROOT
 from tools import life_of_a_job

@@ -8,12 +8,12 @@ from inspect import signature
 import pytest
 
 from fencerow import once
-from fencerow.config import Config
-from fencerow.db.postgres_session import IDLE_S
-from fencerow.worker.blocked import BLOCKED_S
-from fencerow.worker.events.delivery import GRACE_S
-from fencerow.worker.maintenance import REPEATED_KEPT_S
-from fencerow.worker.suspects import PATIENCE_S
+from fencerow.core.config import Config
+from fencerow.core.db.postgres_session import IDLE_S
+from fencerow.core.worker.blocked import BLOCKED_S
+from fencerow.core.worker.suspects import PATIENCE_S
+from fencerow.events.delivery import GRACE_S
+from fencerow.retention.maintenance import REPEATED_KEPT_S
 from tests.house.proof import (
     Row,
     Section,

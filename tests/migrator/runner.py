@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fencerow import Migrator
-from fencerow.db.direct import PostgresDirect, SqliteDirect
-from fencerow.db.queries import Queries, Query
-from fencerow.db.statement import Statement
+from fencerow.core.db.direct import PostgresDirect, SqliteDirect
+from fencerow.core.db.queries import Queries, Query
+from fencerow.core.db.statement import Statement
 
 # Children are forked from a process that has no threads and no connections.
 context = get_context("forkserver")

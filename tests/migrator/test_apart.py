@@ -12,14 +12,14 @@ import psycopg
 import pytest
 
 from fencerow import Migrator
-from fencerow.db import leases
-from fencerow.db.steady import steady
+from fencerow.core.db import leases
+from fencerow.core.db.steady import steady
 from fencerow.errors import InvalidMigrations, MigrationFailed, ShardBusy
-from fencerow.primitives.migrator import Outcome, Report
-from fencerow.primitives.migrator.advance import Aim, Apart, Done, Waiting, apply_next, finish, renew
-from fencerow.primitives.migrator.folder import read_folder
-from fencerow.primitives.migrator.ledger import Ledger
-from fencerow.primitives.migrator.shard import declared
+from fencerow.migrations import Outcome, Report
+from fencerow.migrations.advance import Aim, Apart, Done, Waiting, apply_next, finish, renew
+from fencerow.migrations.folder import read_folder
+from fencerow.migrations.ledger import Ledger
+from fencerow.migrations.shard import declared
 from fencerow.testing.postgres import PostgresServer
 from tests.migrator import runner
 from tests.migrator.conftest import Ground

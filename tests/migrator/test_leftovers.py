@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from fencerow.errors import MigrationFailed
-from fencerow.primitives.migrator import Outcome
-from fencerow.primitives.migrator.advance import Waiting
+from fencerow.migrations import Outcome
+from fencerow.migrations.advance import Waiting
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE
 from tests.migrator.conftest import Ground

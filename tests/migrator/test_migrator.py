@@ -15,7 +15,7 @@ from fencerow.errors import (
     MigrationMissing,
     RevertRefused,
 )
-from fencerow.primitives.migrator import Outcome
+from fencerow.migrations import Outcome
 from tests.migrator.conftest import Ground
 
 ONE = {

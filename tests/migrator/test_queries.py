@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 
 import fencerow
-from fencerow.primitives.migrator.ledger import Ledger
+from fencerow.migrations.ledger import Ledger
 
 QUERIES = {dialect: Ledger.of("schema_ledger").queries(dialect) for dialect in ("postgres", "sqlite")}
 # Indexes are made beside others' work on PostgreSQL alone.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fencerow.errors import InvalidMigrations
-from fencerow.primitives.migrator.concurrent import CREATE, DROP
-from fencerow.primitives.migrator.ledger import Ledger
-from fencerow.primitives.migrator.text import ending_piece, pieces
+from fencerow.migrations.concurrent import CREATE, DROP
+from fencerow.migrations.ledger import Ledger
+from fencerow.migrations.text import ending_piece, pieces
 
 BODY = "CREATE FUNCTION f() RETURNS int AS $body$ BEGIN; COMMIT; END $body$ LANGUAGE plpgsql"
 ATOMIC = "CREATE FUNCTION f(a int) RETURNS int BEGIN ATOMIC SELECT CASE WHEN a > 1 THEN 1 END; SELECT 2; END"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fencerow.core.model.backoff import Backoff
 from fencerow.errors import ConfigError
-from fencerow.model.backoff import Backoff
 
 
 def zero() -> float:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from fencerow.core.model.classify import is_retryable, retry_after_s
 from fencerow.errors import AttemptTimeout, InvalidArguments, MalformedPayload, Unavailable
-from fencerow.model.classify import is_retryable, retry_after_s
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

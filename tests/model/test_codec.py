@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fencerow.core.model.codec import ArgumentsCodec, ValueCodec, fingerprint
 from fencerow.errors import (
     DeclarationError,
     InvalidArguments,
@@ -25,7 +26,6 @@ from fencerow.errors import (
     MalformedPayload,
     PayloadTooLarge,
 )
-from fencerow.model.codec import ArgumentsCodec, ValueCodec, fingerprint
 
 if typing.TYPE_CHECKING:
     from nowhere import Job  # type: ignore[import-not-found]

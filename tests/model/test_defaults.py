@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.defaults import Defaults
 from fencerow.errors import ConfigError
-from fencerow.model.backoff import Backoff
-from fencerow.model.defaults import Defaults
 
 
 def test_a_later_layer_wins_where_it_says_something() -> None:

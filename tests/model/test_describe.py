@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fencerow.core.model.describe import ErrorRecord, describe
 from fencerow.errors import LeaseLost
-from fencerow.model.describe import ErrorRecord, describe
 
 
 def raised(error: BaseException) -> BaseException:

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from fencerow.core.model import ids
+from fencerow.core.model.ids import new_id, new_ids, parse_id
 from fencerow.errors import InvalidInput
-from fencerow.model import ids
-from fencerow.model.ids import new_id, new_ids, parse_id
 
 
 def test_an_id_is_a_canonical_uuid_of_version_7() -> None:

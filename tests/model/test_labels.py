@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.errors import InvalidInput, InvalidPayload, PayloadTooLarge
-from fencerow.model.labels import encode_headers, encode_metadata, encode_tags
 
 
 def test_nothing_is_kept_as_nothing() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fencerow.core.model.platforms import REFUSED, refuse_unsupported
 from fencerow.errors import UnsupportedPlatform
-from fencerow.model.platforms import REFUSED, refuse_unsupported
 
 
 @pytest.mark.parametrize("platform", REFUSED)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.model.outcome import Failed, Retried, Snoozed
+from fencerow.core.model.retry import Backoff, Fail, Retry, RetryRule, Snooze, after_failure
 from fencerow.errors import DeclarationError, InvalidInput
-from fencerow.model.outcome import Failed, Retried, Snoozed
-from fencerow.model.retry import Backoff, Fail, Retry, RetryRule, Snooze, after_failure
 
 RULE = RetryRule(backoff=Backoff(jitter=0))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fencerow.core.model.text import check_text, storable
 from fencerow.errors import InvalidInput
-from fencerow.model.text import check_text, storable
 
 
 def test_ordinary_text_of_every_language_passes() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fencerow.core.model.url import PostgresUrl, SqliteUrl, masked, parse_url
 from fencerow.errors import UrlError
-from fencerow.model.url import PostgresUrl, SqliteUrl, masked, parse_url
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fencerow.model.ids import new_id
-from fencerow.model.wakeup import CancelAsked, Ended, Queued, decode, encode, encode_ended
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.wakeup import CancelAsked, Ended, Queued, decode, encode, encode_ended
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.model.wanted import Change, Leave, Share, ShareNow, Stated, Wanted, changed, wanted_of
 from fencerow.errors import InvalidInput, OrderRefused
-from fencerow.model.wanted import Change, Leave, Share, ShareNow, Stated, Wanted, changed, wanted_of
 
 
 def wanted(*shares: tuple[str, int], **more: Any) -> Wanted:

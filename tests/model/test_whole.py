@@ -13,8 +13,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.errors import InvalidInput
-from fencerow.model.codec import ArgumentsCodec
 
 
 class Colour(Enum):

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fencerow import FencerowError, JobNotFound, Unavailable
-from fencerow.model.job import JobRecord
+from fencerow.core.model.job import JobRecord
 from tests.outages.shop import Shop
 
 SYNC, ASYNC = 2, 4

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fencerow.db import sqlite_opening
+from fencerow.core.db import sqlite_opening
 
 
 @pytest.fixture

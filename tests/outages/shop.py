@@ -13,11 +13,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fencerow import App, Backoff, Config, Defaults, Job, Worker
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.postgres import names as postgres_names
-from fencerow.db.queries import qualified
-from fencerow.db.sqlite import names as sqlite_names
-from fencerow.telemetry import Event
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import names as postgres_names
+from fencerow.core.db.queries import qualified
+from fencerow.core.db.sqlite import names as sqlite_names
+from fencerow.core.telemetry import Event
 from fencerow.testing.invariants import together
 
 # An outage may cost a running job an attempt; how many of them it may cost is not asked here.

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from fencerow import App
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
 from fencerow.errors import OutcomeUnknown
-from fencerow.store import store
 from tests.jobs import new_job
 
 
@@ -45,7 +45,7 @@ def path(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
     with App(f"sqlite:///{sqlite_path}") as app:
         app.migrate()
-    monkeypatch.setattr("fencerow.db.sqlite_opening.sqlite3.connect", connect_failing)
+    monkeypatch.setattr("fencerow.core.db.sqlite_opening.sqlite3.connect", connect_failing)
     yield sqlite_path
     Failing.armed = False
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Operation, execute
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Operation, execute
+from fencerow.core.store import store
 from fencerow.errors import OutcomeUnknown
-from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.outages.after import check_books
 from tests.outages.callers import calling, until

@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from fencerow.db.pools import RECONNECT_S
-from fencerow.db.postgres import PostgresEngine
-from fencerow.store import store
+from fencerow.core.db.pools import RECONNECT_S
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.outages.after import check_books
 from tests.outages.callers import calling

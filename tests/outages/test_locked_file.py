@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fencerow import App
-from fencerow.config import Config
+from fencerow.core.config import Config
 from fencerow.errors import Busy
 from tests.outages.after import check_books
 from tests.outages.callers import calling

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fencerow import App, Config, Mutex
-from fencerow.primitives import mutexes
+from fencerow.guards.mutex import mutexes
 
 app = App()  # FENCEROW_URL
 

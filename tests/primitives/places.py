@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fencerow.config import Config
-from fencerow.db.engine import Engine
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
 
 
 @dataclass

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fencerow import App, EventBus, NewEvent, apublish, publish, publish_many
-from fencerow.db.statement import Operation
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.ids import new_id
 from fencerow.errors import (
     EventNotFound,
     GroupMismatch,
@@ -20,12 +21,11 @@ from fencerow.errors import (
     PayloadTooLarge,
     UnknownGroup,
 )
-from fencerow.model.ids import new_id
-from fencerow.model.topics import bucket_of, check_patterns, matches, wants_outcomes
-from fencerow.primitives import asides, consumers, lag
-from fencerow.primitives.consumers import Aside, Lease
-from fencerow.primitives.groups import END, Start, make_group
-from fencerow.primitives.sequencer import GAPS_MAX, Gap, Memory, remembered, sequence
+from fencerow.events import asides, consumers, lag
+from fencerow.events.consumers import Aside, Lease
+from fencerow.events.groups import END, Start, make_group
+from fencerow.events.sequencer import GAPS_MAX, Gap, Memory, remembered, sequence
+from fencerow.events.topics import bucket_of, check_patterns, matches, wants_outcomes
 from fencerow.testing.clock import DatabaseClock
 from tests.events.conftest import app_on
 from tests.jobs import AnyEngine

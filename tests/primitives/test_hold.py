@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from fencerow.db import leases
+from fencerow.core.db import leases
 from fencerow.errors import MutexLost
-from fencerow.primitives import hold
-from fencerow.primitives.hold import Hold
-from fencerow.primitives.taking import delay_of
+from fencerow.guards.mutex import hold
+from fencerow.guards.mutex.hold import Hold
+from fencerow.guards.mutex.taking import delay_of
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from fencerow import DedupeWindow, OnceRun, Replacing, once, replace_for
 from fencerow.errors import OnceConflict, UnusableConnection
-from fencerow.primitives.sources import Found
+from fencerow.guards.replace.sources import Found
 from tests.db.lenders import Loan
 from tests.jobs import AnyEngine
 from tests.plainly import plainly

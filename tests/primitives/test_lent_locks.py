@@ -16,9 +16,9 @@ from fencerow import (
     atry_advisory_lock,
     try_advisory_lock,
 )
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.errors import InvalidInput, MutexBusy, UnusableConnection
-from fencerow.primitives.advisory import number_of
+from fencerow.guards.mutex.advisory import number_of
 from tests.db.lenders import Loan
 from tests.jobs import AnyEngine
 from tests.plainly import plainly

@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import pytest
 
 from fencerow import Config, Database, Mutex, MutexBusy, MutexLost, StaleToken
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.ids import new_id
 from fencerow.errors import InvalidInput, MutexMisuse, UnusableConnection
-from fencerow.model.ids import new_id
-from fencerow.primitives import mutexes
-from fencerow.primitives.renewing import THREAD, renewer
+from fencerow.guards.mutex import mutexes
+from fencerow.guards.mutex.renewing import THREAD, renewer
 from fencerow.testing.clock import DatabaseClock
 from tests.plainly import plainly
 
@@ -170,7 +170,7 @@ def test_the_holder_hears_that_another_took_it(database: Database, moved: Databa
 def test_past_its_own_deadline_the_holder_stops_whatever_the_database_says(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fencerow.primitives.renewing.Renewer.keep", lambda self, hold: None)
+    monkeypatch.setattr("fencerow.guards.mutex.renewing.Renewer.keep", lambda self, hold: None)
     mine = holding(database, stale_s=1.0)
 
     assert mine.wait_lost(SOON_S)

@@ -22,9 +22,9 @@ from fencerow import (
     MutexLost,
     State,
 )
+from fencerow.core.store.running import running
 from fencerow.errors import Busy
-from fencerow.primitives import mutexes
-from fencerow.primitives.running import running
+from fencerow.guards.mutex import mutexes
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.leftovers import no_threads_left
 from tests.plainly import plainly

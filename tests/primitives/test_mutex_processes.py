@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from fencerow import Database
-from fencerow.primitives import mutexes
+from fencerow.guards.mutex import mutexes
 from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
 

@@ -20,8 +20,8 @@ from fencerow.errors import (
     OnceRunning,
     PayloadTooLarge,
 )
-from fencerow.primitives.once_run import OnceRun
-from fencerow.primitives.reserving import purge_once
+from fencerow.guards.once.reserving import purge_once
+from fencerow.guards.once.run import OnceRun
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
 from tests.primitives.places import At

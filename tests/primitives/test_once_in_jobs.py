@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from fencerow import App, DedupeWindow, Job, once, replace_for
-from fencerow.config import Config
+from fencerow.core.config import Config
 from fencerow.errors import OnceRunning
-from fencerow.primitives.sources import Found
+from fencerow.guards.replace.sources import Found
+from fencerow.retention import maintenance
 from fencerow.testing.clock import DatabaseClock
-from fencerow.worker import maintenance
 from tests.jobs import AnyEngine
 from tests.plainly import plainly
 from tests.primitives.places import At

@@ -9,7 +9,7 @@ import pytest
 
 from fencerow import InvalidInput, Replacing, forget_source, replace_for
 from fencerow.errors import OnceMisuse, SourceBusy, SourceConflict, UnusableTable
-from fencerow.primitives.sources import Found, purge_sources
+from fencerow.guards.replace.sources import Found, purge_sources
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
 from tests.primitives.places import At

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from fencerow import InvalidInput, forget_source, replace_for
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.primitives.sources import Found
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.guards.replace.sources import Found
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE
 from tests.jobs import AnyEngine

@@ -6,7 +6,7 @@ import pytest
 
 from fencerow import DedupeWindow
 from fencerow.errors import InvalidInput
-from fencerow.primitives.window import purge_windows
+from fencerow.guards.once.window import purge_windows
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
 from tests.primitives.places import At

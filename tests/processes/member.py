@@ -10,9 +10,9 @@ import signal
 import sys
 import time
 
-from fencerow.config import Config
-from fencerow.worker.context import Job
-from fencerow.worker.worker import Worker
+from fencerow.core.config import Config
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.worker import Worker
 from tests.processes.crew import engine_of
 from tests.worker.stage import handler
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.db.engine import Engine
-from fencerow.model.job import JobRecord
-from fencerow.store import store
+from fencerow.core.db.engine import Engine
+from fencerow.core.model.job import JobRecord
+from fencerow.core.store import store
 from tests.processes.crew import crew, engine_of, live, wait_until
 from tests.worker.stage import job_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.db.queries import Migration, Queries, Query
-from fencerow.store import store
+from fencerow.core.db.queries import Migration, Queries, Query
+from fencerow.core.store import store
 from fencerow.testing.arena_postgres import PostgresArena
 from fencerow.testing.invariants import History
 from fencerow.testing.postgres import PostgresServer

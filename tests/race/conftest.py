@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.postgres import names as postgres_names
-from fencerow.db.queries import Queries, qualified
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.sqlite import names as sqlite_names
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import names as postgres_names
+from fencerow.core.db.queries import Queries, qualified
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.sqlite import names as sqlite_names
+from fencerow.core.store import store
 from fencerow.testing.arena_postgres import PostgresArena
 from fencerow.testing.arena_sqlite import SqliteArena
 from fencerow.testing.postgres import PostgresServer

@@ -9,17 +9,17 @@ from typing import Any
 
 import psycopg
 
-from fencerow.db.queries import Query
-from fencerow.db.statement import Operation, Steps, execute_composed
-from fencerow.primitives.running import HoldFence, Running
-from fencerow.primitives.transitions.asking import ask, ask_many, ask_renewal
-from fencerow.primitives.transitions.composing import Written
-from fencerow.primitives.transitions.facts import read_facts
-from fencerow.primitives.transitions.handing import Handover
-from fencerow.primitives.transitions.machine import Machine
-from fencerow.primitives.transitions.noting import Noting
-from fencerow.primitives.transitions.operations import Operations
-from fencerow.store import store
+from fencerow.core.db.queries import Query
+from fencerow.core.db.statement import Operation, Steps, execute_composed
+from fencerow.core.store import store
+from fencerow.core.store.running import HoldFence, Running
+from fencerow.guards.transitions.asking import ask, ask_many, ask_renewal
+from fencerow.guards.transitions.composing import Written
+from fencerow.guards.transitions.facts import read_facts
+from fencerow.guards.transitions.handing import Handover
+from fencerow.guards.transitions.machine import Machine
+from fencerow.guards.transitions.noting import Noting
+from fencerow.guards.transitions.operations import Operations
 from fencerow.testing.actor import Script
 from tests.primitives.transitions.tables import EXTRACTIONS, TYPES, extractions
 from tests.race.people import JOB

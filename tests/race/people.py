@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from fencerow.db.statement import Operation
-from fencerow.model.job import Claimed, Fence, KeyClaim, NewJob, Template
-from fencerow.model.wanted import Overdue, Stated
-from fencerow.store import store
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.job import Claimed, Fence, KeyClaim, NewJob, Template
+from fencerow.core.model.wanted import Overdue, Stated
+from fencerow.core.store import store
 from fencerow.testing.actor import Actor, Script, later
 from fencerow.testing.race import Story
 

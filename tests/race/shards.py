@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fencerow.db.queries import Queries, Query, qualified
-from fencerow.db.statement import Operation, Rows, Statement
-from fencerow.primitives.migrator.advance import Aim
-from fencerow.primitives.migrator.folder import Script, Step
-from fencerow.primitives.migrator.ledger import Ledger
-from fencerow.primitives.migrator.text import pieces
-from fencerow.store import store
+from fencerow.core.db.queries import Queries, Query, qualified
+from fencerow.core.db.statement import Operation, Rows, Statement
+from fencerow.core.store import store
+from fencerow.migrations.advance import Aim
+from fencerow.migrations.folder import Script, Step
+from fencerow.migrations.ledger import Ledger
+from fencerow.migrations.text import pieces
 from fencerow.testing.arena_postgres import PostgresArena
 from fencerow.testing.arena_sqlite import SqliteArena
 from fencerow.testing.held import PREPARE, TRIGGER

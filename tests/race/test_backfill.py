@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.queries import Query
-from fencerow.db.statement import Operation, Rows, Statement, Steps
-from fencerow.primitives import backfills
-from fencerow.primitives.backfills import Range, Source, Walk
-from fencerow.store.tables import postgres_queries, sqlite_queries
+from fencerow.core.db.queries import Query
+from fencerow.core.db.statement import Operation, Rows, Statement, Steps
+from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow.migrations.backfills import operations as backfills
+from fencerow.migrations.backfills.operations import Range, Source, Walk
 from fencerow.testing.actor import Abandoned, Actor, Script, transaction
 from fencerow.testing.crash import Point, points
 from fencerow.testing.race import Scenario, Story, perform

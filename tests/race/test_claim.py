@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fencerow.core.store import store
 from fencerow.errors import IllegalMove
-from fencerow.store import store
+from fencerow.operators.queues import pause_queue
 from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
@@ -167,7 +168,7 @@ def test_a_running_job_is_cancelled_without_the_state_guard(race: Race) -> None:
 
 
 def pausing() -> Script:
-    yield store.pause_queue("mail", actor="someone")
+    yield pause_queue("mail", actor="someone")
     return (yield claim(SECOND))
 
 

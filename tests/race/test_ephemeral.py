@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fencerow.core.store import store
 from fencerow.errors import JobGone
-from fencerow.store import store
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from fencerow.db.statement import Operation, Steps
+from fencerow.core.db.locks import lock_number, take_lock
+from fencerow.core.db.statement import Operation, Steps
 from fencerow.errors import PartitionLost
-from fencerow.primitives import asides, consumers
-from fencerow.primitives.consumers import Aside, Lease, Page, Stored
-from fencerow.primitives.groups import Start, make_group, replay
-from fencerow.primitives.locks import lock_number, take_lock
-from fencerow.primitives.outbox import NewEvent, append
-from fencerow.primitives.sequencer import Memory, sequence
+from fencerow.events import asides, consumers
+from fencerow.events.consumers import Aside, Lease, Page, Stored
+from fencerow.events.groups import Start, make_group, replay
+from fencerow.events.outbox import NewEvent, append
+from fencerow.events.sequencer import Memory, sequence
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.store import store
 from fencerow.errors import IllegalMove
-from fencerow.store import store
 from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes

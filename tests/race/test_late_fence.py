@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation, Steps
+from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.store import store
+from fencerow.core.store.running import Running
 from fencerow.errors import LeaseLost
-from fencerow.primitives.reserving import OnceKey, Turn, end_once, reserve_once
-from fencerow.primitives.running import Running
-from fencerow.store import store
+from fencerow.guards.once.reserving import OnceKey, Turn, end_once, reserve_once
 from fencerow.testing.actor import Actor, Script, later
 from fencerow.testing.race import Scenario, Story
 from tests.race import users

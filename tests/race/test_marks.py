@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.store import store
+from fencerow.core.store import store
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes

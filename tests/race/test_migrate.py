@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.store import store
-from fencerow.store.migrate import Prepared, apply_next, lock_number
+from fencerow.core.store import store
+from fencerow.core.store.migrate import Prepared, apply_next, lock_number
 from fencerow.testing.actor import Script
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.race import Scenario, Story, Violation, explore

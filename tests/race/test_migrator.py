@@ -11,20 +11,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from fencerow.db.statement import Operation, Steps, execute
+from fencerow.core.db.statement import Operation, Steps, execute
 from fencerow.errors import RevertRefused
-from fencerow.primitives.migrator.advance import (
-    Advance,
-    Aim,
-    Apart,
-    Done,
-    apply_next,
-    finish,
-    renew,
-    revert_next,
-)
-from fencerow.primitives.migrator.judge import left_to_run
-from fencerow.primitives.migrator.ledger import make, read
+from fencerow.migrations.advance import Advance, Aim, Apart, Done, apply_next, finish, renew, revert_next
+from fencerow.migrations.judge import left_to_run
+from fencerow.migrations.ledger import make, read
 from fencerow.testing.actor import Abandoned, Actor, Script
 from fencerow.testing.crash import Point, ending, points
 from fencerow.testing.postgres import PostgresServer

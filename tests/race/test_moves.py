@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from fencerow.core.model.state import FINAL, State
+from fencerow.core.store import store
 from fencerow.errors import IllegalMove, JobNotFound
-from fencerow.model.state import FINAL, State
-from fencerow.store import store
+from fencerow.retention.disown import disown
+from fencerow.retention.purging import purge_by_age
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
@@ -148,7 +150,7 @@ def finished_long_ago() -> Script:
     yield store.renew(holder=SECOND)
 
 
-PURGE = store.purge_by_age(State.SUCCEEDED, age_s=3600.0, limit=10)
+PURGE = purge_by_age(State.SUCCEEDED, age_s=3600.0, limit=10)
 
 
 def purged_or_revived(story: Story) -> None:
@@ -268,7 +270,7 @@ disowning = Scenario(
     "disown × register × claim",
     unknown_for_long,
     [
-        doing("disowner", store.disown("mail", 0, age_s=500.0, look=10, actor=None)),
+        doing("disowner", disown("mail", 0, age_s=500.0, look=10, actor=None)),
         acting("newcomer", comes_and_claims),
     ],
     one_of_them_has_it,

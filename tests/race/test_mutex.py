@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 
-from fencerow.db.queries import Query
-from fencerow.db.statement import Operation, Statement, Steps
+from fencerow.core.db.queries import Query
+from fencerow.core.db.statement import Operation, Statement, Steps
+from fencerow.core.store import store
 from fencerow.errors import LeaseLost, StaleToken
-from fencerow.primitives import mutexes
-from fencerow.primitives.mutexes import Taker
-from fencerow.store import store
+from fencerow.guards.mutex import mutexes
+from fencerow.guards.mutex.mutexes import Taker
 from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation, Steps
+from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.store import store
+from fencerow.core.store.running import Running
 from fencerow.errors import LeaseLost
-from fencerow.primitives.reserving import OnceKey, Reserved, Turn, end_once, release_once, reserve_once
-from fencerow.primitives.running import Running
-from fencerow.primitives.window import Admitted, admit, purge_windows, withdraw_admitted
-from fencerow.store import store
+from fencerow.guards.once.reserving import OnceKey, Reserved, Turn, end_once, release_once, reserve_once
+from fencerow.guards.once.window import Admitted, admit, purge_windows, withdraw_admitted
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race import users

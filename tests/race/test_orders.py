@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from fencerow.db.statement import Operation
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.wanted import Change, ShareNow, Stated
+from fencerow.core.store import store
 from fencerow.errors import OrderRefused, WorkerGone
-from fencerow.model.wanted import Change, ShareNow, Stated
-from fencerow.store import store
 from fencerow.testing.actor import Actor, Script, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race

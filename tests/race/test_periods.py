@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from fencerow.core.model.state import State
 from fencerow.errors import JobNotFound
-from fencerow.model.state import State
-from fencerow.store import store
+from fencerow.retention.periods import (
+    close_periods,
+    detach_period,
+    drop_period,
+    finalize_period,
+    make_period,
+    periods,
+    take_period,
+)
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
@@ -17,14 +25,12 @@ on_postgres = in_modes("plain", "held")
 
 def one_period() -> Script:
     """A job runs, and the period into which it would end is open. Periods of the play before go first."""
-    yield store.close_periods(State.SUCCEEDED, age_s=ANY_AGE_S)
-    for period in (yield store.periods()):
+    yield close_periods(State.SUCCEEDED, age_s=ANY_AGE_S)
+    for period in (yield periods()):
         if period.stage in ("attached", "detaching"):
-            yield (store.detach_period if period.stage == "attached" else store.finalize_period)(
-                period.partition
-            )
-        yield store.drop_period(period.partition, period.id)
-    yield store.make_period(State.SUCCEEDED, length_s=3600.0, lock=1)
+            yield (detach_period if period.stage == "attached" else finalize_period)(period.partition)
+        yield drop_period(period.partition, period.id)
+    yield make_period(State.SUCCEEDED, length_s=3600.0, lock=1)
     yield later(11.0)
     yield from with_running()()
 
@@ -35,10 +41,10 @@ def in_it() -> Script:
 
 
 def ending() -> Script:
-    yield store.close_periods(State.SUCCEEDED, age_s=ANY_AGE_S)
-    period = yield store.take_period()
-    yield store.detach_period(period.partition)
-    yield store.drop_period(period.partition, period.id)
+    yield close_periods(State.SUCCEEDED, age_s=ANY_AGE_S)
+    period = yield take_period()
+    yield detach_period(period.partition)
+    yield drop_period(period.partition, period.id)
 
 
 def ended_somewhere(story: Story) -> None:
@@ -95,15 +101,15 @@ def test_a_job_is_revived_or_goes_with_its_period(race: Race) -> None:
 def two_of_them(story: Story) -> None:
     failures = [each for each in story.results.values() if isinstance(each, Exception)]
     assert failures == []
-    assert all(each.stage == "attached" and not each.closed for each in story.run(store.periods()))
+    assert all(each.stage == "attached" and not each.closed for each in story.run(periods()))
 
 
 def ending_if_mine() -> Script:
-    yield store.close_periods(State.SUCCEEDED, age_s=ANY_AGE_S)
-    period = yield store.take_period()
+    yield close_periods(State.SUCCEEDED, age_s=ANY_AGE_S)
+    period = yield take_period()
     if period is not None:
-        yield store.detach_period(period.partition)
-        yield store.drop_period(period.partition, period.id)
+        yield detach_period(period.partition)
+        yield drop_period(period.partition, period.id)
 
 
 both_end = Scenario(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation
-from fencerow.store import store
-from fencerow.store.reap import LeaseAhead
+from fencerow.core.db.statement import Operation
+from fencerow.core.store import store
+from fencerow.core.store.reap import LeaseAhead
 from fencerow.testing.actor import Actor, Script, doing, later
 from fencerow.testing.race import Scenario, Story, perform
 from tests.race.conftest import Cut, Race, in_modes

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine, names
-from fencerow.db.queries import Query, qualified
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine, names
+from fencerow.core.db.queries import Query, qualified
+from fencerow.core.store import store
 from fencerow.testing.arena_postgres import PostgresArena
 from fencerow.testing.orders import Choose, play_reduced
 from fencerow.testing.postgres import PostgresServer

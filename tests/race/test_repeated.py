@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.db.postgres import names
-from fencerow.db.queries import qualified
-from fencerow.store import store
+from fencerow.core.db.postgres import names
+from fencerow.core.db.queries import qualified
+from fencerow.core.store import store
 
 FENCE = "a live row with a holder is running; the moment of its end is under the row's lock, which is skipped"
 LOCKED = "the selection before it holds the row's lock and has judged the newest version"

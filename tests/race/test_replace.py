@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation, Steps, execute
-from fencerow.primitives import sources
-from fencerow.primitives.sources import Answer, Found, Stamp, Wanted, replace_rows, reserve_source
+from fencerow.core.db.statement import Operation, Steps, execute
+from fencerow.guards.replace import sources
+from fencerow.guards.replace.sources import Answer, Found, Stamp, Wanted, replace_rows, reserve_source
 from fencerow.testing.actor import Actor, Script, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race import users

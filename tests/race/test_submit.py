@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from psycopg.errors import UniqueViolation
 
-from fencerow.db.statement import Operation
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.job import NewJob
+from fencerow.core.store import store
 from fencerow.errors import JobNotFound, KeyConflict
-from fencerow.model.job import NewJob
-from fencerow.store import store
+from fencerow.retention.purging import purge_keys
 from fencerow.testing.actor import Abandoned, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
@@ -158,7 +159,7 @@ expired = Scenario(
     expired_key,
     [
         doing("first", keyed(OTHER_JOB)),
-        doing("purge", store.purge_keys(limit=10)),
+        doing("purge", purge_keys(limit=10)),
         doing("second", keyed(THIRD_JOB)),
     ],
     one_new_job,
@@ -261,7 +262,7 @@ own_other = Scenario(
 own_revive = Scenario(
     "submit_keyed under an own id that has ended × revive × purge_keys, the key expired",
     expired_key,
-    [doing("own", own_again()), doing("someone", revive()), doing("purge", store.purge_keys(limit=10))],
+    [doing("own", own_again()), doing("someone", revive()), doing("purge", purge_keys(limit=10))],
     no_key_for_ever,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.store import store
+from fencerow.core.store import store
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Steps
+from fencerow.core.db.statement import Steps
 from fencerow.errors import LeaseLost
-from fencerow.primitives.transitions import Refusal
+from fencerow.guards.transitions import Refusal
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story, Violation, explore
 from tests.primitives.transitions.tables import BOXES, LEASE_S, MAIN

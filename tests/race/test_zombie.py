@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Operation
-from fencerow.store import store
+from fencerow.core.db.statement import Operation
+from fencerow.core.store import store
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fencerow.db.engine import Engine
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.queries import Queries
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import Queries
+from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.testing.history.engine import RecordingEngine
 
 # Name of the bug: dialect: (query, the guard, what stands there instead).

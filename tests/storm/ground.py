@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, PostgresClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
 from tests.storm import ledger
 from tests.storm.plan import LEASE_S, RECOVERY_AFTER_HOUR_S, RECOVERY_AFTER_TROUBLE_S, RECOVERY_S
 from tests.storm.scene import AN_HOUR, Silence, Trouble

@@ -17,8 +17,8 @@ from typing import Any
 
 import psycopg
 
+from fencerow.core.store import store
 from fencerow.errors import DatabaseError, FencerowError
-from fencerow.store import store
 from tests.storm import faults_postgres, faults_sqlite, ledger
 from tests.storm.books import Books, reckon
 from tests.storm.bugs import spoiled

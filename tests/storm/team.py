@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from fencerow.core.worker.ending import EXIT_CODE
 from fencerow.errors import LoopBlocked
-from fencerow.worker.ending import EXIT_CODE
 from tests.storm import member
 from tests.storm.plan import Plan
 from tests.storm.post import Board, Post

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.store import store
+from fencerow.core.store import store
 from tests.storm.bugs import BUGS, spoiled
 from tests.storm.evidence import complaints, line
 from tests.storm.plan import control, planned

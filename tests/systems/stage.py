@@ -18,11 +18,11 @@ import psycopg
 import pytest
 
 from fencerow import App, Handle, State
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.model.job import Happening, JobRecord, WorkerRecord
-from fencerow.model.wakeup import Queued, encode
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.job import Happening, JobRecord, WorkerRecord
+from fencerow.core.model.wakeup import Queued, encode
+from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.plainly import plainly
 from tests.systems.outside import until

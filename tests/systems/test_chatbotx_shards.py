@@ -11,7 +11,7 @@ import pytest
 
 from fencerow import Migrator
 from fencerow.errors import LedgerMissing, LedgerUnreadable, MigrationFailed, MigrationLate
-from fencerow.primitives.migrator import Outcome, Report
+from fencerow.migrations import Outcome, Report
 from tests.migrator.conftest import Ground
 
 STEPS = {

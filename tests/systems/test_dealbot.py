@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fencerow import Handle, JobFailed, Mutex, MutexBusy, State
-from fencerow.primitives import mutexes
+from fencerow.guards.mutex import mutexes
 from tests.plainly import plainly
 from tests.systems import dealbot
 from tests.systems.outside import until

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from fencerow import CancelAnswer, JobFailed, JobNotFound, ResultTimeout, State
-from fencerow.client.handle import Handle
+from fencerow.core.client.handle import Handle
+from fencerow.core.model.ids import new_id
 from fencerow.errors import IllegalMove
-from fencerow.model.ids import new_id
 from tests.systems import flydocs
 from tests.systems.outside import until
 from tests.systems.stage import QUICK, STEADY, Stage

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from fencerow import App, Backoff, Event, Snooze, consumer, publish
+from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
 from fencerow.errors import DrainUnfinished, InvalidInput, JobsDidNotSucceed, UnknownJob
-from fencerow.model.ids import new_id
-from fencerow.store import store
 from fencerow.testing import Clock, adrain, assert_submitted, bound, drain, submitted
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
 from fencerow.doctor import on_postgres
 from fencerow.doctor.examine import examine
-from fencerow.store import store
 from fencerow.testing.pg_binaries import BinariesMissing
 from fencerow.testing.pgbouncer import PgBouncer, find_pgbouncer
 from fencerow.testing.postgres import PostgresServer

@@ -13,9 +13,9 @@ import asyncpg
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
 from fencerow.errors import DatabaseError
-from fencerow.store import store
 from fencerow.testing.faults import CUTS, Dice, Fault, Phase, Plan
 from fencerow.testing.link import Link
 from fencerow.testing.postgres import PostgresServer

@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fencerow.config import Config
-from fencerow.model.codec import ArgumentsCodec, ValueCodec, return_annotation
-from fencerow.model.job import JobRecord, NewJob
-from fencerow.model.retry import Backoff, RetryRule
-from fencerow.store import store
-from fencerow.telemetry import Event, Telemetry
-from fencerow.worker.handler import Handler
-from fencerow.worker.middleware import BatchMiddleware, Middleware, RunMiddleware
-from fencerow.worker.worker import Worker
+from fencerow.core.config import Config
+from fencerow.core.model.codec import ArgumentsCodec, ValueCodec, return_annotation
+from fencerow.core.model.job import JobRecord, NewJob
+from fencerow.core.model.retry import Backoff, RetryRule
+from fencerow.core.store import store
+from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.middleware import BatchMiddleware, Middleware, RunMiddleware
+from fencerow.core.worker.worker import Worker
 from tests.jobs import QUEUE, AnyEngine, new_job
 
 WAIT_S = 60.0  # on a machine that has much else to do; only who fails waits so long

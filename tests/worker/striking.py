@@ -15,9 +15,9 @@ from dis import opname
 from types import FrameType
 from typing import Any
 
-from fencerow.db.strikes import Striker
-from fencerow.worker.attempt import AskedToStop
-from fencerow.worker.threads import Threads
+from fencerow.core.db.strikes import Striker
+from fencerow.core.worker.attempt import AskedToStop
+from fencerow.core.worker.threads import Threads
 
 OURS = "/fencerow/"
 LANDINGS = ("CALL", "RESUME", "JUMP_BACKWARD")

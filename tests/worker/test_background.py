@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from fencerow.model.wanted import Stated
-from fencerow.primitives.window import purge_windows
-from fencerow.store import store
-from fencerow.telemetry import Event, Telemetry
-from fencerow.worker import endurance, loop
-from fencerow.worker.acker import Acker
-from fencerow.worker.chore import Chore
-from fencerow.worker.disowner import Disowner
-from fencerow.worker.loop import Loop
-from fencerow.worker.maintenance import Maintenance
-from fencerow.worker.reaper import Reaper
-from fencerow.worker.worker import Worker, WorkerDied
+from fencerow.core.model.wanted import Stated
+from fencerow.core.store import store
+from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.worker import endurance, loop
+from fencerow.core.worker.acker import Acker
+from fencerow.core.worker.chore import Chore
+from fencerow.core.worker.loop import Loop
+from fencerow.core.worker.reaper import Reaper
+from fencerow.core.worker.worker import Worker, WorkerDied
+from fencerow.guards.once.window import purge_windows
+from fencerow.retention.disowner import Disowner
+from fencerow.retention.maintenance import Maintenance
 from tests.jobs import QUEUE, AnyEngine
 from tests.shortage import no_thread
 from tests.worker.stage import Stage, handler, quick, until, worker_of, working
@@ -153,7 +153,7 @@ async def test_a_step_of_the_upkeep_that_fails_does_not_keep_the_others_from_the
 
     upkeep = Maintenance(engine, quick(), Telemetry())
     monkeypatch.setattr(upkeep, "_purge_finished", fails)
-    monkeypatch.setattr("fencerow.worker.maintenance.purge_windows", seen)
+    monkeypatch.setattr("fencerow.retention.maintenance.purge_windows", seen)
 
     with pytest.raises(ZeroDivisionError):
         await upkeep.round()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.worker.item import BatchItem
+from fencerow.batches.item import BatchItem
 from tests.jobs import AnyEngine
 from tests.worker.stage import quick, working
 from tests.worker.test_batches import ONE_SLOT, Numbers, Quiet, batch, run_together, states

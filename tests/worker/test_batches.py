@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from msgspec import json, structs
 
-from fencerow.app.batch import batch_handler_of
+from fencerow.batches.batch import Batch
+from fencerow.batches.declare import batch_handler_of
+from fencerow.batches.item import BatchItem
+from fencerow.core.model.defaults import Defaults
+from fencerow.core.model.job import JobRecord
+from fencerow.core.model.retry import Backoff
+from fencerow.core.store import store
+from fencerow.core.worker.attempt import Attempt, Interrupt
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.pool import Pool
 from fencerow.errors import CancelRequested, DecidedTwice, LeaseLost
-from fencerow.model.defaults import Defaults
-from fencerow.model.job import JobRecord
-from fencerow.model.retry import Backoff
-from fencerow.store import store
-from fencerow.worker.attempt import Attempt, Interrupt
-from fencerow.worker.batch import Batch
-from fencerow.worker.context import Job
-from fencerow.worker.handler import Handler
-from fencerow.worker.item import BatchItem
-from fencerow.worker.pool import Pool
 from tests.jobs import AnyEngine, claim, register
 from tests.worker.stage import Stage, job_of, kinds, quick, read, submit, until, working
 

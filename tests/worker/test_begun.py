@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from fencerow.store import store
-from fencerow.worker import begun as module
-from fencerow.worker.attempt import Attempt
-from fencerow.worker.begun import Begun
-from fencerow.worker.handler import Handler
-from fencerow.worker.pool import Pool
+from fencerow.core.store import store
+from fencerow.core.worker import begun as module
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.begun import Begun
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.pool import Pool
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, handler, job_of, until, working
 from tests.worker.test_parts import attempt, noop
@@ -162,7 +162,7 @@ async def test_a_worker_begins_no_more_while_outcomes_are_not_written(
     lite: AnyEngine, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
     monkeypatch.setattr(module, "AT_MOST", 4 + ahead)
-    monkeypatch.setattr("fencerow.worker.building.AHEAD", ahead)
+    monkeypatch.setattr("fencerow.core.worker.building.AHEAD", ahead)
     ran: list[int] = []
 
     async def count(number: int) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from fencerow.telemetry import Event, Telemetry
-from fencerow.worker import blocked
-from fencerow.worker.attempt import Attempt
-from fencerow.worker.blocked import LoopWatch
-from fencerow.worker.item import BatchItem
-from fencerow.worker.onloop import Call, OnLoop
+from fencerow.batches.item import BatchItem
+from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.worker import blocked
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.blocked import LoopWatch
+from fencerow.core.worker.onloop import Call, OnLoop
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, handler, quick, working
 from tests.worker.test_batches import batch

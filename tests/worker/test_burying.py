@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from fencerow.model.state import WorkerState
-from fencerow.store import store
-from fencerow.telemetry import Telemetry
+from fencerow.core.model.state import WorkerState
+from fencerow.core.store import store
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.worker import reaper as module
+from fencerow.core.worker.lease import Warrant
+from fencerow.core.worker.reaper import Reaper
 from fencerow.testing.clock import DatabaseClock
-from fencerow.worker import reaper as module
-from fencerow.worker.lease import Warrant
-from fencerow.worker.reaper import Reaper
 from tests.jobs import LATE_US, AnyEngine, register
 from tests.worker.stage import quick
 

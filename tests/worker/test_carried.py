@@ -7,12 +7,12 @@ import logging
 
 import pytest
 
-from fencerow.model.due import OWN
-from fencerow.model.ids import new_id
-from fencerow.store import store
+from fencerow.core.model.due import OWN
+from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
+from fencerow.core.worker import carried as module
+from fencerow.core.worker.carried import Carried
 from fencerow.testing.clock import DatabaseClock
-from fencerow.worker import carried as module
-from fencerow.worker.carried import Carried
 from tests.jobs import AnyEngine, new_job
 from tests.worker.stage import job_of, quick, until, working
 

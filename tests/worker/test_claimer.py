@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import pytest
 
-from fencerow.db.statement import Operation
-from fencerow.store import store
-from fencerow.worker.worker import Worker
+from fencerow.core.db.statement import Operation
+from fencerow.core.store import store
+from fencerow.core.worker.worker import Worker
 from tests.jobs import AnyEngine
 from tests.worker.faulty import Faulty
 from tests.worker.stage import job_of, until, worker_of

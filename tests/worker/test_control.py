@@ -8,10 +8,10 @@ import time
 
 import pytest
 
+from fencerow.core.model.wakeup import CancelAsked, encode
+from fencerow.core.store import store
+from fencerow.core.worker.context import Job
 from fencerow.errors import CancelRequested, LeaseLost
-from fencerow.model.wakeup import CancelAsked, encode
-from fencerow.store import store
-from fencerow.worker.context import Job
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, kinds, quick, read, until, working
 

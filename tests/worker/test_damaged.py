@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.store import store
-from fencerow.store.why import why
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
+from fencerow.doctor.why import why
 from tests.contract.stage import rows
 from tests.jobs import AnyEngine
 from tests.worker.stage import quick, read, submit, working

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.telemetry import Telemetry
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.telemetry import Telemetry
+from fencerow.retention.disowner import LOOK_EVERY_S, Disowner
 from fencerow.testing.clock import DatabaseClock
-from fencerow.worker.disowner import LOOK_EVERY_S, Disowner
 from tests.jobs import AnyEngine, new_job, read, submit
 
 DAY_S = 86_400.0

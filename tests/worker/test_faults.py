@@ -9,19 +9,19 @@ import time
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import KeyClaim
+from fencerow.core.store import store
+from fencerow.core.telemetry import Counters, Telemetry
+from fencerow.core.worker import keeper
+from fencerow.core.worker.acker import Acker
+from fencerow.core.worker.attempt import Interrupt
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.worker import Worker, WorkerDied
 from fencerow.errors import LeaseLost
-from fencerow.model.ids import new_id
-from fencerow.model.job import KeyClaim
-from fencerow.store import store
-from fencerow.telemetry import Counters, Telemetry
-from fencerow.worker import keeper
-from fencerow.worker.acker import Acker
-from fencerow.worker.attempt import Interrupt
-from fencerow.worker.context import Job
-from fencerow.worker.maintenance import Maintenance
-from fencerow.worker.worker import Worker, WorkerDied
+from fencerow.retention.maintenance import Maintenance
 from tests.jobs import AnyEngine
 from tests.worker.faulty import Faulty
 from tests.worker.stage import Stage, job_of, kinds, quick, read, until, worker_of, working
@@ -178,7 +178,7 @@ async def test_a_job_that_cannot_be_moved_to_the_finished_ones_is_failed_where_i
 async def test_an_outcome_of_which_the_database_takes_nothing_stays_with_its_worker(
     engine: AnyEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fencerow.worker.acker.REFUSED_S", 0.01)
+    monkeypatch.setattr("fencerow.core.worker.acker.REFUSED_S", 0.01)
     faulty = Faulty(engine)
     for verb in ("succeed", "fail", "park"):
         faulty.refuse(verb, psycopg.DataError("the database does not take this one"))

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from fencerow import once
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
+from fencerow.core.worker.context import Job
 from fencerow.errors import Busy, OutcomeUnknown, Unavailable
-from fencerow.primitives.replace import replace_for
-from fencerow.store import store
-from fencerow.worker.context import Job
+from fencerow.guards.replace.replace import replace_for
 from tests.jobs import claim, new_job, register, running, submit
 from tests.primitives.places import At
 from tests.primitives.transitions.tables import AtEngine, create, extractions, insert

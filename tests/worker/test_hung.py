@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import pytest
 
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.death import WorkerDied
 from fencerow.errors import TooManyHung
-from fencerow.worker.context import Job
-from fencerow.worker.death import WorkerDied
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, quick, read, submit, until, worker_of, working
 

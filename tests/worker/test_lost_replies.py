@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Operation
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Operation
+from fencerow.core.store import store
+from fencerow.core.worker import keeper as keeper_module
+from fencerow.core.worker.context import Job
 from fencerow.errors import OutcomeUnknown
-from fencerow.store import store
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy
-from fencerow.worker import keeper as keeper_module
-from fencerow.worker.context import Job
 from tests.worker.stage import Stage, kinds, quick, read, submit, until, worker_of, working
 
 T = TypeVar("T")

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from fencerow.store import store
+from fencerow.core.store import store
+from fencerow.retention import maintenance
 from fencerow.testing.clock import DatabaseClock
-from fencerow.worker import maintenance
 from tests.jobs import AnyEngine
 from tests.worker.stage import quick, working
 

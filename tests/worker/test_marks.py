@@ -6,9 +6,9 @@ import time
 
 from msgspec import structs
 
-from fencerow.model.job import Lane
-from fencerow.store.claim import Mark
-from fencerow.worker.marks import LOOKS_AFTER_HINT_S, QueueView
+from fencerow.core.model.job import Lane
+from fencerow.core.store.claim import Mark
+from fencerow.core.worker.marks import LOOKS_AFTER_HINT_S, QueueView
 from tests.worker.test_parts import claimed
 
 

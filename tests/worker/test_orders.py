@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.engine import arun_all
-from fencerow.db.statement import Operation
+from fencerow.core.db.engine import arun_all
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.job import WorkerRecord
+from fencerow.core.model.wakeup import Ordered, encode
+from fencerow.core.model.wanted import Change, Leave
+from fencerow.core.store import store
+from fencerow.core.telemetry import Event
 from fencerow.errors import InvalidInput, OrderRefused, OutcomeUnknown
-from fencerow.model.job import WorkerRecord
-from fencerow.model.wakeup import Ordered, encode
-from fencerow.model.wanted import Change, Leave
-from fencerow.store import store
-from fencerow.telemetry import Event
 from tests.jobs import AnyEngine
 from tests.worker.faulty import Faulty
 from tests.worker.stage import Stage, kinds, quick, read, until, worker_of, working

@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
+from fencerow.core.worker.context import Job
 from fencerow.testing.postgres import PostgresServer
-from fencerow.worker.context import Job
 from tests.worker.stage import WAIT_S, Stage, job_of, quick, until, worker_of
 
 LEASE_S = 1.5

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.model.retry import Backoff, Fail, Retry, RetryRule
-from fencerow.store import store
-from fencerow.worker.context import Job
+from fencerow.core.model.retry import Backoff, Fail, Retry, RetryRule
+from fencerow.core.store import store
+from fencerow.core.worker.context import Job
+from fencerow.operators.queues import pause_queue, resume_queue
 from tests.jobs import AnyEngine
 from tests.worker.stage import handler, job_of, kinds, working
 
@@ -211,12 +212,12 @@ async def test_an_unknown_name_waits_and_does_not_stop_the_others(engine: AnyEng
 
 
 async def test_a_paused_queue_waits_until_it_is_resumed(engine: AnyEngine) -> None:
-    await engine.arun(store.pause_queue("mail", actor="ada", reason="maintenance"))
+    await engine.arun(pause_queue("mail", actor="ada", reason="maintenance"))
     async with working(engine, double) as stage:
         job_id = await stage.submit("double", {"number": 2})
         await stage.heard.wait("renewed", 3)
         assert not stage.heard.all("claimed")
-        await engine.arun(store.resume_queue("mail"))
+        await engine.arun(resume_queue("mail"))
         assert (await stage.ended(job_id)).state == "succeeded"
 
 

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 import pytest
 from msgspec import structs
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.model.wanted import Overdue
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.wanted import Overdue
+from fencerow.core.store import store
+from fencerow.core.worker import overdue as module
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.overdue import OverdueWatch
 from fencerow.testing.clock import DatabaseClock
-from fencerow.worker import overdue as module
-from fencerow.worker.attempt import Attempt
-from fencerow.worker.overdue import OverdueWatch
 from tests.jobs import AnyEngine, read
 from tests.worker.stage import handler, job_of, quick, until, working
 from tests.worker.test_parts import claimed, noop

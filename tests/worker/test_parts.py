@@ -14,19 +14,19 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from fencerow.db.strikes import Striker
+from fencerow.core.db.strikes import Striker
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import Claimed, Lane
+from fencerow.core.store.claim import NIL
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.worker import marks as marks_module
+from fencerow.core.worker.attempt import AskedToStop, Attempt
+from fencerow.core.worker.loop import Loop
+from fencerow.core.worker.marks import QueueView
+from fencerow.core.worker.pool import STALE_S, Pool
+from fencerow.core.worker.stepping import in_context, noticed
+from fencerow.core.worker.threads import Threads
 from fencerow.errors import SchemaMissing, Unavailable
-from fencerow.model.ids import new_id
-from fencerow.model.job import Claimed, Lane
-from fencerow.store.claim import NIL
-from fencerow.telemetry import Telemetry
-from fencerow.worker import marks as marks_module
-from fencerow.worker.attempt import AskedToStop, Attempt
-from fencerow.worker.loop import Loop
-from fencerow.worker.marks import QueueView
-from fencerow.worker.pool import STALE_S, Pool
-from fencerow.worker.stepping import in_context, noticed
-from fencerow.worker.threads import Threads
 from tests.worker.stage import handler, until
 
 

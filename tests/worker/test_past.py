@@ -7,18 +7,18 @@ import threading
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.steady import steady
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.steady import steady
+from fencerow.core.model.loss import Loss, losses_of
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.telemetry import Event
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.parts import Parts
+from fencerow.core.worker.past import Past
+from fencerow.core.worker.pool import Pool
 from fencerow.errors import DatabaseError
-from fencerow.model.loss import Loss, losses_of
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.telemetry import Event
-from fencerow.worker.attempt import Attempt
-from fencerow.worker.context import Job
-from fencerow.worker.parts import Parts
-from fencerow.worker.past import Past
-from fencerow.worker.pool import Pool
 from tests.jobs import register, running
 from tests.worker.faulty import Faulty
 from tests.worker.stage import quick, read, until, working

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 import pytest
 
-from fencerow.model.ids import new_id
-from fencerow.model.job import Claimed
-from fencerow.worker.attempt import Attempt
-from fencerow.worker.pool import Pool
-from fencerow.worker.stepping import noticed
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import Claimed
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.stepping import noticed
 from tests.worker.stage import handler, until
 
 Open = Callable[..., Awaitable[list[str]]]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.app import App
-from fencerow.primitives.running import Running, running
-from fencerow.worker.context import Job
+from fencerow.core.app import App
+from fencerow.core.store.running import Running, running
+from fencerow.core.worker.context import Job
 from tests.jobs import AnyEngine
 from tests.worker.stage import working
 

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from fencerow.db.statement import Operation
-from fencerow.model.state import WorkerState
-from fencerow.store import store
+from fencerow.core.db.statement import Operation
+from fencerow.core.model.state import WorkerState
+from fencerow.core.store import store
+from fencerow.core.worker import keeper as module
 from fencerow.testing.clock import DatabaseClock
-from fencerow.worker import keeper as module
 from tests.jobs import AnyEngine, bury
 from tests.worker.faulty import Faulty
 from tests.worker.stage import quick, until, working

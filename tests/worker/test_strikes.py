@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from fencerow import Mutex, once
-from fencerow.client.desk import Desk
-from fencerow.db.borrow import borrowed
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.strikes import Striker
-from fencerow.model.ids import new_id
-from fencerow.primitives import mutexes
-from fencerow.primitives.window import DedupeWindow
-from fencerow.store import store
-from fencerow.store.finish import Success
-from fencerow.worker.attempt import AskedToStop
-from fencerow.worker.events.transaction import EventTransaction
+from fencerow.core.client.desk import Desk
+from fencerow.core.db.borrow import borrowed
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.strikes import Striker
+from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
+from fencerow.core.store.finish import Success
+from fencerow.core.worker.attempt import AskedToStop
+from fencerow.events.transaction import EventTransaction
+from fencerow.guards.mutex import mutexes
+from fencerow.guards.once.window import DedupeWindow
 from tests.jobs import AnyEngine, new_job, register, running
 from tests.primitives.places import At
 from tests.worker.striking import count, struck

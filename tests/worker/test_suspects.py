@@ -7,9 +7,9 @@ import time
 import pytest
 from msgspec import structs
 
-from fencerow.worker import suspects as module
-from fencerow.worker.attempt import Attempt, Interrupt
-from fencerow.worker.suspects import Suspects
+from fencerow.core.worker import suspects as module
+from fencerow.core.worker.attempt import Attempt, Interrupt
+from fencerow.core.worker.suspects import Suspects
 from tests.worker.stage import handler
 from tests.worker.test_parts import claimed
 

@@ -11,10 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.store import store
-from fencerow.worker.context import Job
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
+from fencerow.core.worker.context import Job
 from tests.jobs import AnyEngine
 from tests.worker.faulty import Faulty
 from tests.worker.stage import quick, working

@@ -9,11 +9,12 @@ import time
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.wakeup import Queued, encode
+from fencerow.core.store import store
+from fencerow.core.worker.context import Job
 from fencerow.errors import ConfigError
-from fencerow.model.wakeup import Queued, encode
-from fencerow.store import store
-from fencerow.worker.context import Job
+from fencerow.operators.queues import pause_queue
 from tests.jobs import AnyEngine
 from tests.worker.stage import WAIT_S, Stage, job_of, kinds, quick, read, until, worker_of, working
 
@@ -62,7 +63,7 @@ async def test_until_idle_waits_for_what_is_only_locked(
 
 async def test_until_idle_leaves_what_an_order_has_paused(engine: AnyEngine) -> None:
     await engine.arun(store.submit([job := job_of("one")]))
-    await engine.arun(store.pause_queue("mail", actor=None))
+    await engine.arun(pause_queue("mail", actor=None))
 
     await asyncio.wait_for(worker_of(engine, one).run(until_idle=True), WAIT_S)
 
@@ -184,7 +185,7 @@ async def test_a_shutdown_lets_the_running_finish_and_releases_the_waiting(
     (claimed,) = await engine.arun(
         store.claim("mail", [store.Mark(0)], holder=worker.holder or "", names=["one"], limit=1, margin_s=60)
     )
-    from fencerow.worker.attempt import Attempt
+    from fencerow.core.worker.attempt import Attempt
 
     worker._parts.take(worker._parts.pools[0], Attempt(claimed, worker.holder or "", worker._handlers["one"]))
     worker.request_stop()

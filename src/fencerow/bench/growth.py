@@ -11,9 +11,9 @@ from fencerow.bench.figure import Figure, percentile
 from fencerow.bench.member import member
 from fencerow.bench.place import AnyEngine, Place
 from fencerow.bench.sizes import SLOTS, Sizes
-from fencerow.db.postgres import PostgresEngine
-from fencerow.model.ids import new_id
-from fencerow.store import store
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
 
 LIMIT = 100
 SMALL = 1_000

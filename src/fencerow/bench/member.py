@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fencerow.bench.place import Place
-from fencerow.errors import FencerowError
+from fencerow.core.errors import FencerowError
 
 MODULE = "fencerow.bench.working"
 LEAVE_S = 30.0

@@ -13,16 +13,16 @@ from typing import Any
 
 import psycopg
 
-from fencerow.config import Config, PostgresUrl, parse_url
-from fencerow.db import postgres, sqlite
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.probe import reach_postgres
-from fencerow.db.queries import load, pyformat
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.statement import Rows, Statement, Steps, execute, operation
-from fencerow.errors import InvalidInput
-from fencerow.store import store
-from fencerow.store.connect import open_engine
+from fencerow.core.config import Config, PostgresUrl, parse_url
+from fencerow.core.db import postgres, sqlite
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.probe import reach_postgres
+from fencerow.core.db.queries import load, pyformat
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.statement import Rows, Statement, Steps, execute, operation
+from fencerow.core.errors import InvalidInput
+from fencerow.core.store import store
+from fencerow.core.store.connect import open_engine
 from fencerow.testing.postgres import PostgresServer
 
 PACKAGE = "fencerow.bench"

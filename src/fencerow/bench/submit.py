@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from fencerow.app import App
-from fencerow.app.chunks import CHUNK_ROWS
-from fencerow.app.declare import DeclaredJob
 from fencerow.bench import table
 from fencerow.bench.figure import Figure, median
 from fencerow.bench.place import AnyEngine, Place, Raw
 from fencerow.bench.sizes import Sizes
-from fencerow.db.postgres import PostgresEngine
-from fencerow.model.ids import new_id
+from fencerow.core.app import App
+from fencerow.core.app.chunks import CHUNK_ROWS
+from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.ids import new_id
 
 BLOCKS = 5  # ours and raw take turns, so that a machine that slows down slows both
 CALLERS = 100

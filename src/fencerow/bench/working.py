@@ -14,12 +14,12 @@ from typing import Any
 
 import psycopg
 
-from fencerow.app import App
 from fencerow.bench.place import Place
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
-from fencerow.model.ids import new_id
-from fencerow.telemetry import Event
+from fencerow.core.app import App
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.telemetry import Event
 
 LOOK_S = 0.002
 CHANNEL = "fencerow_bench"

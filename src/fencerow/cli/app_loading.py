@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import TypeVar
 
-from fencerow.app import App
-from fencerow.errors import ConfigError, FencerowError
-from fencerow.primitives.migrator import Migrator
+from fencerow.core.app import App
+from fencerow.core.errors import ConfigError, FencerowError
+from fencerow.migrations import Migrator
 
 T = TypeVar("T")
 

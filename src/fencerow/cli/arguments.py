@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from fencerow.errors import InvalidInput, InvalidPayload
+from fencerow.core.errors import InvalidInput, InvalidPayload
 
 STDIN_BYTES_MAX = 64 * 1024 * 1024
 SHOWN_MAX = 60

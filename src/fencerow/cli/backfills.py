@@ -6,15 +6,15 @@ from itertools import groupby
 
 import click
 
-from fencerow.app.backfill import pause as pause_backfill
-from fencerow.app.backfill import resume as resume_backfill
-from fencerow.app.backfill import unknown
-from fencerow.app.backfill_status import BackfillStatus
 from fencerow.cli import exits, output
 from fencerow.cli.app_loading import load_app
 from fencerow.cli.database import prepared, working
 from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.primitives.backfills import lanes_of
+from fencerow.migrations.backfills.backfill import pause as pause_backfill
+from fencerow.migrations.backfills.backfill import resume as resume_backfill
+from fencerow.migrations.backfills.backfill import unknown
+from fencerow.migrations.backfills.operations import lanes_of
+from fencerow.migrations.backfills.status import BackfillStatus
 
 
 @click.group(invoke_without_command=True)

@@ -17,7 +17,7 @@ from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import FULL, QUICK
 from fencerow.cli import output
 from fencerow.cli.options import Asked, asked, database_options, json_option
-from fencerow.errors import InvalidInput
+from fencerow.core.errors import InvalidInput
 from fencerow.testing.postgres import BinariesMissing, find_binaries
 
 ENGINES = ("postgres", "sqlite")

@@ -13,12 +13,12 @@ from fencerow.cli import exits, output
 from fencerow.cli.database import actor, working
 from fencerow.cli.filters import filter_options, ids_of, made, restricted
 from fencerow.cli.options import Asked, app_option, database_options, json_option
-from fencerow.client.client import Client
-from fencerow.client.finding import JobFilter
-from fencerow.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict
-from fencerow.model.ids import parse_id
-from fencerow.model.state import State
-from fencerow.model.text import check_text
+from fencerow.core.client.client import Client
+from fencerow.core.client.finding import JobFilter
+from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict
+from fencerow.core.model.ids import parse_id
+from fencerow.core.model.state import State
+from fencerow.core.model.text import check_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 Once = Callable[[Client, str, str | None], str]

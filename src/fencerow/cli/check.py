@@ -9,8 +9,9 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.app_loading import look_here
 from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
-from fencerow.errors import InvalidInput, NothingToCheck
+from fencerow.core.errors import InvalidInput
 from fencerow.testing.check.check import check as check_options
+from fencerow.testing.check.errors import NothingToCheck
 from fencerow.testing.check.options import ORDERS, RUN_S, Options
 from fencerow.testing.check.report import Report
 from fencerow.testing.check.wire import Declared

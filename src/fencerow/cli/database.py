@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from fencerow.app import App
 from fencerow.cli.app_loading import load_app
 from fencerow.cli.options import Asked
-from fencerow.config import Config, PostgresUrl, SqliteUrl, parse_url
-from fencerow.db.engine import Engine
-from fencerow.db.probe import reach_postgres, reach_sqlite
-from fencerow.errors import ConfigError
-from fencerow.store.connect import DEFAULT_URL, open_engine
-from fencerow.store.migrate import check_schema, refuse_foreign
+from fencerow.core.app import App
+from fencerow.core.config import Config, PostgresUrl, SqliteUrl, parse_url
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.probe import reach_postgres, reach_sqlite
+from fencerow.core.errors import ConfigError
+from fencerow.core.store.connect import DEFAULT_URL, open_engine
+from fencerow.core.store.migrate import check_schema, refuse_foreign
 
 
 def resolved(asked: Asked, *, default: bool = False) -> Config:

@@ -6,7 +6,7 @@ import importlib
 
 import click
 
-from fencerow.errors import MissingExtra
+from fencerow.core.errors import MissingExtra
 
 EXTRA = ("pypdfium2", "rich")
 

@@ -13,15 +13,15 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.database import working
 from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.db.engine import Engine
-from fencerow.errors import InvalidInput
-from fencerow.primitives.asides import Parked, discard, parked, redrive
-from fencerow.primitives.bus import show as show_operation
-from fencerow.primitives.bus import told
-from fencerow.primitives.consumers import Stored, partitions
-from fencerow.primitives.groups import Start, group_named, groups, remove_group, replay
-from fencerow.primitives.lag import lags, retention_estimate
-from fencerow.store.decoding import read_or
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import InvalidInput
+from fencerow.core.store.decoding import read_or
+from fencerow.events.asides import Parked, discard, parked, redrive
+from fencerow.events.bus import show as show_operation
+from fencerow.events.bus import told
+from fencerow.events.consumers import Stored, partitions
+from fencerow.events.groups import Start, group_named, groups, remove_group, replay
+from fencerow.events.lag import lags, retention_estimate
 
 PLACE = re.compile(r"[0-9]{1,18}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencerow import errors
-from fencerow.worker.ending import EXIT_CODE
+from fencerow.core.worker.ending import EXIT_CODE
 
 OK = 0
 FAILED = 1  # what was asked about failed, or is not there

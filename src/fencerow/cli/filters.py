@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 import click
 
 from fencerow.cli.arguments import pairs_of
-from fencerow.client.client import Client
-from fencerow.client.finding import JobFilter, listing
-from fencerow.db.engine import Engine
-from fencerow.errors import InvalidInput
-from fencerow.model.ids import parse_id
-from fencerow.model.job import JobRecord
-from fencerow.model.state import State
-from fencerow.model.text import check_text
+from fencerow.core.client.client import Client
+from fencerow.core.client.finding import JobFilter, listing
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import InvalidInput
+from fencerow.core.model.ids import parse_id
+from fencerow.core.model.job import JobRecord
+from fencerow.core.model.state import State
+from fencerow.core.model.text import check_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 

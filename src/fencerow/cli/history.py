@@ -11,7 +11,7 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.database import resolved, working
 from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
-from fencerow.db.engine import Engine
+from fencerow.core.db.engine import Engine
 from fencerow.testing.history.check import Options, check
 from fencerow.testing.history.report import Report
 

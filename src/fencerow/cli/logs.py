@@ -7,7 +7,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from fencerow.telemetry import clean
+from fencerow.core.telemetry import clean
 
 # Whoever logs inside an attempt passes these by `extra`.
 FIELDS = ("job_id", "attempt", "job", "queue", "worker", "correlation_id")

@@ -41,8 +41,8 @@ from fencerow.cli.submit import submit
 from fencerow.cli.why import why
 from fencerow.cli.worker import dev, worker
 from fencerow.cli.workers import workers
-from fencerow.config import COMMAND_PREFIX, masked
-from fencerow.errors import DatabaseError, FencerowError, InvalidInput
+from fencerow.core.config import COMMAND_PREFIX, masked
+from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput
 
 
 @click.group(

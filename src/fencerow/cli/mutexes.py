@@ -7,8 +7,8 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.database import actor, working
 from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.client.client import Client
-from fencerow.primitives.mutexes import MutexRecord
+from fencerow.core.client.client import Client
+from fencerow.guards.mutex.mutexes import MutexRecord
 
 
 @click.group(invoke_without_command=True)

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import click
 
-from fencerow.config import COMMAND_PREFIX, Config, is_injected, masked
-from fencerow.errors import ConfigError, InvalidInput
+from fencerow.core.config import COMMAND_PREFIX, Config, is_injected, masked
+from fencerow.core.errors import ConfigError, InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 

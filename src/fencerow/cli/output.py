@@ -13,9 +13,9 @@ from typing import Any, TextIO
 
 import msgspec
 
-from fencerow.errors import FencerowError
-from fencerow.model.job import instant
-from fencerow.telemetry import clean
+from fencerow.core.errors import FencerowError
+from fencerow.core.model.job import instant
+from fencerow.core.telemetry import clean
 
 COLOURS = {
     **dict.fromkeys(("succeeded", "ok", "alive"), "32"),

@@ -9,11 +9,12 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.database import actor, working
 from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.client.client import Client
-from fencerow.db.engine import Engine
-from fencerow.model.state import FINAL, LIVE, State
-from fencerow.model.text import check_text
-from fencerow.store import store
+from fencerow.core.client.client import Client
+from fencerow.core.db.engine import Engine
+from fencerow.core.model.state import FINAL, LIVE, State
+from fencerow.core.model.text import check_text
+from fencerow.core.store import store
+from fencerow.operators.queues import paused_queues
 
 NAME_MAX = 100
 REASON_MAX = 500
@@ -109,7 +110,7 @@ def summaries(engine: Engine) -> dict[str, dict[str, Any]]:
             entry["oldest_due_s"] = max(entry["oldest_due_s"] or 0.0, waited_s)
     for queue, state, jobs in engine.run(store.finished_counts()):
         of(queue)["jobs"][state.value] += jobs
-    for pause in engine.run(store.paused_queues()):
+    for pause in engine.run(paused_queues()):
         of(pause.name)["paused"] = {
             "at_us": pause.paused_at_us,
             "by": pause.paused_by,

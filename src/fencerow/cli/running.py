@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from fencerow.app import App
 from fencerow.cli import exits
 from fencerow.cli.signals import Signals
-from fencerow.errors import FencerowError, TooManyHung
-from fencerow.store import store
-from fencerow.worker.worker import Worker, WorkerDied
+from fencerow.core.app import App
+from fencerow.core.errors import FencerowError, TooManyHung
+from fencerow.core.store import store
+from fencerow.core.worker.worker import Worker, WorkerDied
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LOOK_S = 0.5

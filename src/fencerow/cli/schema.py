@@ -9,16 +9,16 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.database import actor, opened, parsed_path, resolved
 from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.config import Config, SqliteUrl, parse_url
-from fencerow.db import postgres, sqlite
-from fencerow.db.filesystem import refuse_network
-from fencerow.db.probe import reach_postgres, reach_sqlite
-from fencerow.db.queries import Migration, qualified
-from fencerow.errors import SchemaMissing, Unavailable
-from fencerow.store.grants import grants
-from fencerow.store.migrate import judged, ledger, ledger_name, refuse_foreign
-from fencerow.store.migrate import migrate as migrate_engine
-from fencerow.store.tables import known_migrations, postgres_queries, sqlite_queries
+from fencerow.core.config import Config, SqliteUrl, parse_url
+from fencerow.core.db import postgres, sqlite
+from fencerow.core.db.filesystem import refuse_network
+from fencerow.core.db.probe import reach_postgres, reach_sqlite
+from fencerow.core.db.queries import Migration, qualified
+from fencerow.core.errors import SchemaMissing, Unavailable
+from fencerow.core.store.grants import grants
+from fencerow.core.store.migrate import judged, ledger, ledger_name, refuse_foreign
+from fencerow.core.store.migrate import migrate as migrate_engine
+from fencerow.core.store.tables import known_migrations, postgres_queries, sqlite_queries
 
 
 @click.command()

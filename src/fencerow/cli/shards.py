@@ -11,7 +11,7 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.app_loading import load_migrator
 from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.primitives.migrator import Migrator, Report, ShardReport
+from fencerow.migrations import Migrator, Report, ShardReport
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fencerow.cli import output
-from fencerow.model.job import Happening, JobRecord, LogLine
+from fencerow.core.model.job import Happening, JobRecord, LogLine
 
 TEXT_MAX = 2_000
 DETAIL_MAX = 200

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fencerow.cli import output
-from fencerow.client.workers import Inspected
-from fencerow.model.job import WorkerRecord
-from fencerow.model.state import WorkerState
-from fencerow.model.wanted import Blocked, Descriptors, Share, ShareNow, Stated, Wanted
+from fencerow.core.model.job import WorkerRecord
+from fencerow.core.model.state import WorkerState
+from fencerow.core.model.wanted import Blocked, Descriptors, Share, ShareNow, Stated, Wanted
+from fencerow.operators.workers import Inspected
 
 MIB = 1024 * 1024
 

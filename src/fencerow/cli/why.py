@@ -1,4 +1,4 @@
-"""`fencerow why`: prints what `fencerow.store.why` finds."""
+"""`fencerow why`: prints what `fencerow.doctor.why` finds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.database import working
 from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.model.ids import parse_id
-from fencerow.store.why import why as examine
+from fencerow.core.model.ids import parse_id
+from fencerow.doctor.why import why as examine
 
 ANSWERS = {True: "yes", False: "no", None: "-"}
 

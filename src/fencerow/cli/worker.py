@@ -6,14 +6,14 @@ import warnings
 
 import click
 
-from fencerow.app import App, LocalDatabaseWarning
 from fencerow.cli import logs
 from fencerow.cli.app_loading import load_app
 from fencerow.cli.database import prepared
 from fencerow.cli.options import Asked, app_option, asked, database_options
 from fencerow.cli.running import run_worker
-from fencerow.errors import InvalidInput, NoDatabase
-from fencerow.model.text import check_text
+from fencerow.core.app import App, LocalDatabaseWarning
+from fencerow.core.errors import InvalidInput, NoDatabase
+from fencerow.core.model.text import check_text
 
 LEVELS = ("debug", "info", "warning", "error")
 SLOTS_MAX = 10_000

@@ -13,14 +13,14 @@ from fencerow.cli import exits, output
 from fencerow.cli.database import actor, working
 from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
 from fencerow.cli.show_worker import show_worker, shown_shares
-from fencerow.client.client import Client
-from fencerow.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound
-from fencerow.model.job import WorkerRecord
-from fencerow.model.state import WorkerState
-from fencerow.model.text import check_text
-from fencerow.model.wanted import LEAVE_S_MAX, SLOTS_MAX
-from fencerow.store import store
-from fencerow.store.orders import Order
+from fencerow.core.client.client import Client
+from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound
+from fencerow.core.model.job import WorkerRecord
+from fencerow.core.model.state import WorkerState
+from fencerow.core.model.text import check_text
+from fencerow.core.model.wanted import LEAVE_S_MAX, SLOTS_MAX
+from fencerow.core.store import store
+from fencerow.core.store.orders import Order
 
 F = TypeVar("F", bound=Callable[..., Any])
 Once = Callable[[Client, str], Order]

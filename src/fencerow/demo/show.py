@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from fencerow.core.errors import FencerowError, InvalidInput
+from fencerow.core.model.job import JobRecord
+from fencerow.core.store import store
 from fencerow.demo.processes import WorkerProcess, environment, start_worker
 from fencerow.demo.view import View, make_view
-from fencerow.errors import FencerowError, InvalidInput
-from fencerow.model.job import JobRecord
-from fencerow.store import store
 
 LEASE_S = 3.0
 VICTIM_S = 5.0  # how long the longest document shall take, so that its worker can be killed in the middle

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from fencerow.core.errors import MissingExtra
+from fencerow.core.model.job import Happening, JobRecord
+from fencerow.core.model.state import State
+from fencerow.core.telemetry import clean
 from fencerow.demo.model import Extraction
-from fencerow.errors import MissingExtra
-from fencerow.model.job import Happening, JobRecord
-from fencerow.model.state import State
-from fencerow.telemetry import clean
 
 FIELDS_SHOWN = 4
 

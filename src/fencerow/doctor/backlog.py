@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from fencerow.config import Config
-from fencerow.db.engine import Engine
-from fencerow.db.statement import Steps, execute, operation, whole
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.statement import Steps, execute, operation, whole
+from fencerow.core.model.job import WorkerRecord
+from fencerow.core.model.loss import losses_of
+from fencerow.core.model.state import State, WorkerState
+from fencerow.core.model.wanted import Failing
+from fencerow.core.store import store
+from fencerow.core.store.read import Count
 from fencerow.doctor.descriptors import examine_descriptors
 from fencerow.doctor.finding import Finding, fail, info, ok, warn
-from fencerow.model.job import WorkerRecord
-from fencerow.model.loss import losses_of
-from fencerow.model.state import State, WorkerState
-from fencerow.model.wanted import Failing
-from fencerow.store import store
-from fencerow.store.read import Count
+from fencerow.operators.queues import paused_queues
 
 LATE_S = 300.0
 LATE_PART = 0.5  # of the lease: three renewals were missed
@@ -57,7 +58,7 @@ def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
 
 
 def _paused(engine: Engine) -> Iterator[Finding]:
-    for queue in engine.run(store.paused_queues()):
+    for queue in engine.run(paused_queues()):
         by = f" by {queue.paused_by}" if queue.paused_by else ""
         reason = f": {queue.reason}" if queue.reason else ""
         yield warn(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fencerow.config import Config
-from fencerow.db.engine import Engine
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
 from fencerow.doctor.finding import Finding, fail, info, ok, warn
-from fencerow.primitives.lag import Lag, lags
+from fencerow.events.lag import Lag, lags
 
 LATE_S = 300.0
 UNPLACED_S = 60.0  # the longest that one stopped process can keep others from giving places is a part of this

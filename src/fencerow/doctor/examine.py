@@ -8,13 +8,16 @@ from pathlib import Path
 
 import psycopg
 
-from fencerow.config import Config, PostgresUrl, parse_url
-from fencerow.db import postgres, sqlite
-from fencerow.db.faults import first_line
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.probe import reach_postgres, reach_sqlite
-from fencerow.db.queries import load
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.config import Config, PostgresUrl, parse_url
+from fencerow.core.db import postgres, sqlite
+from fencerow.core.db.faults import first_line
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.probe import reach_postgres, reach_sqlite
+from fencerow.core.db.queries import load
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.errors import DatabaseError, FencerowError
+from fencerow.core.model.url import masked
+from fencerow.core.store.connect import open_engine
 from fencerow.doctor import backlog, schema
 from fencerow.doctor.events import examine_events
 from fencerow.doctor.finding import Finding, failed, ok
@@ -23,9 +26,6 @@ from fencerow.doctor.on_postgres import examine_postgres
 from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
 from fencerow.doctor.periods import examine_periods
 from fencerow.doctor.shape import examine_shape
-from fencerow.errors import DatabaseError, FencerowError
-from fencerow.model.url import masked
-from fencerow.store.connect import open_engine
 
 PACKAGE = "fencerow.doctor"
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from fencerow.errors import FencerowError
+from fencerow.core.errors import FencerowError
 
 
 class Level(StrEnum):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fencerow.db.engine import Engine
+from fencerow.core.db.engine import Engine
+from fencerow.core.model.state import State
+from fencerow.core.store import store
 from fencerow.doctor.finding import Finding, info, ok, warn
-from fencerow.model.state import State
-from fencerow.primitives import mutexes
-from fencerow.primitives.mutexes import MutexRecord
-from fencerow.store import store
+from fencerow.guards.mutex import mutexes
+from fencerow.guards.mutex.mutexes import MutexRecord
 
 SHOWN_MAX = 5
 

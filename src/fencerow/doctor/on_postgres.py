@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fencerow.config import Config
-from fencerow.db.connections import of_worker
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.statement import Steps, execute, operation
+from fencerow.core.config import Config
+from fencerow.core.db.connections import of_worker
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.statement import Steps, execute, operation
 from fencerow.doctor.finding import Finding, fail, info, ok, warn
 
 VERSION_MIN = 150_000

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fencerow.config import Config
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.config import Config
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.state import State
 from fencerow.doctor.finding import Finding, info, ok, warn
-from fencerow.model.state import State
-from fencerow.store import store
-from fencerow.store.periods import AHEAD, Period
+from fencerow.retention.periods import AHEAD, Period, owns_periods, periods
 
 OWNER = "a worker whose role owns the tables makes them"
 
 
 def examine_periods(engine: PostgresEngine, config: Config) -> Iterator[Finding]:
     """Periods ahead, and tables that could not be removed."""
-    known = engine.run(store.periods())
-    is_owner = engine.run(store.owns_periods())
+    known = engine.run(periods())
+    is_owner = engine.run(owns_periods())
     wanted = {
         State.SUCCEEDED: config.retention_succeeded_s,
         State.FAILED: config.retention_failed_s,

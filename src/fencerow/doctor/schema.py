@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fencerow.db.engine import Engine
+from fencerow.core.db.engine import Engine
+from fencerow.core.store.migrate import judged, ledger, ledger_name, refuse_foreign
+from fencerow.core.store.tables import known_migrations
 from fencerow.doctor.finding import Finding, fail, info, ok
-from fencerow.store.migrate import judged, ledger, ledger_name, refuse_foreign
-from fencerow.store.tables import known_migrations
 
 
 def foreign(engine: Engine) -> list[Finding]:

@@ -12,9 +12,9 @@ from importlib.resources import files
 
 import msgspec
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.statement import Steps, execute, operation
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.statement import Steps, execute, operation
 from fencerow.doctor.finding import Finding, fail, ok
 
 PACKAGE = "fencerow.doctor"

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from fencerow.db.engine import drive
-from fencerow.db.postgres import names
-from fencerow.db.queries import Queries, Query, qualified, split
-from fencerow.db.statement import Operation, Rows, Statement
+from fencerow.core.db.engine import drive
+from fencerow.core.db.postgres import names
+from fencerow.core.db.queries import Queries, Query, qualified, split
+from fencerow.core.db.statement import Operation, Rows, Statement
 from fencerow.testing.actor import Course
 from fencerow.testing.crash import Point
 from fencerow.testing.held import CLEAR, EMPTY, HELD_SELECTS, LATER, PREPARE, TABLES, TRIGGER

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from fencerow.app import App
-from fencerow.errors import NoTestApp
-from fencerow.store import store
+from fencerow.core.app import App
+from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
+from fencerow.testing.errors import NoTestApp
 
 
 def named_app(name: str) -> App:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
-from fencerow.db.statement import Operation, Steps
-from fencerow.errors import FencerowError
-from fencerow.model.state import FINAL
-from fencerow.store import store
+from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.errors import FencerowError
+from fencerow.core.model.state import FINAL
+from fencerow.core.store import store
+from fencerow.operators.queues import resume_queue
 from fencerow.testing.actor import Script, later
 from fencerow.testing.invariants import History
 
@@ -166,7 +167,7 @@ def ending(operation: Operation[T], point: Point, end: Callable[[], NoReturn]) -
 
 
 def _work_off(queue: str, holder: str) -> Script:
-    yield store.resume_queue(queue)
+    yield resume_queue(queue)
     lanes, _ = yield store.lanes(queue)
     marks = [store.Mark(lane.priority) for lane in lanes if lane.priority is not None]
     claimed = (

@@ -8,19 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fencerow.app import App
-from fencerow.config import Config
-from fencerow.db.engine import Engine
-from fencerow.errors import DrainUnfinished, InvalidInput, JobsDidNotSucceed
-from fencerow.model.describe import ErrorRecord
-from fencerow.model.ids import new_id
-from fencerow.model.job import Happening, JobRecord
-from fencerow.store import store
-from fencerow.telemetry import Event
+from fencerow.core.app import App
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import InvalidInput
+from fencerow.core.model.describe import ErrorRecord
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.job import Happening, JobRecord
+from fencerow.core.store import store
+from fencerow.core.telemetry import Event
+from fencerow.core.worker.worker import Worker
 from fencerow.testing.actor import Script
 from fencerow.testing.chores import do_chores
 from fencerow.testing.crash import sweep
-from fencerow.worker.worker import Worker
+from fencerow.testing.errors import DrainUnfinished, JobsDidNotSucceed
 
 ENDS = frozenset(
     {

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 
-from fencerow.db.queries import parse, qualified, split
-from fencerow.db.statement import Rows, whole
-from fencerow.model.state import FINAL, RULES, State
+from fencerow.core.db.queries import parse, qualified, split
+from fencerow.core.db.statement import Rows, whole
+from fencerow.core.model.state import FINAL, RULES, State
 from fencerow.testing.sql import ANYTHING
 
 # Of an ephemeral job that succeeded its id is left.

@@ -6,9 +6,9 @@ from typing import Protocol
 
 import psycopg
 
-from fencerow.db.faults import CONTENTION
-from fencerow.db.queries import Query
-from fencerow.db.statement import Rows, Statement
+from fencerow.core.db.faults import CONTENTION
+from fencerow.core.db.queries import Query
+from fencerow.core.db.statement import Rows, Statement
 from fencerow.testing.actor import Course
 from fencerow.testing.invariants import would_show
 from fencerow.testing.race import Story

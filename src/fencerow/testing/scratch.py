@@ -15,10 +15,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from fencerow.app import App
-from fencerow.config import Config
-from fencerow.errors import NoTestDatabase
-from fencerow.model.url import PostgresUrl, SqliteUrl, parse_url
+from fencerow.core.app import App
+from fencerow.core.config import Config
+from fencerow.core.model.url import PostgresUrl, SqliteUrl, parse_url
+from fencerow.testing.errors import NoTestDatabase
 from fencerow.testing.pg_binaries import BinariesMissing, find_binaries
 from fencerow.testing.postgres import PostgresServer
 

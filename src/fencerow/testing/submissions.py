@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from fencerow.app import App, DeclaredJob
-from fencerow.errors import InvalidInput, UnknownJob
-from fencerow.model.job import JobRecord
-from fencerow.store import store
+from fencerow.core.app import App, DeclaredJob
+from fencerow.core.errors import InvalidInput, UnknownJob
+from fencerow.core.model.job import JobRecord
+from fencerow.core.store import store
 
 Named = DeclaredJob[..., ..., Any, Any] | str
 PAGE = 500

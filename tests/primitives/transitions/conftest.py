@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.primitives.transitions import Moves, Transitions
+from fencerow.guards.transitions import Moves, Transitions
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import AtEngine, create, extractions
 

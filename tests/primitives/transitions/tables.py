@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencerow.config import Config
-from fencerow.primitives.transitions import Lease, Move, Overdue, SubState, Transitions
+from fencerow.core.config import Config
+from fencerow.guards.transitions import Lease, Move, Overdue, SubState, Transitions
 from tests.jobs import AnyEngine
 
 TYPES = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fencerow import App, Backoff, Job
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
+from fencerow.core.store.running import Running, running
 from fencerow.errors import LeaseLost
-from fencerow.primitives.running import Running, running
-from fencerow.store import store
 from tests.jobs import AnyEngine, claim, register, submit
 from tests.primitives.transitions.tables import AtEngine, create, extractions, insert, sql
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow.errors import MovesMisdeclared
-from fencerow.primitives.transitions import Lease, Move, Overdue, SubState, Transitions
+from fencerow.guards.transitions import Lease, Move, Overdue, SubState, Transitions
 
 LEASE = Lease(lease_s=60, since="started_at", fence="attempts")
 GOOD: dict[str, Any] = {

@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 
 from fencerow import Job
-from fencerow.primitives.running import Running, running
-from fencerow.primitives.transitions import Refusal, Transitions
-from fencerow.primitives.transitions.handing import KEPT_S, purge_row_leases
-from fencerow.store import store
+from fencerow.core.store import store
+from fencerow.core.store.running import Running, running
+from fencerow.guards.transitions import Refusal, Transitions
+from fencerow.guards.transitions.handing import KEPT_S, purge_row_leases
 from fencerow.testing.clock import DatabaseClock
 from tests.db.lenders import Loan
 from tests.jobs import AnyEngine
@@ -163,7 +163,7 @@ async def test_on_lent_connections_too(loan: Loan, lent_engine: AnyEngine) -> No
 
 def test_a_database_without_our_tables_needs_none(sqlite_path: Any) -> None:
     """A job of one database may move rows of another: then they wait for their leases."""
-    from fencerow.db.sqlite import SqliteEngine
+    from fencerow.core.db.sqlite import SqliteEngine
 
     engine = SqliteEngine(sqlite_path, store.sqlite_queries())
     table = create(engine)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.errors import WrongTable
-from fencerow.primitives.transitions import Lease, Move, Transitions
+from fencerow.guards.transitions import Lease, Move, Transitions
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import AtEngine, create, sql
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow.errors import RetryTransaction
-from fencerow.primitives.transitions import Move, Transitions
+from fencerow.guards.transitions import Move, Transitions
 from tests.db.lenders import LENDERS, Loan
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import AtEngine, create, extractions, insert, sql

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow.errors import InvalidMove, UnknownMove
-from fencerow.primitives.transitions import Refusal, Transitions
+from fencerow.guards.transitions import Refusal, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
 from tests.plainly import plainly

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.db.statement import Steps, execute_composed
-from fencerow.primitives.transitions import Move, Moved, MoveEvents, Transitions
+from fencerow.core.db.statement import Steps, execute_composed
+from fencerow.guards.transitions import Move, Moved, MoveEvents, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import LEASE_S, AtEngine, extractions, insert, sql, where

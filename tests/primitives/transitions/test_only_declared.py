@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fencerow.db.sqlite import SqliteEngine
+from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.errors import InvalidMove
-from fencerow.primitives.transitions import Moves, Transitions
-from fencerow.primitives.transitions.composing import Written
-from fencerow.primitives.transitions.machine import Machine
+from fencerow.guards.transitions import Moves, Transitions
+from fencerow.guards.transitions.composing import Written
+from fencerow.guards.transitions.machine import Machine
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import (

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fencerow.primitives.transitions import Lease, Move, Moves, Overdue, Transitions
+from fencerow.guards.transitions import Lease, Move, Moves, Overdue, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import LEASE_S, AtEngine, insert

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.primitives.transitions import Moves, Refusal, Transitions
+from fencerow.guards.transitions import Moves, Refusal, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import LEASE_S, insert

@@ -11,9 +11,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from fencerow import Database
-from fencerow.db.postgres import PostgresEngine
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.errors import WrongTable
-from fencerow.primitives.transitions import Lease, Move, Overdue, Transitions
+from fencerow.guards.transitions import Lease, Move, Overdue, Transitions
 from fencerow.testing.postgres import PostgresServer
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import (

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.queries import Query
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import Query
 from fencerow.errors import InvalidMove
-from fencerow.primitives.transitions import Transitions
-from fencerow.primitives.transitions.composing import Written
+from fencerow.guards.transitions import Transitions
+from fencerow.guards.transitions.composing import Written
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine
 from tests.primitives.transitions.tables import LEASE_S, AtEngine, create, extractions, insert, sql

@@ -20,15 +20,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fencerow.app import App
-from fencerow.app.declare import DeclaredJob
-from fencerow.app.options import submit_options
-from fencerow.errors import CheckArguments, CheckNeedsMore, FencerowError, NothingToCheck, UnknownJob
-from fencerow.model.url import SqliteUrl, parse_url
-from fencerow.primitives.transitions.machine import Declared
-from fencerow.store.connect import DEFAULT_URL
-from fencerow.store.tables import postgres_queries, sqlite_queries
+from fencerow.core.app import App
+from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.options import submit_options
+from fencerow.core.errors import FencerowError, UnknownJob
+from fencerow.core.model.url import SqliteUrl, parse_url
+from fencerow.core.store.connect import DEFAULT_URL
+from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow.guards.transitions.machine import Declared
 from fencerow.testing.check.actor import Subject, play, prepare
+from fencerow.testing.check.errors import CheckArguments, CheckNeedsMore, NothingToCheck
 from fencerow.testing.check.places import Places
 from fencerow.testing.check.wire import Channel, Fork, Hello, Load, Loaded, Prepare, Refused
 

@@ -13,17 +13,20 @@ from typing import Any
 
 import msgspec
 
-from fencerow.app import App
-from fencerow.app.declare import DeclaredJob
-from fencerow.app.options import submit_options
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.errors import FencerowError
-from fencerow.model.control import Retry
-from fencerow.model.outcome import Retried, Snoozed, Succeeded
-from fencerow.model.stored_options import args_version_of
-from fencerow.model.url import PostgresUrl, parse_url
-from fencerow.primitives.ready import check_tables
-from fencerow.primitives.renewing import THREAD
+from fencerow.core.app import App
+from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.options import submit_options
+from fencerow.core.db.ready import check_tables
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.errors import FencerowError
+from fencerow.core.model.control import Retry
+from fencerow.core.model.outcome import Retried, Snoozed, Succeeded
+from fencerow.core.model.stored_options import args_version_of
+from fencerow.core.model.url import PostgresUrl, parse_url
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.calling import Calls
+from fencerow.core.worker.judging import Committed, Judge, Verdict
+from fencerow.guards.mutex.renewing import THREAD
 from fencerow.testing.check import audit
 from fencerow.testing.check.drivers.install import lead_all, watch_all
 from fencerow.testing.check.outside import fake_all, found
@@ -31,9 +34,6 @@ from fencerow.testing.check.places import Places
 from fencerow.testing.check.seam import Seam
 from fencerow.testing.check.wire import Channel, Declared, Ended, Play, Prepare, Prepared, Refused
 from fencerow.testing.clock import clock_of
-from fencerow.worker.attempt import Attempt
-from fencerow.worker.calling import Calls
-from fencerow.worker.judging import Committed, Judge, Verdict
 
 GIVE_BACK_S = 2.0
 KILL_S = 3600.0  # it is the director that ends a run

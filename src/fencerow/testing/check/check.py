@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from fencerow.app.declare import DeclaredJob
-from fencerow.errors import CheckArguments, CheckNeedsMore, NothingRecorded, NothingToCheck
+from fencerow.core.app.declare import DeclaredJob
 from fencerow.testing.check.answers import answer_all, replace_evidence, undeclared
 from fencerow.testing.check.desk import HOLDERS
 from fencerow.testing.check.director import Director
+from fencerow.testing.check.errors import CheckArguments, CheckNeedsMore, NothingRecorded, NothingToCheck
 from fencerow.testing.check.findings import Findings
 from fencerow.testing.check.ground import Clean, Ground, Outcome
 from fencerow.testing.check.options import ORDERS, RUN_S, Options

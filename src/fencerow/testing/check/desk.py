@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.db.engine import Engine
-from fencerow.errors import Busy, CheckStuck
-from fencerow.model.job import Claimed
-from fencerow.model.state import State
-from fencerow.store import store
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import Busy
+from fencerow.core.model.job import Claimed
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.testing.check.errors import CheckStuck
 from fencerow.testing.check.wire import Ended, Loaded
 
 JOBS = ("00000000-0000-7000-8000-0000000000c1", "00000000-0000-7000-8000-0000000000c2")

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fencerow import errors
-from fencerow.errors import CheckNeedsMore, CheckStuck, FencerowError
-from fencerow.model.job import Claimed
+from fencerow.core.errors import FencerowError
+from fencerow.core.model.job import Claimed
+from fencerow.testing.check.errors import CheckNeedsMore, CheckStuck
 from fencerow.testing.check.kinds import Step
 from fencerow.testing.check.options import Options
 from fencerow.testing.check.process import Process, hear_any

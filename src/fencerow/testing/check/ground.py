@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from fencerow.errors import CheckNeedsMore
-from fencerow.model.job import Claimed
+from fencerow.core.model.job import Claimed
 from fencerow.testing.check.desk import HOLDERS, JOBS, Desk
 from fencerow.testing.check.director import Director
+from fencerow.testing.check.errors import CheckNeedsMore
 from fencerow.testing.check.kinds import Kind, Step
 from fencerow.testing.check.options import Options
 from fencerow.testing.check.process import Process

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from fencerow.errors import CheckNeedsMore
+from fencerow.testing.check.errors import CheckNeedsMore
 from fencerow.testing.check.kinds import Kind
 from fencerow.testing.check.seam import PLANTED, Seam
 from fencerow.testing.check.wire import Declared

@@ -6,8 +6,8 @@ import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from fencerow.errors import CheckStuck
 from fencerow.testing.check.desk import HOLDERS
+from fencerow.testing.check.errors import CheckStuck
 from fencerow.testing.check.findings import (
     Findings,
     call_differences,

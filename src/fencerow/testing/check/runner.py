@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fencerow.errors import Busy
+from fencerow.core.errors import Busy
 from fencerow.testing.check.findings import shown
 from fencerow.testing.check.ground import Ground, succeeded
 from fencerow.testing.check.kinds import Kind, Step

@@ -12,8 +12,8 @@ import psycopg
 from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict
 
-from fencerow.db.engine import Engine
-from fencerow.errors import CheckNeedsMore, CheckStuck, ScratchNotEmpty
+from fencerow.core.db.engine import Engine
+from fencerow.testing.check.errors import CheckNeedsMore, CheckStuck, ScratchNotEmpty
 from fencerow.testing.check.scratch import Lent
 from fencerow.testing.check.state import Reader
 from fencerow.testing.check.state_postgres import PostgresReader, user_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from fencerow.db.engine import Engine
+from fencerow.core.db.engine import Engine
 from fencerow.testing.check.scratch import Lent, sqlite_url
 from fencerow.testing.check.state import Reader
 from fencerow.testing.check.state_sqlite import SqliteReader

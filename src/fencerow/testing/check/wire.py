@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from fencerow.model.job import Claimed
+from fencerow.core.model.job import Claimed
+from fencerow.processes.wire import LENGTH, framed
 from fencerow.testing.check.kinds import Step
-from fencerow.worker.children.wire import LENGTH, framed
 
 
 class Declared(msgspec.Struct, frozen=True):

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fencerow.errors import CannotExplore, FencerowError, NotRepeatable
-from fencerow.model.url import PostgresUrl, parse_url
+from fencerow.core.errors import FencerowError
+from fencerow.core.model.url import PostgresUrl, parse_url
+from fencerow.testing.errors import CannotExplore, NotRepeatable
 from fencerow.testing.explorer.meeting import Meeting
 from fencerow.testing.explorer.performer import Performer
 from fencerow.testing.explorer.stage import Stage

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fencerow.db.queries import split
+from fencerow.core.db.queries import split
 from fencerow.testing.explorer.performer import Performer
 from fencerow.testing.footprint import EVERYTHING, Footprint, footprint_of
 from fencerow.testing.sql import ANYTHING, CALLED, HARMLESS, KEYWORDS, LOCKS, NOISE, words

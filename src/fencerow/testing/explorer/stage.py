@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from fencerow.errors import ActorStuck
+from fencerow.testing.errors import ActorStuck
 from fencerow.testing.explorer.performer import Performer, Tell
 from fencerow.testing.explorer.styles import Style
 

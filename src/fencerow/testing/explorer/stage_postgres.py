@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 import psycopg
 from psycopg import sql
 
-from fencerow.errors import CannotExplore
+from fencerow.testing.errors import CannotExplore
 from fencerow.testing.explorer.meeting import tables_of
 from fencerow.testing.explorer.performer import Performer, Tell
 from fencerow.testing.explorer.relay import PORT, Relay

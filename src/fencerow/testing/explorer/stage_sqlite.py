@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fencerow.errors import CannotExplore
+from fencerow.testing.errors import CannotExplore
 from fencerow.testing.explorer.performer import Performer, Tell
 from fencerow.testing.explorer.protocol import in_one_line, is_harmless
 from fencerow.testing.explorer.stage import Look, stuck

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from fencerow.errors import CannotExplore
+from fencerow.testing.errors import CannotExplore
 
 Ask = str | tuple[str, Sequence[Any] | Mapping[str, Any]]
 """What a generator yields: a statement, or a statement and its values."""

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencerow.db.engine import Engine
+from fencerow.core.db.engine import Engine
 from fencerow.testing.history.acts import History
 from fencerow.testing.history.checks.cancels import check_cancel
 from fencerow.testing.history.checks.effects import check_effects

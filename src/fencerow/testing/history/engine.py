@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fencerow.app.app import App
-from fencerow.db.borrow import Borrowed
-from fencerow.db.engine import AsyncSession, Engine, Session
-from fencerow.db.statement import Operation
-from fencerow.errors import FencerowError
+from fencerow.core.app.app import App
+from fencerow.core.db.borrow import Borrowed
+from fencerow.core.db.engine import AsyncSession, Engine, Session
+from fencerow.core.db.statement import Operation
+from fencerow.core.errors import FencerowError
+from fencerow.core.worker.context import Job
 from fencerow.testing.history.line import Kind
 from fencerow.testing.history.recorder import Fact, Recorder
 from fencerow.testing.history.witness import Witness
-from fencerow.worker.context import Job
 
 T = TypeVar("T")
 

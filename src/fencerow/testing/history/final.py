@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from fencerow.db import postgres, sqlite
-from fencerow.db.engine import Engine
-from fencerow.db.postgres import PostgresEngine
-from fencerow.db.queries import load
-from fencerow.db.sqlite import SqliteEngine
-from fencerow.db.statement import Steps, execute, operation, text_or_none, whole
-from fencerow.model.state import State
-from fencerow.store import store
+from fencerow.core.db import postgres, sqlite
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import load
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.statement import Steps, execute, operation, text_or_none, whole
+from fencerow.core.model.state import State
+from fencerow.core.store import store
 from fencerow.testing.history.engine import RecordingEngine
 from fencerow.testing.invariants import together
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from fencerow.errors import InvalidInput
+from fencerow.core.errors import InvalidInput
 from fencerow.testing.history.acts import NEVER, Act, History, Source
 from fencerow.testing.history.line import VERSION, Kind, Line
 from fencerow.testing.history.recorder import SUFFIX

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from fencerow.db.statement import Param, Row, Rows
-from fencerow.model.state import State
-from fencerow.model.wanted import Stated
-from fencerow.store.claim import decoded
+from fencerow.core.db.statement import Param, Row, Rows
+from fencerow.core.model.state import State
+from fencerow.core.model.wanted import Stated
+from fencerow.core.store.claim import decoded
 from fencerow.testing.history.line import REFUSED, Kind
 from fencerow.testing.history.recorder import Fact
 

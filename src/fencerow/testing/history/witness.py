@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from fencerow.db.statement import Operation, Rows, Statement, Steps, whole
-from fencerow.db.trouble import is_trouble
-from fencerow.errors import FencerowError
+from fencerow.core.db.statement import Operation, Rows, Statement, Steps, whole
+from fencerow.core.db.trouble import is_trouble
+from fencerow.core.errors import FencerowError
 from fencerow.testing.history.line import UNEXPECTED, Kind
 from fencerow.testing.history.recorder import Fact, Recorder, now_us
 from fencerow.testing.history.verbs import CLOCKS, VERBS, Verb

@@ -11,9 +11,9 @@ from typing import Any
 
 import psycopg
 
-from fencerow.errors import CheckNeedsMore
-from fencerow.model.url import PostgresUrl, parse_url
+from fencerow.core.model.url import PostgresUrl, parse_url
 from fencerow.testing.check.drivers import on_psycopg, on_sqlite
+from fencerow.testing.check.errors import CheckNeedsMore
 from fencerow.testing.check.seam import Seam
 
 # Imported now, before the starter forks: it takes longer than a run. Whoever has no asyncpg cannot use it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.model.state import State
+from fencerow.core.model.state import State
 from fencerow.testing.history.acts import Act
 from fencerow.testing.history.final import Final
 from fencerow.testing.history.lives import CLAIMS, Life, Unseen

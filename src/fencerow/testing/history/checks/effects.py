@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from fencerow.model.state import State
+from fencerow.core.model.state import State
 from fencerow.testing.history.acts import Act
 from fencerow.testing.history.final import Final
 from fencerow.testing.history.lives import CLAIMS, ENDINGS, Life

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fencerow.model.state import FINAL, State
+from fencerow.core.model.state import FINAL, State
 from fencerow.testing.history.acts import Act, History
 from fencerow.testing.history.final import Final
 from fencerow.testing.history.line import UNEXPECTED, Kind

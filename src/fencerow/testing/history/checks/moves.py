@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.model.state import FINAL, RULES, Move, State
+from fencerow.core.model.state import FINAL, RULES, Move, State
 from fencerow.testing.history.acts import Act
 from fencerow.testing.history.final import Final, FinalRow, Noted
 from fencerow.testing.history.report import Report

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fencerow.model.state import FINAL, State
+from fencerow.core.model.state import FINAL, State
 from fencerow.testing.history.acts import NEVER, Act
 from fencerow.testing.history.line import Kind
 from fencerow.testing.history.lives import CLAIMS, ENDED_BY_AGE, FENCED, REMOVALS, Life, Unseen

@@ -1,0 +1,255 @@
+"""Several attempts of one job name in one call of its handler, each with an outcome of its own.
+
+The call is an `Attempt` too, one that no database knows: it has the time limit, meets the exceptions and is
+given up when it ignores them. What an item is asked reaches the call only if it means all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+from fencerow.batches.batch import Batch, Item
+from fencerow.batches.item import BatchItem, Said
+from fencerow.core.db.strikes import Striker
+from fencerow.core.errors import ArgumentsTooNew, InvalidPayload, LeaseLost
+from fencerow.core.model.outcome import Outcome, Released, Stopped, Succeeded
+from fencerow.core.worker.attempt import Attempt, Interrupt, left_behind, thread_raiser
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.executor import Executor
+from fencerow.core.worker.handler import VALUE, Handler
+from fencerow.core.worker.judging import Verdict, timeout_error
+from fencerow.core.worker.newer import given_back
+from fencerow.core.worker.onloop import Call
+from fencerow.core.worker.stepping import in_context
+
+log = logging.getLogger("fencerow.worker")
+
+
+class BatchExecutor(Executor):
+    """Runs single attempts as its base does, and batches in one call each."""
+
+    async def run_batch(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Run attempts of one name in one call. Returns whether the slot is still the caller's.
+
+        It is not when the handler had to be given up; `slot_lost` was called then.
+        """
+        first = attempts[0]
+        batch = Batch(Attempt(first.claimed, first.holder, first.handler))
+        for attempt in attempts:
+            value = await self._value(attempt)
+            if value is not None:
+                job = Job(attempt, self._engine, self._calls.loop)
+                batch.add(
+                    BatchItem(value[0], job, attempt.handler.result.encode, partial(self._told, batch)),
+                    attempt,
+                )
+        self._refuse_late(batch)
+        if not batch.open:
+            return True
+        try:
+            error = await self._call(batch, slot_lost)
+            await self._settle_rest(batch, error)
+        except Exception as fault:
+            for item, attempt in list(batch.open.items()):
+                batch.take(item)
+                self._report(attempt, self.unrun(attempt, fault))
+        if batch.call.abandoned:
+            self.hung_count -= 1  # it has ended after all
+            return False
+        return True
+
+    # --- before the call ---------------------------------------------------------------------------
+
+    async def _value(self, attempt: Attempt) -> tuple[Any] | None:
+        """The item's value; None if this attempt does not start, which is reported then."""
+        outcome: Outcome | None = None
+        try:
+            text = await self.prepared(attempt)
+            if not isinstance(text, bytes):
+                outcome = text
+            else:
+                try:
+                    return (self._decoded(attempt, text)[1][VALUE],)
+                except ArgumentsTooNew as error:
+                    outcome = await given_back(self._engine, attempt.claimed, error, self._unknown_max_s)
+                except Exception as error:
+                    outcome = self._judge.judged(attempt, error)
+        except LeaseLost:
+            pass
+        except Exception as error:
+            outcome = self.unrun(attempt, error)
+        self._report(attempt, outcome)
+        return None
+
+    def _refuse_late(self, batch: Batch) -> None:
+        """A good deal may have happened while the values came."""
+        for item, attempt in list(batch.open.items()):
+            try:
+                outcome = self.refused_start(attempt)
+                if outcome is None:
+                    continue
+            except LeaseLost:
+                outcome = None
+            batch.take(item)
+            batch.items.remove(item)
+            self._report(attempt, outcome)
+
+    # --- the call ----------------------------------------------------------------------------------
+
+    async def _call(self, batch: Batch, slot_lost: Callable[[], None]) -> BaseException | None:
+        """Call the handler inside its middleware; returns what was raised."""
+        call, handler, items = batch.call, batch.call.handler, tuple(batch.items)
+        run: Callable[[], Awaitable[Any]]
+        task = asyncio.current_task()
+        assert task is not None
+        give_up = partial(self._give_up_call, batch, slot_lost)
+        if handler.is_async:
+            raise_in: Callable[[Interrupt], None] = partial(_cancel, task)
+            leave: Callable[[], None] = give_up
+            run = partial(handler.function, items)
+        else:
+            striker = Striker()
+            raise_in = thread_raiser(striker)
+            leave = left_behind(striker, call, give_up)
+            run = partial(self._thread_call, handler, items, striker)
+        for middleware in reversed(self._middleware.batch):
+            run = partial(middleware, items, run)
+        call.begin(raise_in, leave, kill_s=self._kill_s)
+        for item, attempt in batch.open.items():
+            attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._kill_s)
+        error: BaseException | None = None
+        try:
+            step = partial(self._calls.on_loop.step, Call([call, *batch.open.values()]))
+            await in_context(copy_context(), _awaited(run), step)
+        except asyncio.CancelledError as raised:
+            if call.interrupt is None and task.cancelling():
+                raise  # the slot itself is being ended
+            error = raised
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:
+            error = raised
+        if call.overran and call.interrupt is None:
+            call.interrupt = Interrupt.TIMEOUT  # nothing could tell it so; what it said of its items stands
+        batch.over()
+        while task.cancelling():
+            task.uncancel()  # the cancel was meant for the handler
+        return error
+
+    async def _thread_call(self, handler: Handler, items: Sequence[Item], striker: Striker) -> None:
+        # The context is copied here, so that what middleware sets in it reaches the thread.
+        await self._calls.threads.submit(partial(copy_context().run, handler.function, items), striker)
+
+    def _told(self, batch: Batch, item: Item) -> None:
+        """Something was said of an item, on any thread."""
+        try:
+            self._calls.loop.call_soon_threadsafe(self._settle_said, batch, item)
+        except RuntimeError:
+            pass  # the loop is closed: the worker has gone
+
+    def _settle_said(self, batch: Batch, item: Item) -> None:
+        # Only the database knows whether a lost lease is true; it is asked when the handler is over.
+        if item in batch.open and not isinstance(item.said, LeaseLost):
+            self._settle(batch, item, None)
+
+    # --- outcomes ----------------------------------------------------------------------------------
+
+    async def _settle_rest(self, batch: Batch, error: BaseException | None) -> None:
+        """The handler is over: settle what is open still."""
+        for item, attempt in list(batch.open.items()):
+            if item not in batch.open:
+                continue  # settled by what was said of it, while another one was looked up
+            said = item.close()
+            met = said if isinstance(said, BaseException) else error if said is None else None
+            if isinstance(met, LeaseLost) and attempt.interrupt is None:
+                outcome = await self._judge.looked_up(
+                    attempt, partial(self._judge.judged, attempt, met, still_ours=True)
+                )
+                batch.take(item)
+                self._report(attempt, outcome)
+            else:
+                self._settle(batch, item, error)
+
+    def _settle(self, batch: Batch, item: Item, error: BaseException | None) -> None:
+        attempt = batch.open[item]
+        said = batch.take(item)
+        self._report(attempt, self._ended(attempt, said, error))
+
+    def _ended(self, attempt: Attempt, said: Said | None, error: BaseException | None) -> Verdict:
+        """What an item becomes: by what was asked of it, by what was said of it, by how the handler ended."""
+        if attempt.interrupt is Interrupt.LOST:
+            return None
+        if isinstance(said, bytes):
+            return Succeeded(said)
+        if attempt.interrupt is Interrupt.CANCEL:
+            return Stopped("the batch ended without its success")
+        if said is not None:
+            return self._judge.judged(attempt, said)
+        if attempt.interrupt is Interrupt.SHUTDOWN:
+            return Released("the worker shut down")
+        if attempt.interrupt is Interrupt.TIMEOUT:
+            late = timeout_error(attempt)
+            return self._judge.judged(attempt, late.with_traceback(error.__traceback__ if error else None))
+        if error is not None:
+            return self._judge.judged(attempt, error)
+        return self._silent(attempt)
+
+    def _silent(self, attempt: Attempt) -> Outcome | None:
+        try:
+            return Succeeded(attempt.handler.result.encode(None))
+        except InvalidPayload:
+            error = InvalidPayload(
+                "the batch handler returned and said nothing of this item",
+                "None is no result of the declared type",
+                "call item.succeed(...), or declare BatchItem[..., None]",
+            )
+            return self._judge.judged(attempt, error)
+
+    def _give_up_item(self, batch: Batch, item: Item) -> None:
+        """A cancel has waited for long enough; the others of the batch go on."""
+        attempt = batch.open[item]
+        if attempt.interrupt is not Interrupt.CANCEL:
+            batch.call.give_up_now()
+            return
+        log.warning(
+            "job %s (%s) attempt %d was cancelled; its batch did not heed that and goes on without it",
+            attempt.claimed.id,
+            attempt.claimed.name,
+            attempt.claimed.attempt,
+        )
+        self._settle(batch, item, None)
+        if not batch.open:
+            batch.call.end(Interrupt.CANCEL)
+
+    def _give_up_call(self, batch: Batch, slot_lost: Callable[[], None]) -> None:
+        """Go on without a handler that ignores its end. What it still does, the fences refuse."""
+        call = batch.call
+        self._count_hung()
+        log.error(
+            "a batch of %d jobs (%s) did not end when asked (%s) and was given up; it may still be running here: %s",
+            len(batch.items),
+            call.claimed.name,
+            call.interrupt,
+            _ids(batch.open.values()),
+        )
+        batch.tell_all()
+        for item in list(batch.open):
+            self._settle(batch, item, None)
+        slot_lost()
+
+
+def _ids(attempts: Iterable[Attempt]) -> str:
+    return ", ".join(attempt.claimed.id for attempt in attempts) or "all had ended"
+
+
+async def _awaited(run: Callable[[], Awaitable[Any]]) -> Any:
+    return await run()
+
+
+def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
+    task.cancel()

@@ -1,0 +1,168 @@
+"""`@app.batch_job`: a function takes many jobs in one call; each is submitted, awaited and retried alone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from types import NoneType
+from typing import Any, Final, TypeVar, Unpack, get_args, get_origin, overload
+
+from fencerow.batches.item import BatchItem
+from fencerow.core.app.declare import DeclaredJob, Declarer
+from fencerow.core.app.handlers import is_async, refuse_generators
+from fencerow.core.app.job_options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
+from fencerow.core.errors import DeclarationError
+from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.codec import ArgumentsCodec, ValueCodec, return_annotation
+from fencerow.core.model.defaults import Defaults
+from fencerow.core.model.retry import Matchers, RetryRule
+from fencerow.core.model.signature import name_of, parameter_annotations
+from fencerow.core.worker.handler import VALUE, Handler
+
+V = TypeVar("V")
+R = TypeVar("R")
+
+BATCH_MAX: Final = 100
+BATCH_MAX_MAX: Final = 1000  # the most that a worker holds for its slots
+SHAPE = "write one parameter annotated Sequence[BatchItem[Value, Result]]"
+
+
+class DeclareBatch:
+    """The decorator behind `@app.batch_job` and `@app.batch_job(...)`."""
+
+    def __init__(
+        self, declarer: Declarer, options: JobOptions = NO_JOB_OPTIONS, batch_max: int = BATCH_MAX
+    ) -> None:
+        self._declarer = declarer
+        self._options = options
+        self._batch_max = batch_max
+
+    @overload
+    def __call__(
+        self, function: Callable[[Sequence[BatchItem[V, R]]], Coroutine[Any, Any, None]], /
+    ) -> DeclaredJob[[Sequence[BatchItem[V, R]]], [V], R, Coroutine[Any, Any, None]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[[Sequence[BatchItem[V, R]]], None], /
+    ) -> DeclaredJob[[Sequence[BatchItem[V, R]]], [V], R, None]: ...
+
+    @overload
+    def __call__(self, /, *, batch_max: int = BATCH_MAX, **given: Unpack[GivenOptions]) -> DeclareBatch: ...
+
+    def __call__(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        batch_max: int = BATCH_MAX,
+        **given: Unpack[GivenOptions],
+    ) -> Any:
+        """Declare a job whose handler takes up to `batch_max` of its jobs, those that wait, in one call.
+
+            @app.batch_job(batch_max=100)
+            async def send(items: Sequence[BatchItem[Mail, str]]) -> None: ...
+
+            send.submit(Mail(...))     # each job by itself, with the options of any job
+
+        Each `BatchItem` is told its outcome. `timeout_s` bounds the call. There is no `job.transaction()` in a
+        batch, and its middleware is that of `App.on_batch`. The other options are those of `App.job`.
+
+        Raises:
+            DeclarationError: the parameter is of another form, `batch_max` is out of range, or see `App.job`.
+        """
+        if function is not None:
+            return self._declared(function)
+        options = job_options(given, GivenOptions, "@app.batch_job")
+        if options.process:
+            raise DeclarationError(
+                "@app.batch_job was given process=True",
+                "a child process runs one job at a time",
+                "declare it with @app.job, or leave process out",
+            )
+        return DeclareBatch(self._declarer, options, _checked_batch_max(batch_max))
+
+    def _declared(self, function: Callable[..., Any]) -> DeclaredJob[..., ..., Any, Any]:
+        make_handler = partial(batch_handler_of, self._batch_max)
+        return self._declarer.declare(function, self._options, make_handler, "@app.batch_job")
+
+
+def batch_handler_of(
+    batch_max: int,
+    name: str,
+    function: Callable[..., Any],
+    limits: Defaults,
+    /,
+    *,
+    retry_on: Matchers,
+    fail_on: Matchers,
+    payload_bytes_max: int,
+) -> Handler:
+    """The handler of a function that takes a batch.
+
+    Raises:
+        DeclarationError: it takes something else, returns something, or its types cannot be kept as JSON.
+    """
+    refuse_generators(function)
+    value, result = _item_types(function)
+    return Handler(
+        name=name,
+        function=function,
+        is_async=is_async(function),
+        job_parameter=None,
+        arguments=ArgumentsCodec.of_value(
+            name_of(function), VALUE, value, payload_bytes_max=payload_bytes_max
+        ),
+        result=ValueCodec.of(result, payload_bytes_max=payload_bytes_max),
+        rule=RetryRule(
+            attempts_max=limits.attempts_max or 1,
+            backoff=limits.backoff or Backoff(),
+            retry_on=retry_on,
+            fail_on=fail_on,
+        ),
+        timeout_s=limits.timeout_s,
+        batch_max=batch_max,
+    )
+
+
+def _item_types(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """The value's and the result's type, from the annotation of the one parameter."""
+    given = parameter_annotations(function)
+    parameters = list(inspect.signature(function).parameters.values())
+    if len(parameters) != 1 or parameters[0].kind not in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ):
+        raise DeclarationError(
+            f"{name_of(function)} does not take exactly one parameter",
+            "a batch handler takes its items and nothing else",
+            SHAPE,
+        )
+    (annotation,) = given.values()
+    inner = get_args(annotation)
+    item = inner[0] if get_origin(annotation) is Sequence and inner else None
+    if get_origin(item) is not BatchItem:
+        raise DeclarationError(
+            f"parameter {parameters[0].name!r} of {name_of(function)} is {annotation}"[:300],
+            "the types of value and result are read from it",
+            SHAPE,
+        )
+    if return_annotation(function) not in (None, NoneType, Any):
+        raise DeclarationError(
+            f"{name_of(function)} is declared to return something",
+            "each item is told its own outcome, what the handler returns is dropped",
+            "call item.succeed(...), and declare -> None",
+        )
+    value, result = get_args(item)
+    return value, result
+
+
+def _checked_batch_max(batch_max: object) -> int:
+    if type(batch_max) is not int or not 1 <= batch_max <= BATCH_MAX_MAX:
+        raise DeclarationError(
+            f"batch_max is {batch_max!r}"[:80],
+            f"an integer from 1 to {BATCH_MAX_MAX} is expected",
+            "correct batch_max",
+        )
+    return batch_max

@@ -1,0 +1,165 @@
+"""`BatchItem`: one job of a batch, as the handler of the batch sees it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from fencerow.core.db.strikes import sheltered
+from fencerow.core.errors import DecidedTwice, InvalidInput
+from fencerow.core.model.control import Fail, Retry, Snooze
+from fencerow.core.worker.context import Job
+
+V = TypeVar("V")  # what was submitted
+R = TypeVar("R")  # what the job results in
+
+Said = bytes | BaseException  # the encoded result, or the error to judge the job by
+
+
+class BatchItem(Generic[V, R]):
+    """One job of a batch: say with `succeed`, `fail`, `retry` or `snooze` what becomes of it, once.
+
+    What is said is written at once, not when the handler returns: a crash later in the batch does not
+    repeat it. Nothing said means success with None when the handler returns, and the handler's error when it
+    raises. There is no `job.transaction()` in a batch: it commits effects with the success of one job, and
+    here each job ends by itself. Safe to use from any thread.
+    """
+
+    def __init__(
+        self,
+        value: V,
+        job: Job,
+        encode: Callable[[Any], bytes],
+        told: Callable[[BatchItem[Any, Any]], None],
+    ) -> None:
+        self.value = value
+        self._job = job
+        self._encode = encode
+        self._told = told
+        self._lock = threading.Lock()
+        self._said: Said | None = None
+        self._decided = False  # taken before the result is encoded: only one of two threads may say something
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<BatchItem {self._job.name} {self.id} attempt {self.attempt}>"
+
+    @property
+    def id(self) -> str:
+        """The job's id: the same in every attempt."""
+        return self._job.id
+
+    @property
+    def name(self) -> str:
+        """The job's name: that of the batch handler."""
+        return self._job.name
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt: with the id, a fencing token for other systems."""
+        return self._job.attempt
+
+    @property
+    def failures(self) -> int:
+        """Failed attempts before this one, since the submit or the last revive."""
+        return self._job.failures
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return self._job.metadata
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What travels with the job beside its value: trace context, correlation id."""
+        return self._job.headers
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this job should not be worked on any more: a cancel, a timeout, a lost lease, a shutdown.
+
+        A cancel is not raised in the batch. Skip the item; it ends `cancelled` unless it succeeds.
+        """
+        return self._job.cancelled
+
+    def succeed(self, result: R) -> None:
+        """End this job with its result. One that cannot be kept fails this job alone, and raises nothing here.
+
+        Raises:
+            DecidedTwice: its outcome was said before.
+        """
+        self._decide(lambda: self._encode(result))
+
+    def fail(self, why: str | BaseException) -> None:
+        """A text ends this job as failed; an error is judged as if the handler of this job alone had raised it.
+
+        Raises:
+            DecidedTwice: its outcome was said before.
+        """
+        if not isinstance(why, str | BaseException):
+            raise InvalidInput(
+                f"item.fail got a value of type {type(why).__name__}",
+                "a text or an error is expected",
+                "pass one of them",
+            )
+        error = Fail(why) if isinstance(why, str) else why
+        self._decide(lambda: error)
+
+    def retry(self, after_s: float | None = None, reason: str = "") -> None:
+        """Count this attempt as failed and try again `after_s` seconds later, by default after the job's backoff.
+
+        Raises:
+            DecidedTwice: its outcome was said before. InvalidInput: the delay cannot be used.
+        """
+        error = Retry(after_s, reason)
+        self._decide(lambda: error)
+
+    def snooze(self, delay_s: float, reason: str = "") -> None:
+        """Let this job come back after `delay_s` seconds; it counts as no failure.
+
+        Raises:
+            DecidedTwice: its outcome was said before. InvalidInput: the delay cannot be used.
+        """
+        error = Snooze(delay_s, reason)
+        self._decide(lambda: error)
+
+    def progress(self, percent: float, note: str | None = None) -> Awaitable[None]:
+        """Say how far this job is; see `Job.progress`, also for what it raises."""
+        return self._job.progress(percent, note)
+
+    def log(self, message: str, level: str = "info") -> Awaitable[None]:
+        """Keep a line with this job; see `Job.log`, also for what it raises."""
+        return self._job.log(message, level)
+
+    # --- for the worker ----------------------------------------------------------------------------
+
+    @property
+    def said(self) -> Said | None:
+        """What the handler said, None while it has said nothing."""
+        return self._said
+
+    def close(self) -> Said | None:
+        """The job is over; what is said from now on is dropped. Returns what was said before."""
+        with self._lock:
+            self._closed = True
+            return self._said
+
+    @sheltered  # said and told, or neither
+    def _decide(self, say: Callable[[], Said]) -> None:
+        with self._lock:
+            if self._closed and not self._decided:
+                return  # it was cancelled or given up meanwhile: the batch must not fail for that
+            if self._decided:
+                raise DecidedTwice(
+                    f"the outcome of job {self.id} was said twice in one attempt",
+                    "the first one stands and may be written already",
+                    "end each item once",
+                )
+            self._decided = True
+        try:
+            said = say()
+        except InvalidInput as error:  # the result cannot be kept: that is this job's failure alone
+            said = error
+        with self._lock:
+            self._said = said
+        self._told(self)

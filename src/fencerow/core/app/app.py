@@ -1,0 +1,341 @@
+"""`App`: declares jobs, holds the settings, submits, and hands out clients and workers."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import (
+    AsyncIterable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NoReturn, ParamSpec, TypeVar, Unpack
+
+from fencerow.batches.declare import DeclareBatch
+from fencerow.core.app.contract import Contract, Contracts, Handles
+from fencerow.core.app.database import Database
+from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
+from fencerow.core.app.job_options import HandlingOptions
+from fencerow.core.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
+from fencerow.core.app.submission import Call, Layers, SubmitGenerator
+from fencerow.core.app.submitter import Submitter
+from fencerow.core.client.client import Client
+from fencerow.core.client.handle import Handle
+from fencerow.core.config import Config, Defaults
+from fencerow.core.db.ready import check_tables
+from fencerow.core.errors import DeclarationError, UnknownJob
+from fencerow.core.model.text import check_text
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.worker.chore import Chore
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.middleware import BatchMiddleware, Middleware, RunMiddleware
+from fencerow.core.worker.worker import Worker
+
+log = logging.getLogger("fencerow.app")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class App(Database):
+    """The jobs of one program and the database they are kept in.
+
+    The database is named by `url`, else by `config`, else by FENCEROW_URL; without any it is the SQLite file
+    `fencerow.db` in the working directory, with a `LocalDatabaseWarning`. Nothing is opened before it is
+    needed. A SQLite file gets its tables by itself; PostgreSQL needs `fencerow migrate` once.
+
+    `defaults` hold for all jobs, `queues` for those of a queue; what a job declares wins over both, and what
+    a submit says wins over that. Close the app when done, or use it as a context manager.
+
+    Raises:
+        ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        config: Config | None = None,
+        schema: str | None = None,
+        table_prefix: str | None = None,
+        defaults: Defaults | None = None,
+        queues: Mapping[str, Defaults] | None = None,
+        actor: str | None = None,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        super().__init__(url, config=config, schema=schema, table_prefix=table_prefix, actor=actor)
+        self.telemetry = telemetry or Telemetry()
+        layers = Layers(
+            Defaults.merged(self.config.job_defaults(), defaults or Defaults()),
+            dict(queues or {}),
+            self.config.key_lifetime_s,
+        )
+        self._submitter = Submitter(lambda: self.client, layers)
+        declarer = Declarer(self._submitter, self._register, layers, self.config.payload_bytes_max)
+        self.job = Declare(declarer)
+        self.batch_job = DeclareBatch(declarer)
+        self._contracts = Contracts(declarer)
+        self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
+        self._run_middleware: list[RunMiddleware] = []
+        self._batch_middleware: list[BatchMiddleware] = []
+        self._middleware = Middleware(self._run_middleware, self._batch_middleware)  # as it grows
+        self._chores: list[Chore] = []
+        self._client: Client | None = None
+
+    # --- what it is made of ------------------------------------------------------------------------
+
+    @property
+    def jobs(self) -> Mapping[str, DeclaredJob[..., ..., Any, Any]]:
+        """The declared jobs by name."""
+        return MappingProxyType(self._jobs)
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """What workers run, by job name."""
+        return {name: job.handler for name, job in self._jobs.items() if job.runs_here}
+
+    @property
+    def client(self) -> Client:
+        """Looks at, waits for and moves the jobs that are stored."""
+        with self._opening:
+            if self._client is None:
+                self._client = Client(
+                    self.engine,
+                    actor=self.actor,
+                    telemetry=self.telemetry,
+                    ready=partial(check_tables, self),
+                )
+            return self._client
+
+    # --- submitting --------------------------------------------------------------------------------
+
+    def declare(self, contract: Contract[P, R]) -> DeclaredJob[..., P, R, NoReturn]:
+        """Make a job that is handled elsewhere known here, so that it can be submitted.
+
+        Raises:
+            DeclarationError: its name is taken, or its types cannot be stored.
+        """
+        return self._contracts.declare(contract)
+
+    def handles(self, contract: Contract[P, R], **given: Unpack[HandlingOptions]) -> Handles[P, R]:
+        """Decorate the function that runs a job declared apart from it; its types must be those of the contract.
+
+        Raises:
+            DeclarationError: they differ, the name is taken, or an option is wrong.
+        """
+        return self._contracts.handles(contract, given)
+
+    def submit(self, call: Call[R]) -> Handle[R]:
+        """Submit one call, made by `job.call(...)`. `job.submit(...)` is the short form."""
+        return self._submitter.submit(call)
+
+    async def asubmit(self, call: Call[R]) -> Handle[R]:
+        """`submit` for async code."""
+        return await self._submitter.asubmit(call)
+
+    def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        """Submit many calls, each made by `job.call(...)` or `job.using(...).call(...)`, in their order.
+
+        They go in chunks of 1,000 (4 MiB at most). Each chunk is atomic; when one is refused, those before
+        it are stored and those after it are not. The same keys and rules hold as for single submits.
+        """
+        return self._submitter.submit_many(calls)
+
+    async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
+        """`submit_many` for async code; takes an async iterable too."""
+        return await self._submitter.asubmit_many(calls)
+
+    def call_by_name(
+        self, name: str, arguments: Mapping[str, Any] | None = None, options: SubmitOptions = NO_OPTIONS
+    ) -> Call[Any]:
+        """A call of the job of that name with arguments that came from outside as JSON data.
+
+        Raises:
+            UnknownJob: no such job is declared here; the closest names are shown.
+            InvalidArguments: they do not fit the job's parameters.
+        """
+        job = self._jobs.get(name)
+        if job is None:
+            raise _unknown(name, list(self._jobs))
+        return job.call_with(arguments or {}, options)
+
+    def submit_by_name(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
+    ) -> Handle[Any]:
+        """Submit the job of that name; `options` are those of `using`. For callers that have no function at hand."""
+        return self.submit(self.call_by_name(name, arguments, submit_options(**options)))
+
+    async def asubmit_by_name(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
+    ) -> Handle[Any]:
+        """`submit_by_name` for async code."""
+        return await self.asubmit(self.call_by_name(name, arguments, submit_options(**options)))
+
+    # --- middleware --------------------------------------------------------------------------------
+
+    def on_submit(self, generator: SubmitGenerator) -> SubmitGenerator:
+        """Wrap every submit: a generator function of the `Draft` that yields once, while it is stored.
+
+            @app.on_submit
+            def correlate(draft):
+                draft.headers["correlation-id"] = current_id()
+                yield
+
+        The first one declared is the outermost. What it raises reaches the caller; before the `yield`
+        nothing is stored.
+        """
+        self._submitter.middleware.append(contextmanager(generator))
+        return generator
+
+    def on_run(self, middleware: RunMiddleware) -> RunMiddleware:
+        """Wrap every run in this app's workers: an async function of the job and of what to call next.
+
+            @app.on_run
+            async def timed(job, call_next):
+                with timer(job.name):
+                    return await call_next()
+
+        The first one declared is the outermost. What it raises is the attempt's failure. It does not wrap
+        batches: see `on_batch`.
+        """
+        self._run_middleware.append(middleware)
+        return middleware
+
+    def on_batch(self, middleware: BatchMiddleware) -> BatchMiddleware:
+        """Wrap every call of a batch handler: an async function of its items and of what to call next.
+
+            @app.on_batch
+            async def timed(items, call_next):
+                with timer(items[0].name, len(items)):
+                    await call_next()
+
+        The first one declared is the outermost. The items are those that the handler gets, and may be told their
+        outcomes here too. What it raises counts as raised by the handler: it judges the items of which nothing was
+        said. One that returns without calling next leaves them to succeed with None.
+        """
+        self._batch_middleware.append(middleware)
+        return middleware
+
+    # --- queues ------------------------------------------------------------------------------------
+
+    def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
+        """Stop claims from a queue, also across restarts; false when it was paused already."""
+        return self.client.pause_queue(queue, reason=reason)
+
+    def resume_queue(self, queue: str) -> bool:
+        """Let claims from a queue go on; false when it was not paused."""
+        return self.client.resume_queue(queue)
+
+    # --- workers -----------------------------------------------------------------------------------
+
+    def worker(
+        self,
+        queues: Mapping[str, int] | Sequence[str] | None = None,
+        *,
+        slots: int | None = None,
+        name: str | None = None,
+        ends_process: bool = True,
+    ) -> Worker:
+        """A worker for these queues, or for those of all declared jobs: `async with app.worker(): ...`.
+
+        `queues` may give each queue slots of its own; otherwise they share `slots`, by default the setting.
+        Looks at the database's tables first, see `check_or_create`. With `ends_process` a handler that blocks the
+        event loop beyond its time limit and `cancel_kill_s` costs this process; without, it is only reported.
+
+        Raises:
+            DeclarationError: no job is declared, so there is nothing it could run.
+            InvalidInput: a queue's name cannot be used.
+        """
+        if not self.handlers and not self._chores:
+            raise DeclarationError(
+                "this app has no jobs that it could run",
+                "a worker without handlers can run nothing",
+                "declare some with @app.job, and import the module that does",
+            )
+        self._warn_of_unwrapped()
+        self.check_or_create()
+        return Worker(
+            self.engine,
+            self.handlers,
+            self._served(queues),
+            self.config,
+            self.telemetry,
+            Middleware(tuple(self._run_middleware), tuple(self._batch_middleware)),
+            slots=slots,
+            name=name,
+            chores=self._chores,
+            ends_process=ends_process,
+        )
+
+    def add_chore(self, chore: Chore) -> None:
+        """Let this app's workers do something besides their jobs, each of them; before they are made."""
+        self._chores.append(chore)
+
+    @property
+    def chores(self) -> Sequence[Chore]:
+        """What this app's workers do besides their jobs."""
+        return tuple(self._chores)
+
+    def _served(self, queues: Mapping[str, int] | Sequence[str] | None) -> Mapping[str, int] | Sequence[str]:
+        if queues is None:
+            # A worker that has only chores claims from a queue as any other, and finds nothing that it knows.
+            return sorted({job.queue for job in self._jobs.values() if job.runs_here}) or [DEFAULT_QUEUE]
+        named = [queues] if isinstance(queues, str) else queues
+        for queue in named:
+            check_text(queue, "queue", QUEUE_LENGTH_MAX)
+        return named
+
+    # --- closing -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the connections. A later use opens them again."""
+        client = self._without_client()
+        if client is not None:
+            client.close()
+        super().close()
+
+    async def aclose(self) -> None:
+        """`close` for async code: those of this event loop first."""
+        client = self._without_client()
+        if client is not None:
+            await client.aclose()
+        await super().aclose()
+
+    # --- inside ------------------------------------------------------------------------------------
+
+    def _register(self, job: DeclaredJob[..., ..., Any, Any]) -> None:
+        known = self._jobs.get(job.name)
+        if known is not None and (known.runs_here or not job.runs_here):
+            raise DeclarationError(
+                f"the job name {job.name!r} is taken by {known.where}",
+                f"{job.where} cannot be stored under it too",
+                "give one of them another name: @app.job(name=...)",
+            )
+        job.middleware = self._middleware
+        self._jobs[job.name] = job
+
+    def _warn_of_unwrapped(self) -> None:
+        batches = [name for name, job in self._jobs.items() if job.handler.batch_max is not None]
+        if batches and self._run_middleware and not self._batch_middleware:
+            log.warning(
+                "on_run does not wrap batches, and there is no on_batch: %s run without either",
+                ", ".join(batches),
+            )
+
+    def _without_client(self) -> Client | None:
+        with self._opening:
+            client, self._client = self._client, None
+            return client
+
+
+def _unknown(name: str, known: list[str]) -> UnknownJob:
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return UnknownJob(
+        f"no job named {ascii(name)[:80]} is declared here",
+        f"did you mean {' or '.join(close)}?" if close else f"{len(known)} jobs are declared",
+        "check the name, or that the module that declares it is imported",
+    )

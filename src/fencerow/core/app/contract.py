@@ -1,0 +1,196 @@
+"""A job declared apart from its handler: one code base submits it, another runs it, both import the contract.
+
+@contract(queue="documents")
+def extract(path: str, pages: int = 1) -> Summary: ...      # shared: a name and types, no code
+
+app.declare(extract).submit("a.pdf")                        # where it is submitted
+
+@app.handles(extract)                                       # where it is run
+async def run(job: Job, path: str, pages: int = 1) -> Summary: ...
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, Unpack, overload
+
+from fencerow.core.app.declare import DeclaredJob, Declarer, refuse_uncallable, stored_name
+from fencerow.core.app.handlers import handler_of, job_parameter_of, refuse_generators
+from fencerow.core.app.job_options import (
+    NO_JOB_OPTIONS,
+    ContractOptions,
+    HandlingOptions,
+    JobOptions,
+    job_options,
+    with_handling,
+)
+from fencerow.core.errors import DeclarationError
+from fencerow.core.model.codec import ArgumentsCodec, return_annotation
+from fencerow.core.model.signature import Parameter, name_of
+from fencerow.core.worker.context import Job
+
+P = ParamSpec("P")
+R = TypeVar("R")
+X = TypeVar("X")
+
+
+class Contract(Generic[P, R]):
+    """The name of a job, the types of its arguments and its result, and what a submit stores with it."""
+
+    def __init__(self, function: Callable[..., Any], options: JobOptions) -> None:
+        refuse_uncallable(function, "@contract")
+        refuse_generators(function)
+        if job_parameter_of(function) is not None:
+            raise DeclarationError(
+                f"the contract {name_of(function)} takes a Job",
+                "a contract says what a caller passes; the running job is the handler's own matter",
+                "take it as the handler's first parameter instead",
+            )
+        self.function = function
+        self.options = options.named(options.name or stored_name(function, "@contract"))
+
+    def __repr__(self) -> str:
+        return f"<Contract {self.options.name}>"
+
+
+@overload
+def contract(function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
+@overload
+def contract(function: Callable[P, R], /) -> Contract[P, R]: ...
+@overload
+def contract(**given: Unpack[ContractOptions]) -> ContractMaker: ...
+def contract(function: Callable[..., Any] | None = None, /, **given: Unpack[ContractOptions]) -> Any:
+    """Declare a job by a function that is never called, apart from the code that will run it.
+
+    It needs no app and opens nothing, so a package that both code bases install can hold it.
+
+    Raises:
+        DeclarationError: it takes a Job, is a generator, or an option is wrong.
+    """
+    if function is not None:
+        return Contract(function, NO_JOB_OPTIONS)
+    options = job_options(given, ContractOptions, "@contract")
+    return ContractMaker(options)
+
+
+class ContractMaker:
+    """The decorator behind `@contract(...)`."""
+
+    def __init__(self, options: JobOptions) -> None:
+        self._options = options
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Contract[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Contract[P, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Contract[..., Any]:
+        return Contract(function, self._options)
+
+
+class Handles(Generic[P, R]):
+    """The decorator behind `@app.handles(contract)`."""
+
+    def __init__(self, declarer: Declarer, contract: Contract[P, R], options: JobOptions) -> None:
+        self._declarer = declarer
+        self._contract = contract
+        self._options = options
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], R], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Any:
+        refuse_uncallable(function, "@app.handles")
+        refuse_other_types(self._contract.function, function)
+        return self._declarer.declare(function, self._options, handler_of, "@app.handles")
+
+
+class Contracts:
+    """What an app does with contracts."""
+
+    def __init__(self, declarer: Declarer) -> None:
+        self._declarer = declarer
+
+    def declare(self, contract: Contract[P, R]) -> DeclaredJob[..., P, R, NoReturn]:
+        """A job that this process can submit and not run."""
+        options = _options_of(contract)
+        declared: Any = self._declarer.declare(
+            contract.function, options, handler_of, "@contract", called=_nothing_here, runs_here=False
+        )
+        return declared  # type: ignore[no-any-return]  # its types are those of the contract's function
+
+    def handles(self, contract: Contract[P, R], options: HandlingOptions) -> Handles[P, R]:
+        """The decorator for the function that runs it."""
+        merged = with_handling(_options_of(contract), options, "@app.handles")
+        return Handles(self._declarer, contract, merged)
+
+
+def _options_of(contract: object) -> JobOptions:
+    """The contract's options; its name is among them."""
+    if not isinstance(contract, Contract):
+        raise DeclarationError(
+            f"a value of type {type(contract).__name__} was given where a contract is expected",
+            "a contract is made by @contract",
+            "decorate the declaring function with @contract",
+        )
+    return contract.options
+
+
+def _nothing_here(*_args: Any, **_kwargs: Any) -> NoReturn:
+    raise DeclarationError(
+        "a job that is declared apart from its handler was called",
+        "its code is somewhere else",
+        "submit it, or call the handler",
+    )
+
+
+def refuse_other_types(declared: Callable[..., Any], handler: Callable[..., Any]) -> None:
+    """Make sure that a handler takes and returns what its contract says. Defaults are the handler's own.
+
+    Raises:
+        DeclarationError: a parameter or the result differs.
+    """
+    refuse_generators(handler)
+    wanted = ArgumentsCodec.of(declared, None).parameters
+    found = ArgumentsCodec.of(handler, job_parameter_of(handler)).parameters
+    if list(wanted) != list(found):
+        raise _differs(handler, f"its parameters are ({', '.join(found)})", f"({', '.join(wanted)})")
+    for name, parameter in wanted.items():
+        if _essence(parameter) != _essence(found[name]):
+            raise _differs(handler, f"{name} is {_shown(found[name])}", f"{name} as {_shown(parameter)}")
+    if return_annotation(declared) != return_annotation(handler):
+        raise _differs(handler, f"it returns {return_annotation(handler)}", str(return_annotation(declared)))
+
+
+def _essence(parameter: Parameter) -> tuple[Any, Any, bool]:
+    return parameter.annotation, parameter.kind, parameter.required
+
+
+def _shown(parameter: Parameter) -> str:
+    kind = (
+        ""
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        else f" ({parameter.kind.description})"
+    )
+    annotation = parameter.annotation
+    name = annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+    return f"{name}{'' if parameter.required else ' = ...'}{kind}"
+
+
+def _differs(handler: Callable[..., Any], found: str, wanted: str) -> DeclarationError:
+    return DeclarationError(
+        f"{name_of(handler)} does not fit its contract: {found}",
+        f"the contract says {wanted}",
+        "change the handler, or the contract with a new args_version",
+    )

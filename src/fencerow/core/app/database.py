@@ -1,0 +1,134 @@
+"""`Database`: a place with Fencerow's tables. What an app is besides its jobs, and enough for primitives alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fencerow.core.app.opening import default_actor, make_ready, placed, settings_of, warn_of_local_file
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import DeclarationError
+from fencerow.core.store import store
+from fencerow.core.store.connect import open_engine
+
+
+class Database:
+    """A database with Fencerow's tables, for `Mutex`, `Transitions` and the others without an `App`.
+
+    It is named by `url`, else by `config`, else by FENCEROW_URL; without any it is the SQLite file
+    `fencerow.db` in the working directory, with a `LocalDatabaseWarning`. Nothing is opened before it is
+    needed. Close it when done, or use it as a context manager.
+
+    Raises:
+        ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        config: Config | None = None,
+        schema: str | None = None,
+        table_prefix: str | None = None,
+        actor: str | None = None,
+    ) -> None:
+        named = settings_of(
+            os.environ, config, url=url, schema=schema, table_prefix=table_prefix, actor=actor
+        )
+        self.config = placed(named, Path.cwd())
+        self.is_named = named.url is not None  # else the database is the local file that nobody chose
+        self._actor = self.config.actor or default_actor()
+        self._opening = threading.RLock()
+        self._engine: Engine | None = None
+        self._wrap: Callable[[Engine], Engine] | None = None
+
+    @property
+    def actor(self) -> str:
+        """Who is named in the audit trail."""
+        return self._actor
+
+    @property
+    def engine(self) -> Engine:
+        """The database. Made at the first use; connections are opened when an operation needs one."""
+        with self._opening:
+            if self._engine is None:
+                if not self.is_named:
+                    warn_of_local_file(self.config)
+                opened = open_engine(self.config)
+                self._engine = opened if self._wrap is None else self._wrap(opened)
+            return self._engine
+
+    def migrate(self) -> list[str]:
+        """Bring the tables up to what this code knows; returns the names of the steps that were applied.
+
+        Raises:
+            SchemaTooNew, SchemaTampered: this code must not work with this database.
+            Busy: somebody else is migrating.
+        """
+        return [step.name for step in store.migrate(self.engine, actor=self.actor)]
+
+    def check(self) -> None:
+        """Look whether the tables are what this code needs.
+
+        Raises:
+            SchemaMissing, SchemaTooOld: run `fencerow migrate`.
+            SchemaTooNew, SchemaTampered: this code must not work with this database.
+        """
+        store.check_schema(self.engine)
+
+    def check_or_create(self) -> None:
+        """`check`, but on SQLite missing tables are made. Done by itself before the first use."""
+        make_ready(self.engine, self.actor)
+
+    def wrap_engine(self, wrap: Callable[[Engine], Engine]) -> None:
+        """Put an engine of one's own before the database's, once it is opened: for tests that watch or disturb.
+
+        Raises:
+            DeclarationError: the database is in use already, or was wrapped before.
+        """
+        with self._opening:
+            if self._engine is not None or self._wrap is not None:
+                raise DeclarationError(
+                    "the engine cannot be wrapped now",
+                    "it is in use, or was wrapped before",
+                    "wrap it once, before the first use of the app or database",
+                )
+            self._wrap = wrap
+
+    def close(self) -> None:
+        """Close the connections. A later use opens them again."""
+        engine = self._without_engine()
+        if engine is not None:
+            engine.close()
+
+    async def aclose(self) -> None:
+        """`close` for async code: those of this event loop first."""
+        engine = self._without_engine()
+        if engine is not None:
+            await engine.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _without_engine(self) -> Engine | None:
+        with self._opening:
+            engine, self._engine = self._engine, None
+            return engine

@@ -1,0 +1,291 @@
+"""`@app.job`: a function becomes a job that can be submitted, and stays callable as the function it is.
+
+The types of `submit` are those of the function without its `job` parameter, so a type checker sees a wrong
+argument where it is written.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from fencerow.core.app.handlers import encode_json_data, handler_of
+from fencerow.core.app.job_options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
+from fencerow.core.app.options import (
+    NAME_LENGTH_MAX,
+    QUEUE_LENGTH_MAX,
+    GivenSubmitOptions,
+    SubmitOptions,
+    submit_options,
+)
+from fencerow.core.app.submission import Call, Declaration, Layers, Recipe
+from fencerow.core.app.submitter import Submitter
+from fencerow.core.client.handle import Handle
+from fencerow.core.errors import DeclarationError, InvalidInput
+from fencerow.core.model.defaults import Defaults
+from fencerow.core.model.retry import Matchers
+from fencerow.core.model.text import check_text
+from fencerow.core.worker.context import Job
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
+from fencerow.processes.origin import check_place
+
+C = ParamSpec("C")  # the parameters of the function itself
+P = ParamSpec("P")  # those of a submit: without `job`
+R = TypeVar("R")  # what the job results in
+X = TypeVar("X")  # what calling the function returns: R, or a coroutine of it
+
+DEFAULT_QUEUE = "default"
+NO_OPTIONS = SubmitOptions()
+
+
+class Submittable(Generic[P, R]):
+    """What can be submitted: a declared job, with the options of `using` or without."""
+
+    def __init__(self, submitter: Submitter, declaration: Declaration, options: SubmitOptions) -> None:
+        self._submitter = submitter
+        self._declaration = declaration
+        self._recipe = Recipe(declaration, options)
+        self._encode = declaration.handler.arguments.encode
+
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Store the job and return its handle. Once it has returned, the job will run.
+
+        Raises:
+            InvalidInput: arguments or options cannot be kept; see its subclasses. Nothing is stored.
+            KeyConflict: the key belongs to another payload.
+            Unavailable, Busy, ReadOnly, StorageFull: nothing is stored; repeat when the cause is gone.
+            OutcomeUnknown: the answer was lost. `job_ids` holds the id: look, or `using(id=...)` again.
+        """
+        return self._submitter.submit(self.call(*args, **kwargs))
+
+    async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """`submit` for async code. Concurrent ones share an insert; a cancelled caller does not take it back."""
+        return await self._submitter.asubmit(self.call(*args, **kwargs))
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Check and encode a call without submitting it: what `submit_many` takes.
+
+        Raises:
+            InvalidInput: the arguments do not fit or cannot be kept.
+        """
+        return Call(self._recipe, self._encode(args, kwargs))
+
+    def call_with(self, arguments: Mapping[str, Any], options: SubmitOptions) -> Call[R]:
+        """`call` with arguments by name that came from outside as JSON data, such as a date in its text form.
+
+        Raises:
+            InvalidArguments: they do not fit the job's parameters.
+        """
+        encoded = encode_json_data(self._declaration.handler.arguments, arguments)
+        return Call(Recipe(self._declaration, options), encoded)
+
+    def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        """Submit many calls, each made by `call`: see `App.submit_many`."""
+        return self._submitter.submit_many(calls)
+
+    async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
+        """`submit_many` for async code; takes an async iterable too."""
+        return await self._submitter.asubmit_many(calls)
+
+
+class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
+    """A declared job: submit it to run it durably, or call it like the function it was made from.
+
+    The call runs it here and now, without a database: for unit tests.
+    """
+
+    def __init__(
+        self, submitter: Submitter, declaration: Declaration, function: Callable[C, X], runs_here: bool = True
+    ) -> None:
+        super().__init__(submitter, declaration, NO_OPTIONS)
+        self.runs_here = runs_here
+        self._function = function
+        self.where = f"{function.__module__}.{getattr(function, '__qualname__', '?')}"
+        self.middleware: Middleware = (
+            NO_MIDDLEWARE  # of its app, for a child process, which finds the job alone
+        )
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: C.args, **kwargs: C.kwargs) -> X:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<DeclaredJob {self.name} in queue {self.queue}>"
+
+    @property
+    def name(self) -> str:
+        """The name it is stored under."""
+        return self._declaration.name
+
+    @property
+    def queue(self) -> str:
+        """The queue it goes to unless a submit says otherwise."""
+        return self._declaration.queue
+
+    @property
+    def handler(self) -> Handler:
+        """What a worker needs to run it."""
+        return self._declaration.handler
+
+    def using(self, **given: Unpack[GivenSubmitOptions]) -> Submittable[P, R]:
+        """The same job with options (`GivenSubmitOptions`) for the submits made through what is returned.
+
+        `key` is for idempotency and nothing else: under one key (in `scope`, by default the job's name) there
+        is one job until `key_lifetime_s` after its end; a repeat gets that job's handle, with `replay` set.
+        `delay_s` or `run_at` (aware) say when it is due. `id` is for repeating a submit whose outcome was
+        lost. An `ephemeral` job leaves no row when it succeeds, so its result is there for those alone who wait
+        for it. `connection` submits inside the caller's own transaction: committed means accepted.
+
+        Raises:
+            InvalidInput: an option cannot be used.
+        """
+        return Submittable(self._submitter, self._declaration, submit_options(**given))
+
+
+Register = Callable[[DeclaredJob[..., ..., Any, Any]], None]
+
+
+class MakeHandler(Protocol):
+    """From a function to what workers run: `handler_of`, or what batches use."""
+
+    def __call__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        limits: Defaults,
+        /,
+        *,
+        retry_on: Matchers,
+        fail_on: Matchers,
+        payload_bytes_max: int,
+    ) -> Handler: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Declarer:
+    """What every decorator of one app ends in."""
+
+    submitter: Submitter
+    register: Register
+    layers: Layers
+    payload_bytes_max: int
+
+    def declare(
+        self,
+        function: Callable[..., Any],
+        options: JobOptions,
+        make_handler: MakeHandler,
+        decorator: str,
+        *,
+        called: Callable[..., Any] | None = None,
+        runs_here: bool = True,
+    ) -> DeclaredJob[..., ..., Any, Any]:
+        """Declare the function under these options.
+
+        `called` is what calling the job calls instead. A job that does not run here has no handler for workers.
+
+        Raises:
+            DeclarationError: see `Declare`.
+        """
+        refuse_uncallable(function, decorator)
+        name = _declared_text(
+            options.name or stored_name(function, decorator), "the job's name", NAME_LENGTH_MAX
+        )
+        queue = _declared_text(options.queue or DEFAULT_QUEUE, "queue", QUEUE_LENGTH_MAX)
+        handler = make_handler(
+            name,
+            function,
+            self.layers.of(queue, options.limits),
+            retry_on=options.retry_on,
+            fail_on=options.fail_on,
+            payload_bytes_max=options.payload_bytes_max or self.payload_bytes_max,
+        )
+        codec = replace(handler.arguments, version=options.args_version, upgrade=options.upgrade)
+        handler = replace(
+            handler, arguments=codec, process=options.process, memory_bytes_max=options.memory_bytes_max
+        )
+        if handler.process:
+            check_place(handler)
+        declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
+        declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
+            self.submitter, declaration, called or function, runs_here
+        )
+        self.register(declared)
+        return declared
+
+
+class Declare:
+    """The decorator behind `@app.job` and `@app.job(...)`."""
+
+    def __init__(self, declarer: Declarer, options: JobOptions = NO_JOB_OPTIONS) -> None:
+        self._declarer = declarer
+        self._options = options
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> DeclaredJob[P, P, R, Coroutine[Any, Any, R]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Job, P], R], /
+    ) -> DeclaredJob[Concatenate[Job, P], P, R, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> DeclaredJob[P, P, R, R]: ...
+
+    @overload
+    def __call__(self, /, **given: Unpack[GivenOptions]) -> Declare: ...
+
+    def __call__(self, function: Callable[..., Any] | None = None, /, **given: Unpack[GivenOptions]) -> Any:
+        """Declare a job. Its name is the function's, unless `name` gives another; it is stored with every job.
+
+        A function whose first parameter is annotated `Job` gets the running job there. Options (`GivenOptions`)
+        that are left out come from the queue, the app and the settings, in this order.
+
+        Raises:
+            DeclarationError: the name is taken, a parameter cannot be stored, or an option is wrong.
+        """
+        if function is not None:
+            return self._declarer.declare(function, self._options, handler_of, "@app.job")
+        return Declare(self._declarer, job_options(given, GivenOptions, "@app.job"))
+
+
+def refuse_uncallable(function: object, decorator: str) -> None:
+    """Make sure that a decorator was given something that can be called.
+
+    Raises:
+        DeclarationError: it was not.
+    """
+    if not callable(function):
+        raise DeclarationError(
+            f"{decorator} was given a value of type {type(function).__name__}",
+            "it decorates a function, and its options are named",
+            f"write {decorator} or {decorator}(queue=...)",
+        )
+
+
+def stored_name(function: Callable[..., Any], decorator: str) -> str:
+    """The function's own name: without its module, so that moving it does not orphan the jobs that are stored."""
+    name = getattr(inspect.unwrap(function), "__name__", "")
+    if not name or name == "<lambda>":
+        raise DeclarationError(
+            "the decorated function has no name", "jobs are stored under a name", f"pass name= to {decorator}"
+        )
+    return str(name)
+
+
+def _declared_text(text: object, what: str, length_max: int) -> str:
+    try:
+        return check_text(text, what, length_max)
+    except InvalidInput as error:
+        raise DeclarationError(error.what, error.why, error.fix) from None

@@ -1,0 +1,145 @@
+"""What every talk with the database needs: the engine, whether it is ready, and the one who waits for results."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fencerow.core.client.talk import Runner, Talk, aconverse, ask, converse
+from fencerow.core.client.waiting import Answer, Poller
+from fencerow.core.db.blocking import refuse_in_loop
+from fencerow.core.db.borrow import borrowed
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.strikes import SHELTER
+from fencerow.core.errors import NotReady, ResultTimeout
+from fencerow.core.model.job import Ended
+from fencerow.core.store import store
+
+T = TypeVar("T")
+
+WAIT_SLICE_S = 0.5
+
+
+class Desk:
+    """Holds talks on one engine, for threads and event loops together.
+
+    `ready` is called once, before the database is first used; until it succeeds it is called again each time.
+    """
+
+    def __init__(self, engine: Engine, *, actor: str | None, ready: Callable[[], None] | None) -> None:
+        self.engine = engine
+        self.actor = actor
+        self._ready = ready
+        self._first_use = threading.Lock()
+        self._poller = Poller(engine)
+
+    def hold(self, talk: Talk[T], connection: Any = None) -> T:
+        """Hold a talk in this thread, on our engine or on the caller's connection.
+
+        Raises:
+            BlockingCall: on our engine, inside a running event loop.
+        """
+        if connection is None:
+            refuse_in_loop()
+        self.make_ready()
+        return converse(talk, self._runner(connection), self.engine.wake)
+
+    async def ahold(self, talk: Talk[T], connection: Any = None) -> T:
+        """`hold` in this event loop."""
+        if self._ready is not None:
+            await asyncio.to_thread(self.make_ready)
+        return await aconverse(talk, self._runner(connection), self.engine.wake)
+
+    def outcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
+        """Wait for the end of a job: how it ended, or None when it is nowhere.
+
+        With no time to wait it looks once.
+
+        Raises:
+            ResultTimeout: it has not ended within `timeout_s` seconds. NotReady: it was only looked at once.
+        """
+        refuse_in_loop()
+        if timeout_s is not None and timeout_s <= 0:
+            return self.hold(looking(job_id))
+        self.make_ready()
+        future: concurrent.futures.Future[Answer] | None = None
+        try:
+            with SHELTER:
+                future = self._poller.watch(job_id)
+            return waited(future, timeout_s)
+        except concurrent.futures.TimeoutError:
+            raise self._timed_out(job_id, timeout_s) from None
+        finally:
+            if future is not None:
+                self._poller.forget(job_id, future)
+
+    async def aoutcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
+        """`outcome` in this event loop."""
+        if timeout_s is not None and timeout_s <= 0:
+            return await self.ahold(looking(job_id))
+        if self._ready is not None:
+            await asyncio.to_thread(self.make_ready)
+        future: concurrent.futures.Future[Answer] = self._poller.watch(job_id)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), timeout_s)
+        except TimeoutError:
+            raise self._timed_out(job_id, timeout_s) from None
+        finally:
+            self._poller.forget(job_id, future)
+
+    def stop_waiting(self) -> None:
+        """End the thread that waits for results; those who wait get `Unavailable`."""
+        self._poller.close()
+
+    def _runner(self, connection: Any) -> Runner:
+        return self.engine if connection is None else borrowed(connection, self.engine)
+
+    def make_ready(self) -> None:
+        """Look at the tables if nobody did; by itself before each talk, but not inside a transaction of one's own."""
+        if self._ready is None:
+            return
+        with self._first_use:
+            if self._ready is not None:
+                self._ready()
+                self._ready = None
+
+    def _timed_out(self, job_id: str, timeout_s: float | None) -> ResultTimeout:
+        trouble = self._poller.trouble
+        return ResultTimeout(
+            f"job {job_id} had not ended within {timeout_s} s",
+            f"the database could not be asked: {trouble}" if trouble else "it is queued or runs still",
+            "it goes on; ask again",
+        )
+
+
+def waited(future: concurrent.futures.Future[T], timeout_s: float | None) -> T:
+    """The future's result. In slices: a handler that must end is not kept from it by what it waits for.
+
+    Raises:
+        TimeoutError: it did not come in time.
+    """
+    until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+    while not future.done() and (left_s := until - time.monotonic()) > 0:
+        with SHELTER:  # whoever brings the result must find the future unlocked
+            concurrent.futures.wait([future], min(WAIT_SLICE_S, left_s))
+    with SHELTER:
+        return future.result(0)
+
+
+def looking(job_id: str) -> Talk[Ended | None]:
+    """How the job ended, None when it is nowhere, without waiting.
+
+    Raises:
+        NotReady: it has not ended.
+    """
+    ended = yield from ask(store.outcomes([job_id]))
+    if job_id in ended:
+        return ended[job_id]
+    if not (yield from ask(store.existing([job_id]))):
+        return None
+    raise NotReady(f"job {job_id} has not ended", "it is queued or runs still", "wait for it, or ask later")

@@ -1,0 +1,130 @@
+"""Which jobs are meant: filters that all must fit, over live and finished, a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypedDict
+
+from fencerow.core.client.choosing import limited, members, sequence
+from fencerow.core.client.talk import Talk, ask
+from fencerow.core.errors import InvalidInput
+from fencerow.core.model.ids import parse_id
+from fencerow.core.model.job import JobRecord
+from fencerow.core.model.labels import encode_metadata, encode_tags
+from fencerow.core.model.state import State
+from fencerow.core.model.text import check_text
+from fencerow.core.store import store
+
+
+class _Common(TypedDict):
+    """What both statements take."""
+
+    queue: str | None
+    name: str | None
+    states: Sequence[State] | None
+    scope: str | None
+    key: str | None
+    before_id: str | None
+
+
+TEXT_MAX = 1_000  # of a name that is looked for
+Plain = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """The jobs that fit all that is given; nothing given means every job.
+
+    `tags`: those that a job must carry. `metadata`: top-level fields and their plain values (text, number, true,
+    false, null). `before_id`: only jobs whose id is lower, which is how the next page is asked for.
+    """
+
+    queue: str | None = None
+    name: str | None = None
+    states: tuple[State, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Plain] | None = None
+    scope: str | None = None
+    key: str | None = None
+    before_id: str | None = None
+
+    def is_empty(self) -> bool:
+        """Whether it means every job there is."""
+        return self == JobFilter()
+
+
+def chosen_by(
+    *,
+    queue: str | None,
+    name: str | None,
+    states: Sequence[State | str] | None,
+    tags: Sequence[str],
+    metadata: Mapping[str, Plain] | None,
+    scope: str | None,
+    key: str | None,
+    before_id: str | None,
+) -> JobFilter:
+    """The filter for what a caller wrote.
+
+    Raises:
+        InvalidInput: there is no such state, or a value that should be a list, a text or an id is none.
+    """
+    for what, text in {"queue": queue, "name": name, "scope": scope, "key": key}.items():
+        if text is not None:
+            check_text(text, what, TEXT_MAX)
+    return JobFilter(
+        queue,
+        name,
+        members(State, states, "states"),
+        tuple(sequence(tags, "tags")),
+        metadata,
+        scope,
+        key,
+        None if before_id is None else parse_id(before_id),
+    )
+
+
+def listing(chosen: JobFilter, limit: int) -> Talk[list[JobRecord]]:
+    """The newest jobs that fit, at most `limit`.
+
+    A search on SQLite is several short looks, so that it never keeps a writer waiting for long.
+
+    Raises:
+        InvalidInput: a tag or a field cannot belong to any job, a value is no plain one, or `limit` is out of range.
+    """
+    limited(limit)
+    tags, metadata = encode_tags(chosen.tags), _plain(chosen.metadata or {})
+    if tags is None and metadata is None:
+        return (yield from ask(store.list_jobs(**_common(chosen), limit=limit)))
+    found: list[JobRecord] = []
+    while True:
+        page = store.search(tags=tags, metadata=metadata, **_common(chosen), limit=limit - len(found))
+        answer = yield from ask(page)
+        found += answer.jobs
+        if answer.looked_to is None:
+            return found
+        chosen = replace(chosen, before_id=answer.looked_to)
+
+
+def _plain(metadata: Mapping[str, Plain]) -> str | None:
+    text = encode_metadata(metadata)
+    for field, value in metadata.items():
+        if not (value is None or isinstance(value, (str, int, float, bool))):
+            raise InvalidInput(
+                f"metadata field {ascii(field)[:60]} is looked for by a value of type {type(value).__name__}",
+                "only plain values can be looked for: text, numbers, true, false and null",
+                "look for a field that has one",
+            )
+    return text
+
+
+def _common(chosen: JobFilter) -> _Common:
+    return {
+        "queue": chosen.queue,
+        "name": chosen.name,
+        "states": chosen.states or None,
+        "scope": chosen.scope,
+        "key": chosen.key,
+        "before_id": chosen.before_id,
+    }

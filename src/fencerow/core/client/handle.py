@@ -1,0 +1,144 @@
+"""`Handle`: what a submit gives back, and what can be made again from an id or a key at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from fencerow.core.client.desk import Desk
+from fencerow.core.client.moving import cancelling, reviving
+from fencerow.core.client.refs import CancelAnswer, reading
+from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
+from fencerow.core.model.describe import ErrorRecord
+from fencerow.core.model.job import Ended, JobRecord
+from fencerow.core.model.state import State
+
+R_co = TypeVar("R_co", covariant=True)
+
+MESSAGE_SHOWN = 300
+
+
+class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
+    """One job, by its id. It holds nothing else, so it is good across retries, restarts and revivals.
+
+    `replay` tells that an earlier submit under the same key, or with the same id, had made the job.
+    """
+
+    _desk: Desk
+    id: str
+    _decode: Callable[[bytes], R_co]
+    replay: bool = False
+    _existed: bool = True
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}{' (replay)' if self.replay else ''}>"
+
+    def result(self, timeout_s: float | None = None) -> R_co:
+        """Wait for the job's end and return what its handler returned.
+
+        Raises:
+            JobFailed: it ended `failed`; `error` is what the last attempt reported.
+            JobCancelled: it ended `cancelled`.
+            JobGone: it was removed by retention or by hand, or it is ephemeral and succeeded before anybody waited.
+            JobNotFound: it is not there (yet): the transaction that submits it has not committed.
+            ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again. With `timeout_s=0`
+                the job is looked at once, and this is its subclass `NotReady`.
+            MalformedPayload: the stored result does not fit the type this code declares.
+        """
+        return self._unpacked(self._desk.outcome(self.id, timeout_s))
+
+    async def aresult(self, timeout_s: float | None = None) -> R_co:
+        """`result` for async code. A caller that is cancelled stops waiting; the job goes on."""
+        return self._unpacked(await self._desk.aoutcome(self.id, timeout_s))
+
+    def refresh(self) -> JobRecord:
+        """The job as it stands now.
+
+        Raises:
+            JobNotFound: it is not there. `JobGone` if it was removed.
+        """
+        return self._desk.hold(reading(self.id))
+
+    async def arefresh(self) -> JobRecord:
+        """`refresh` for async code."""
+        return await self._desk.ahold(reading(self.id))
+
+    def status(self) -> State:
+        """The state the job is in now.
+
+        Raises:
+            JobNotFound: it is not there.
+        """
+        return self.refresh().state
+
+    async def astatus(self) -> State:
+        """`status` for async code."""
+        return (await self.arefresh()).state
+
+    def cancel(self, *, reason: str | None = None, only_queued: bool = False) -> CancelAnswer:
+        """Cancel the job: see `Client.cancel`."""
+        return self._desk.hold(cancelling(self.id, self._desk.actor, reason, only_queued))
+
+    async def acancel(self, *, reason: str | None = None, only_queued: bool = False) -> CancelAnswer:
+        """`cancel` for async code."""
+        return await self._desk.ahold(cancelling(self.id, self._desk.actor, reason, only_queued))
+
+    def revive(self, *, reason: str | None = None) -> None:
+        """Queue the finished job again: see `Client.revive`."""
+        self._desk.hold(reviving(self.id, self._desk.actor, reason))
+
+    async def arevive(self, *, reason: str | None = None) -> None:
+        """`revive` for async code."""
+        await self._desk.ahold(reviving(self.id, self._desk.actor, reason))
+
+    def _unpacked(self, ended: Ended | None) -> R_co:
+        if ended is None:
+            raise self._missing()
+        if ended.state is State.SUCCEEDED:
+            return self._decode((ended.result or "null").encode())
+        if ended.state is State.CANCELLED:
+            raise JobCancelled(
+                f"job {self.id} was cancelled", "it has no result", "submit the work again if needed"
+            )
+        raise failed(ended)
+
+    def _missing(self) -> JobNotFound:
+        if self._existed:
+            return JobGone(
+                f"job {self.id} is gone",
+                "it was removed after its end, by retention or by hand, or it is ephemeral and succeeded",
+                "wait for an ephemeral job before it ends, or keep results (retention_s), or store them elsewhere",
+            )
+        return JobNotFound(
+            f"there is no job {self.id}",
+            "neither live nor finished",
+            "commit the transaction that submits it before you wait for it, or check the id",
+        )
+
+
+def failed(ended: Ended) -> JobFailed:
+    """The error to raise for a job that ended failed."""
+    record = stored_error(ended.error)
+    shown = f"{record.type}: {record.message}"[:MESSAGE_SHOWN] if record.type else record.message
+    return JobFailed(
+        f"job {ended.id} failed: {shown}",
+        record.code,
+        "see its timeline; revive it when the cause is gone",
+        job_id=ended.id,
+        error=record,
+    )
+
+
+def stored_error(text: str | None) -> ErrorRecord:
+    """What was stored of an error; ends that the database decided have no traceback of their own."""
+    try:
+        plain = msgspec.json.decode(text or "null")
+    except ValueError:
+        plain = None
+    if not isinstance(plain, dict):
+        return ErrorRecord(type="", message="no error was recorded", traceback="", code="")
+    return ErrorRecord(
+        **{name: str(plain.get(name) or "") for name in ("type", "message", "traceback", "code")}
+    )

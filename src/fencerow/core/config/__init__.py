@@ -1,0 +1,30 @@
+"""Every setting with its unit, default and environment name.
+
+A blank variable counts as absent. One that is nearly a setting is an error: a slip must not be passed over.
+"""
+
+from __future__ import annotations
+
+from fencerow.core.config.config import Config, settings
+from fencerow.core.config.setting import PREFIX, Setting
+from fencerow.core.config.variables import COMMAND_PREFIX, RESERVED_NAMES, is_injected
+from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.defaults import Defaults
+from fencerow.core.model.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked, parse_url
+
+__all__ = [
+    "COMMAND_PREFIX",
+    "PREFIX",
+    "RESERVED_NAMES",
+    "Backoff",
+    "Config",
+    "DatabaseUrl",
+    "Defaults",
+    "PostgresUrl",
+    "Setting",
+    "SqliteUrl",
+    "is_injected",
+    "masked",
+    "parse_url",
+    "settings",
+]

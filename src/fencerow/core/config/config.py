@@ -1,0 +1,267 @@
+"""The settings of one process, each with its unit, its default, its range and what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from fencerow.core.config.reading import from_environment, refuse_unknown_options
+from fencerow.core.config.setting import Setting, check, number, text
+from fencerow.core.config.variables import refuse_unknown_variables
+from fencerow.core.errors import ConfigError
+from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.defaults import DAY_S, Defaults
+from fencerow.core.model.url import PostgresUrl, masked, parse_url
+
+IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+DRAIN_MARGIN_S = 15.0
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The settings of one process. Built directly or by `load`; either way every value is checked.
+
+    Raises:
+        ConfigError: a value is of the wrong type, out of range, or contradicts another.
+    """
+
+    # --- the database ---
+    url: str | None = text(None, "The database. Without it SQLite in the working directory.", secret=True)
+    listen_url: str | None = text(
+        None, "A direct connection for LISTEN, where `url` leads through a pooler.", secret=True
+    )
+    schema: str = text("fencerow", "The PostgreSQL schema of the tables.")
+    table_prefix: str = text("fencerow_", "What the tables' names begin with on SQLite.")
+    pool_max: int = number(
+        10,
+        2,
+        1_000,
+        "The most connections for threads, and for an event loop; docs/postgresql.md has the sums.",
+    )
+    connect_timeout_s: float = number(5.0, 0.1, 300.0, "How long to wait for a new connection.")
+    statement_timeout_s: float = number(
+        30.0,
+        0.1,
+        3600.0,
+        "How long PostgreSQL may take for one statement of ours. Then it is cancelled, or the connection given up.",
+    )
+    prepared_statements: str = text(
+        "auto",
+        "`auto`: PostgreSQL plans the statements of every job once for each connection of ours that leads to the "
+        "server itself, not through a pooler. `off`: it plans them each time.",
+        "auto",
+        "off",
+    )
+    busy_timeout_s: float = number(10.0, 0.0, 300.0, "How long to wait for another writer on SQLite.")
+    journal_mode: str = text(
+        "auto",
+        "SQLite's journal. `auto`: `wal` where the library is free of the WAL-reset fault, else `truncate`. Say `wal` "
+        "with an older library only if no connection but ours ever opens the file.",
+        "auto",
+        "truncate",
+        "wal",
+    )
+
+    # --- leases and loops ---
+    lease_s: float = number(
+        30.0, 1.0, 3600.0, "A worker silent for so long is dead and its jobs start again."
+    )
+    renew_s: float = number(5.0, 0.1, 1200.0, "How often a worker renews; at least three chances per lease.")
+    sweep_s: float = number(
+        15.0, 0.1, 3600.0, "How often dead workers, timeouts and expired jobs are looked for."
+    )
+    poll_max_s: float = number(1.0, 0.01, 300.0, "The longest pause between two looks at an empty queue.")
+    poll_min_s: float = number(0.05, 0.001, 60.0, "The shortest pause between two looks.")
+
+    unknown_max_s: float = number(
+        DAY_S, 1.0, 3650 * DAY_S, "A due job that no worker's code has known for so long fails."
+    )
+
+    # --- mutexes ---
+    # Several times the longest pause of a healthy process, and renewed four times within it.
+    mutex_stale_s: float = number(
+        30.0, 1.0, 86_400.0, "A mutex that was not renewed for so long may be taken by others."
+    )
+
+    # --- running jobs ---
+    slots: int = number(10, 1, 10_000, "Jobs one process runs at a time.")
+    prefetch_s: float = number(1.0, 0.0, 60.0, "How much work, in seconds, may wait inside the worker.")
+    payload_bytes_max: int = number(
+        MIB, 1_024, 64 * MIB, "The largest arguments or result; larger data belongs elsewhere, by reference."
+    )
+    log_format: str = text("console", "How processes write their log.", "console", "json")
+    actor: str | None = text(None, "Who is named in the audit trail; without it user and host.")
+
+    # --- defaults of jobs ---
+    attempts_max: int = number(3, 1, 10_000, "Attempts of a job that fails.")
+    crashes_max: int = number(3, 1, 10_000, "Times a job may take its process down with it.")
+    snoozes_max: int = number(
+        48, 0, 1_000_000, "Times a job may put itself back: a day at half an hour each."
+    )
+    # A hung handler looks alive for as long as its process renews, so there must be a bound. A quarter of an
+    # hour lets slow calls to models and documents end, and shows a hung one within the same working hour.
+    timeout_s: float = number(900.0, 0.001, 30 * DAY_S, "How long one attempt may run.")
+    key_lifetime_s: float = number(
+        14 * DAY_S, 1.0, 3650 * DAY_S, "How long an idempotency key is remembered."
+    )
+
+    # --- child processes ---
+    suspects_max: int = number(
+        4, 1, 1_000, "Jobs whose last worker died that run at once, each in a child process of its own."
+    )
+    child_start_s: float = number(20.0, 0.5, 600.0, "How long a child process may take to start.")
+    child_idle_max: int = number(2, 0, 1_000, "Child processes kept warm for the next job.")
+    child_idle_s: float = number(60.0, 0.0, 86_400.0, "How long a child process is kept warm.")
+    child_jobs_max: int = number(100, 1, 1_000_000, "After so many jobs a child process is replaced.")
+    child_resident_bytes_max: int = number(
+        256 * MIB,
+        MIB,
+        1024 * 1024 * MIB,
+        "A child process that keeps more memory than this after a job is replaced.",
+    )
+    hung_max: int = number(
+        10, 0, 10_000, "With more handlers than this that ignore their end, a worker drains and ends."
+    )
+
+    # --- retention ---
+    retention_succeeded_s: float = number(7 * DAY_S, 0.0, 3650 * DAY_S, "How long succeeded jobs are kept.")
+    retention_failed_s: float = number(90 * DAY_S, 0.0, 3650 * DAY_S, "How long failed jobs are kept.")
+    retention_cancelled_s: float = number(30 * DAY_S, 0.0, 3650 * DAY_S, "How long cancelled jobs are kept.")
+    retention_period_s: float = number(
+        DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "Finished jobs on PostgreSQL go by tables of at least so long a time, not by rows.",
+    )
+    retention_ephemeral_s: float = number(
+        DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long a submit that is repeated finds an ephemeral job that succeeded.",
+    )
+    retention_sources_s: float = number(
+        30 * DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long replace_for remembers a source that was emptied or never written.",
+    )
+    retention_events_s: float = number(
+        7 * DAY_S, 0.0, 3650 * DAY_S, "How long events are kept that every group has read."
+    )
+    retention_unread_events_s: float = number(
+        30 * DAY_S,
+        60.0,
+        3650 * DAY_S,
+        "How long events are kept that a group has not read; it is alarmed at half of it, and well before they go.",
+    )
+    retention_events_max: int | None = number(
+        None, 1, 10**12, "How many events are kept; no bound. A group that lags is alarmed at half of it."
+    )
+    retention_count_max: int | None = number(
+        None, 0, 10**12, "How many finished jobs are kept per state; no bound."
+    )
+
+    # --- stopping ---
+    cancel_raise_s: float = number(
+        5.0, 0.0, 3600.0, "A running job learns of a cancel within renew_s; so long it may stop by itself."
+    )
+    cancel_kill_s: float = number(
+        10.0, 0.0, 3600.0, "Then it may clean up so long before its process is killed."
+    )
+    shutdown_s: float | None = number(
+        None, 0.0, 30 * DAY_S, "How long running jobs may finish at a stop; derived from the longest timeout."
+    )
+
+    def __post_init__(self) -> None:
+        for setting in settings():
+            check(setting, getattr(self, setting.name))
+        _check_identifiers(self)
+        _check_together(self)
+
+    @staticmethod
+    def load(environ: Mapping[str, str], **overrides: Any) -> Config:
+        """Settings from the environment; an override that is not None wins.
+
+        Raises:
+            ConfigError: an option is unknown, a variable is nearly a setting's (the nearest are in `fix`), or a value
+                cannot be used. Secrets are never shown. Other unknown FENCEROW_ variables are logged as a warning,
+                but for those that Kubernetes makes for its services.
+        """
+        known = {setting.name: setting for setting in settings()}
+        refuse_unknown_variables(environ, known.values())
+        refuse_unknown_options(overrides, known)
+        values = {name: from_environment(setting, environ) for name, setting in known.items()}
+        given = [*values.items(), *overrides.items()]
+        return Config(**{name: value for name, value in given if value is not None})
+
+    def drain_s(self, longest_timeout_s: float) -> float:
+        """How long a stopping worker lets its jobs finish; `longest_timeout_s` is the longest of theirs."""
+        if self.shutdown_s is not None:
+            return self.shutdown_s
+        return longest_timeout_s + self.cancel_raise_s + self.cancel_kill_s + DRAIN_MARGIN_S
+
+    def job_defaults(self) -> Defaults:
+        """The first layer of job options, before those of app, queue, job and submit."""
+        return Defaults(
+            attempts_max=self.attempts_max,
+            backoff=Backoff(),
+            timeout_s=self.timeout_s,
+            priority=0,
+            crashes_max=self.crashes_max,
+            snoozes_max=self.snoozes_max,
+        )
+
+    def __repr__(self) -> str:
+        shown = {each.name: getattr(self, each.name) for each in settings()}
+        changed = {each.name for each in settings() if shown[each.name] != each.default}
+        texts = [f"{name}={masked(repr(shown[name]))}" for name in shown if name in changed]
+        return f"Config({', '.join(texts)})"
+
+
+def settings() -> tuple[Setting, ...]:
+    """All settings, in the order of the reference."""
+    return tuple(Setting(each.name, each.default, **each.metadata) for each in fields(Config))
+
+
+def _check_identifiers(config: Config) -> None:
+    for name in ("schema", "table_prefix"):
+        value = getattr(config, name)
+        # They become part of the SQL text, so nothing but plain lower-case names is let in.
+        if not IDENTIFIER.fullmatch(value):
+            raise ConfigError(
+                f"{name} is {ascii(value)[:60]}",
+                "a letter or _, then up to 39 lower-case letters, digits or _ are expected",
+                f"choose another {name}",
+            )
+    if config.schema.startswith("pg_") or config.table_prefix.startswith("sqlite_"):
+        raise ConfigError(
+            "schema or table_prefix begins with a name the database keeps for itself",
+            "pg_ and sqlite_ are reserved",
+            "choose another name",
+        )
+
+
+def _check_together(config: Config) -> None:
+    if config.renew_s * 3 > config.lease_s:
+        raise ConfigError(
+            f"renew_s is {config.renew_s:g} and lease_s {config.lease_s:g}",
+            "a lease must leave room for three renewals, so that one lost message does not kill a worker",
+            f"set renew_s to {config.lease_s / 3:g} or less",
+        )
+    if config.poll_min_s > config.poll_max_s:
+        raise ConfigError(
+            f"poll_min_s is {config.poll_min_s:g} and poll_max_s {config.poll_max_s:g}",
+            "the shortest pause cannot exceed the longest",
+            "swap them",
+        )
+    if config.url:
+        parse_url(config.url)
+    if config.listen_url and not isinstance(parse_url(config.listen_url), PostgresUrl):
+        raise ConfigError(
+            "listen_url names a SQLite file",
+            "it is a direct connection to the PostgreSQL server of url",
+            "leave it out, or name the server past its pooler",
+        )

@@ -1,0 +1,86 @@
+"""A lent asyncpg connection, from a pool or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+
+from fencerow.core.db.adapters import sqlstate
+from fencerow.core.db.adapters.casts import typed
+from fencerow.core.db.adapters.frame import (
+    INSIDE,
+    NOTHING,
+    WHOLE,
+    Frame,
+    Sent,
+    Standing,
+    busy,
+    closed,
+    lost,
+    named,
+)
+from fencerow.core.db.adapters.snapshot import LentPostgres
+from fencerow.core.db.queries import Queries, numbered
+from fencerow.core.db.statement import Operation, Rows
+from fencerow.core.errors import FencerowError, UnusableConnection
+
+LOST = (
+    asyncpg.ConnectionDoesNotExistError,
+    asyncpg.ConnectionFailureError,
+    asyncpg.AdminShutdownError,
+    OSError,
+)
+
+
+class LentAsyncpg(LentPostgres):
+    """Rows come as asyncpg's own records and parameters go as plain values, whatever codecs the connection has.
+
+    A failed transaction shows only when something is sent: the savepoint is refused, and nothing follows it.
+    """
+
+    kind = "asyncpg connection"
+
+    def __init__(self, connection: Any, queries: Queries) -> None:
+        self._connection = connection
+        self.queries = queries
+
+    def standing(self) -> Standing:
+        try:
+            if self._connection.is_closed():
+                raise closed(self.kind)
+            return Standing.OPEN if self._connection.is_in_transaction() else Standing.ALONE
+        except asyncpg.InterfaceError as error:  # given back to its pool
+            raise _unusable(error) from error
+
+    def frame(self, operation: Operation[Any], standing: Standing) -> Frame:
+        if standing is Standing.OPEN:
+            return INSIDE
+        return NOTHING if operation.alone else WHOLE
+
+    async def send(self, sent: Sent) -> Rows:
+        if sent.command:
+            await self._connection.execute(sent.text)  # one round trip, and nothing is prepared
+            return []
+        written = sent.text if sent.users else typed(sent.text, sent.parameters, sent.params)
+        values = [sent.params[name] for name in sent.parameters]
+        records = await self._connection.fetch(
+            numbered(written, sent.parameters), *values, record_class=asyncpg.Record
+        )
+        return named(sent, list(records[0].keys()) if records else [], [tuple(row) for row in records])
+
+    def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
+        if isinstance(error, LOST) or sqlstate.is_lost(error):
+            return lost(standing, error)
+        if isinstance(error, asyncpg.InterfaceError):
+            text = str(error)
+            if "another operation is in progress" in text:
+                return busy(self.kind)
+            return lost(standing, error) if self._connection.is_closed() else _unusable(error)
+        return sqlstate.fault(error, self.kind)
+
+
+def _unusable(error: BaseException) -> UnusableConnection:
+    return UnusableConnection(
+        "this asyncpg connection cannot be used", str(error), "pass one that is open and idle"
+    )

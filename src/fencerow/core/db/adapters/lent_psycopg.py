@@ -1,0 +1,116 @@
+"""A lent psycopg 3 connection, sync or async."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.adapt import AdaptersMap
+from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.rows import tuple_row
+from psycopg.types.array import ListDumper
+from psycopg.types.string import StrDumperUnknown, TextLoader
+
+from fencerow.core.db.adapters import sqlstate
+from fencerow.core.db.adapters.frame import (
+    INSIDE,
+    NOTHING,
+    WHOLE,
+    Frame,
+    Sent,
+    Standing,
+    busy,
+    closed,
+    failed,
+    lost,
+    named,
+)
+from fencerow.core.db.adapters.snapshot import LentPostgres
+from fencerow.core.db.faults import connection_lost
+from fencerow.core.db.queries import Queries, pyformat
+from fencerow.core.db.statement import Operation, Rows
+from fencerow.core.errors import FencerowError, ReadOnly
+
+BEGUN_BY_DRIVER = Frame((), (), ("ROLLBACK",))
+
+
+class LentPsycopg(LentPostgres):
+    """Uses a cursor class and a row factory of our own; the connection's stay as they are."""
+
+    kind = "psycopg connection"
+
+    def __init__(self, connection: Connection[Any] | AsyncConnection[Any], queries: Queries) -> None:
+        self._connection = connection
+        self.queries = queries
+
+    def standing(self) -> Standing:
+        connection = self._connection
+        if connection.closed:
+            raise closed(self.kind)
+        if connection.info.pipeline_status != PipelineStatus.OFF:
+            raise busy(self.kind)  # the rows that say what happened would not be there yet
+        match connection.info.transaction_status:
+            case TransactionStatus.INERROR:
+                raise failed(self.kind)
+            case TransactionStatus.INTRANS:
+                return Standing.OPEN
+            case TransactionStatus.IDLE:
+                return self._idle()
+            case _:
+                raise busy(self.kind)
+
+    def _idle(self) -> Standing:
+        if self._connection.autocommit:
+            return Standing.ALONE
+        return Standing.FRESH
+
+    def frame(self, operation: Operation[Any], standing: Standing) -> Frame:
+        if operation.writes and standing is Standing.FRESH and self._connection.read_only:
+            raise ReadOnly(
+                "this psycopg connection was made read-only", "read_only=True", "pass one that may write"
+            )
+        if standing is Standing.ALONE:
+            return NOTHING if operation.alone else WHOLE
+        return BEGUN_BY_DRIVER if standing is Standing.FRESH else INSIDE
+
+    def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
+        if connection_lost(error):
+            return lost(standing, error)
+        return sqlstate.fault(error, self.kind)
+
+
+class LentSyncPsycopg(LentPsycopg):
+    def send(self, sent: Sent) -> Rows:
+        connection = cast("Connection[Any]", self._connection)
+        with Cursor(connection, row_factory=tuple_row) as cursor:
+            _plain(cursor.adapters, sent)
+            # Never prepared: whether a pooler stands in between is the user's knowledge, not ours.
+            cursor.execute(cast(Any, pyformat(sent.text)), sent.params, prepare=False)
+            return _read(sent, cursor, cursor.fetchall() if cursor.description else [])
+
+
+class LentAsyncPsycopg(LentPsycopg):
+    async def send(self, sent: Sent) -> Rows:
+        connection = cast("AsyncConnection[Any]", self._connection)
+        async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
+            _plain(cursor.adapters, sent)
+            await cursor.execute(cast(Any, pyformat(sent.text)), sent.params, prepare=False)
+            return _read(sent, cursor, await cursor.fetchall() if cursor.description else [])
+
+
+def _read(sent: Sent, cursor: Cursor[Any] | AsyncCursor[Any], rows: Rows) -> Rows:
+    return named(sent, [column.name for column in cursor.description or ()], rows)
+
+
+def _plain(adapters: AdaptersMap, sent: Sent) -> None:
+    """Give one cursor of ours psycopg's own ways with the types that our statements use.
+
+    Users register others, such as list as jsonb or uuid as something of theirs; those stay on the connection,
+    and hold for what is the user's.
+    """
+    if sent.users is not None:
+        return
+    adapters.register_dumper(str, StrDumperUnknown)
+    adapters.register_dumper(list, ListDumper)
+    for name in ("text", "uuid"):
+        adapters.register_loader(name, TextLoader)

@@ -1,0 +1,227 @@
+"""Runs our operations on a connection or session that the user owns: commit is accepted, rollback is never was.
+
+    borrowed(connection, engine).run(store.submit([job]))
+
+The user's open transaction carries the operation, inside a savepoint, so that an error of ours leaves
+the transaction as it was. Without an open transaction we do as the driver does: a driver that begins
+one by itself (psycopg, sqlite3 and SQLAlchemy by default) has now begun the user's own, which the user
+commits; one that does not (asyncpg, and all in autocommit) has the operation committed at once.
+
+A savepoint costs two round trips. PostgreSQL remembers 64 of a transaction cheaply: who submits more than
+that in one transaction should submit them in one call.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+from fencerow.core.db.adapters.frame import Lent, aplay, play
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.statement import Operation
+from fencerow.core.db.strikes import sheltered
+from fencerow.core.errors import UnusableConnection
+
+T = TypeVar("T")
+
+ACCEPTED = (
+    "psycopg Connection and AsyncConnection, asyncpg Connection, sqlite3 and aiosqlite Connection, "
+    "SQLAlchemy Session, AsyncSession, Connection and AsyncConnection"
+)
+
+
+class Borrowed(Protocol):
+    """A lent connection that runs our operations; `run` for sync kinds, `arun` for async ones.
+
+    Errors of the user's own statements and integrity errors reach the caller unchanged. Raised besides
+    what the operation raises:
+
+        UnusableConnection: closed, busy, in a failed transaction, or to another database. Nothing was sent.
+        ReadOnly: it may not write.
+        RetryTransaction: roll the transaction back and run all of it again.
+    """
+
+    def run(self, operation: Operation[T]) -> T: ...
+
+    async def arun(self, operation: Operation[T]) -> T: ...
+
+    def is_open(self) -> bool:
+        """Whether a transaction of the user's is open, without asking the database or beginning one."""
+        ...
+
+
+@runtime_checkable
+class Wrapping(Protocol):
+    """An engine that stands before another one and wants to see what runs on lent connections too."""
+
+    inner: Engine
+
+    def lending(self, borrowed: Borrowed) -> Borrowed: ...
+
+
+class SyncBorrowed:
+    """A lent sync connection."""
+
+    def __init__(self, lent: Lent, kind: str) -> None:
+        self._lent = lent
+        self._kind = kind
+
+    @sheltered
+    def run(self, operation: Operation[T]) -> T:
+        return play(self._lent.plan(operation), self._lent.send)
+
+    def is_open(self) -> bool:
+        return self._lent.is_open()
+
+    async def arun(self, operation: Operation[T]) -> T:  # noqa: ARG002
+        raise UnusableConnection(
+            f"a {self._kind} is a sync connection",
+            "it would block the event loop",
+            "use the sync verb, in a thread",
+        )
+
+
+class AsyncBorrowed:
+    """A lent async connection."""
+
+    def __init__(self, lent: Lent, kind: str) -> None:
+        self._lent = lent
+        self._kind = kind
+
+    def run(self, operation: Operation[T]) -> T:  # noqa: ARG002
+        raise needs_await(self._kind)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        return await aplay(self._lent.plan(operation), self._lent.send)
+
+    def is_open(self) -> bool:
+        return self._lent.is_open()
+
+
+class SwitchedBorrowed:
+    """A SQLAlchemy async object: it runs sync code that awaits its driver underneath."""
+
+    def __init__(self, lender: Any, engine: Engine, kind: str) -> None:
+        self._lender = lender
+        self._engine = engine
+        self._kind = kind
+
+    def run(self, operation: Operation[T]) -> T:  # noqa: ARG002
+        raise needs_await(self._kind)
+
+    async def arun(self, operation: Operation[T]) -> T:
+        return cast(T, await self._lender.run_sync(self._run, operation))
+
+    def is_open(self) -> bool:
+        from fencerow.core.db.adapters.lent_sqlalchemy import lent
+
+        sync = getattr(self._lender, "sync_connection", None) or self._lender.sync_session
+        return lent(sync, self._engine).is_open()
+
+    def _run(self, sync: Any, operation: Operation[T]) -> T:
+        from fencerow.core.db.adapters.lent_sqlalchemy import lent
+
+        lender = lent(sync, self._engine)
+        return play(lender.plan(operation), lender.send)
+
+
+def needs_await(kind: str) -> UnusableConnection:
+    """An async connection was passed to a sync verb."""
+    return UnusableConnection(
+        f"a {kind} is an async connection",
+        "a sync call cannot await it",
+        "use the async verb, such as asubmit",
+    )
+
+
+def borrowed(connection: object, engine: Engine) -> Borrowed:
+    """Make a user's connection or session run operations for `engine`.
+
+    Nothing is sent yet, and the connection's settings stay as they are, factories and codecs included.
+
+    Raises:
+        UnusableConnection: it is of no known kind, or of another database than the engine.
+    """
+    if isinstance(engine, Wrapping):
+        return engine.lending(borrowed(connection, engine.inner))
+    names = [f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(connection).__mro__]
+    for name in names:
+        match name:
+            case "psycopg.Connection" | "psycopg.AsyncConnection":
+                return _psycopg(connection, engine, name)
+            case "asyncpg.Connection" | "asyncpg.PoolConnectionProxy":
+                return _asyncpg(connection, engine, name)
+            case "sqlite3.Connection" | "aiosqlite.Connection":
+                return _sqlite(connection, engine, name)
+            case "sqlalchemy.Session" | "sqlalchemy.Connection" | "sqlalchemy.scoped_session":
+                return _sqlalchemy(connection, engine, name)
+            case "sqlalchemy.AsyncSession" | "sqlalchemy.AsyncConnection" | "sqlalchemy.async_scoped_session":
+                return _async_sqlalchemy(connection, engine, name)
+            case _:
+                continue
+    kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
+    raise UnusableConnection(
+        f"a {kind} cannot carry a submit", f"accepted are {ACCEPTED}", "pass one of these"
+    )
+
+
+def _psycopg(connection: Any, engine: Engine, name: str) -> Borrowed:
+    from fencerow.core.db.adapters.lent_psycopg import LentAsyncPsycopg, LentSyncPsycopg
+
+    _same_dialect("postgres", engine, name)
+    if name == "psycopg.Connection":
+        return SyncBorrowed(LentSyncPsycopg(connection, engine.queries), name)
+    return AsyncBorrowed(LentAsyncPsycopg(connection, engine.queries), name)
+
+
+def _asyncpg(connection: Any, engine: Engine, name: str) -> Borrowed:
+    from fencerow.core.db.adapters.lent_asyncpg import LentAsyncpg
+
+    _same_dialect("postgres", engine, name)
+    return AsyncBorrowed(LentAsyncpg(connection, engine.queries), name)
+
+
+def _sqlite(connection: Any, engine: Engine, name: str) -> Borrowed:
+    from fencerow.core.db.adapters.lent_sqlite import LentAiosqlite, LentSqlite3
+
+    _same_dialect("sqlite", engine, name)
+    if name == "sqlite3.Connection":
+        return SyncBorrowed(
+            LentSqlite3(cast(sqlite3.Connection, connection), cast(SqliteEngine, engine)), name
+        )
+    return AsyncBorrowed(LentAiosqlite(connection, cast(SqliteEngine, engine)), name)
+
+
+def _sqlalchemy(connection: Any, engine: Engine, name: str) -> Borrowed:
+    from fencerow.core.db.adapters.lent_sqlalchemy import dialect_of, lent
+
+    lender = connection.registry() if name.endswith("scoped_session") else connection
+    _same_dialect(dialect_of(lender), engine, name)
+    return SyncBorrowed(lent(lender, engine), name)
+
+
+def _async_sqlalchemy(connection: Any, engine: Engine, name: str) -> Borrowed:
+    from fencerow.core.db.adapters.lent_sqlalchemy import dialect_of
+
+    lender = connection.registry() if name.endswith("scoped_session") else connection
+    sync = lender.sync_connection if name.endswith("Connection") else lender.sync_session
+    if sync is None:
+        raise UnusableConnection(
+            f"this {name} was not opened", "it must be open", "await engine.connect() first"
+        )
+    _same_dialect(dialect_of(sync), engine, name)
+    return SwitchedBorrowed(lender, engine, name)
+
+
+def _same_dialect(found: str, engine: Engine, name: str) -> None:
+    if found != engine.dialect:
+        raise UnusableConnection(
+            f"a {name} talks to {_title(found)}",
+            f"the jobs are kept in {_title(engine.dialect)}",
+            "pass a connection to the database of the jobs",
+        )
+
+
+def _title(dialect: str) -> str:
+    return {"postgres": "PostgreSQL", "sqlite": "SQLite"}.get(dialect, dialect)

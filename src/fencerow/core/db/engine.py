@@ -1,0 +1,143 @@
+"""What every engine offers, and the two loops that run a generator of statements.
+
+`drive` and `adrive` are the whole sync/async story: an operation is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from fencerow.core.db.queries import Queries
+from fencerow.core.db.statement import Operation, Rows, Statement, Steps
+
+T = TypeVar("T")
+
+
+def drive(steps: Steps[T], execute: Callable[[Statement], Rows]) -> T:
+    """Run one operation to its end with a function that executes a statement."""
+    try:
+        statement = next(steps)
+        while True:
+            statement = steps.send(execute(statement))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        steps.close()
+
+
+async def adrive(steps: Steps[T], execute: Callable[[Statement], Awaitable[Rows]]) -> T:
+    """The same for a coroutine function that executes a statement."""
+    try:
+        statement = next(steps)
+        while True:
+            statement = steps.send(await execute(statement))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        steps.close()
+
+
+async def arun_all(engine: Engine, operations: Generator[Operation[Any], Any, T]) -> T:
+    """Run several operations, each a transaction of its own, as a generator asks for them; errors reach it."""
+    try:
+        operation = next(operations)
+        while True:
+            try:
+                answer = await engine.arun(operation)
+            except Exception as error:
+                operation = operations.throw(error)
+            else:
+                operation = operations.send(answer)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        operations.close()
+
+
+class Session(Protocol):
+    """One open transaction on a connection of ours that user code may write through."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's own connection. The transaction is ended by us, never through it."""
+
+    def run(self, operation: Operation[T]) -> T:
+        """Run an operation inside this transaction."""
+        ...
+
+    def abandon(self) -> None:
+        """End it from any other thread, for good: nobody waits for whoever has it.
+
+        PostgreSQL rolls back at once; on SQLite a statement is interrupted, and the file is free when its thread comes
+        back.
+        """
+
+
+class AsyncSession(Protocol):
+    """The same for async drivers. On SQLite the connection is a plain sqlite3 one."""
+
+    @property
+    def connection(self) -> Any: ...
+
+    async def arun(self, operation: Operation[T]) -> T: ...
+
+    def abandon(self) -> None:
+        """As that of `Session`."""
+
+
+class Engine(Protocol):
+    """A database that can run operations, sync and async, each as one transaction of its own.
+
+    Errors are those of `fencerow.errors` for what an operator can do something about (unreachable,
+    busy, read-only, full, schema missing, outcome unknown); anything else, integrity errors among
+    them, reaches the caller unchanged.
+    """
+
+    dialect: str
+    queries: Queries
+
+    def run(self, operation: Operation[T]) -> T:
+        """Run an operation and commit."""
+        ...
+
+    async def arun(self, operation: Operation[T]) -> T:
+        """Run an operation and commit. A cancelled caller does not cancel it: the outcome is then unknown to it."""
+        ...
+
+    def session(self, *, idle_s: float | None = None) -> AbstractContextManager[Session]:
+        """A transaction for user code: commits at the end of the block, rolls back on an exception.
+
+        `idle_s`: PostgreSQL ends it when nothing was said in it for so long, so that a process that is stopped
+        keeps its locks no longer. Without it the server waits for as long as the connection stands.
+        """
+        ...
+
+    def asession(self, *, idle_s: float | None = None) -> AbstractAsyncContextManager[AsyncSession]: ...
+
+    def wake(self, messages: list[str]) -> None:
+        """Tell listeners, soon and without making the caller wait. A hint: it may be lost."""
+
+    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
+        """Call back, in another thread, with each message, and with None when some may have been missed.
+
+        Returns the function that stops it.
+        """
+        ...
+
+    def flush(self, timeout_s: float) -> None:
+        """Send the wake-ups that are still waiting."""
+
+    def keeper(self, *, patience_s: float = ...) -> Engine:
+        """An engine with a connection of its own for lease renewals: nothing else may make them wait.
+
+        It waits for no answer longer than `patience_s`: a renewal that comes too late is none.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close what was opened for sync use."""
+
+    async def aclose(self) -> None:
+        """Close what was opened for this event loop, then the rest."""

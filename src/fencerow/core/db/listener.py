@@ -1,0 +1,106 @@
+"""LISTEN on a direct connection of its own, in a thread: the same for sync and async users.
+
+After every (re)connect it listens first and then reports None, "look for yourself": what was
+announced while nobody listened is found by the look, and nothing can fall between the two.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from fencerow.core.db.service import Service
+from fencerow.core.db.watchdog import Watched
+
+log = logging.getLogger("fencerow.listener")
+
+JOIN_S = 3.0
+RECONNECT_S = (0.1, 0.2, 0.5, 1.0, 2.0)
+
+
+class Listener:
+    """One LISTEN connection that comes back by itself."""
+
+    def __init__(
+        self,
+        conninfo: str,
+        channel: str,
+        callback: Callable[[str | None], None],
+        settings: dict[str, Any],
+        watch: Callable[[psycopg.Connection[Any]], Watched],
+    ) -> None:
+        self._conninfo = conninfo
+        self._channel = channel
+        self._callback = callback
+        self._settings = settings
+        self._watch = watch
+        self._stopped = threading.Event()
+        self._stop_here, self._stop_there = socket.socketpair()
+        self._failures = 0  # of connections in a row
+        self._service = Service(
+            "fencerow-listen", self._turn, rest=self._stopped.wait, over=self._stop_here.close
+        )
+
+    def start(self) -> None:
+        """Begin to listen.
+
+        Raises:
+            RuntimeError: the system refuses another thread.
+        """
+        try:
+            self._service.need()
+        except BaseException:
+            self._stop_here.close()
+            self._stop_there.close()
+            raise
+
+    def stop(self) -> None:
+        """Stop at once, or when a connection attempt under way has ended."""
+        self._stopped.set()
+        self._stop_there.close()
+        self._service.join(JOIN_S)
+
+    def _turn(self) -> bool:
+        """Listen on one connection for as long as it lasts."""
+        if self._stopped.is_set():
+            return False
+        try:
+            with psycopg.connect(self._conninfo, autocommit=True, **self._settings) as connection:
+                with self._watch(connection) as watched:
+                    watched.busy()
+                    connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+                self._failures = 0
+                self._tell(None)
+                self._hear(connection)
+        except psycopg.Error as error:
+            if not self._failures:
+                log.warning(
+                    "LISTEN connection lost (%s); polling goes on", str(error).strip().splitlines()[:1]
+                )
+            self._stopped.wait(RECONNECT_S[min(self._failures, len(RECONNECT_S) - 1)])
+            self._failures += 1
+        return True
+
+    def _hear(self, connection: psycopg.Connection[Any]) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            selector.register(self._stop_here, selectors.EVENT_READ)
+            while not self._stopped.is_set():
+                selector.select()
+                # Below the driver's own generator, which would look for more before it hands the first one out.
+                connection.pgconn.consume_input()
+                while (note := connection.pgconn.notifies()) is not None:
+                    self._tell(note.extra.decode())
+
+    def _tell(self, message: str | None) -> None:
+        try:
+            self._callback(message)
+        except Exception:
+            log.exception("a listener for wake-ups failed")

@@ -1,0 +1,85 @@
+"""Where an operation of a primitive runs: in a transaction of its own, or in the one that the user has open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from fencerow.core.config import Config
+from fencerow.core.db.blocking import refuse_in_loop
+from fencerow.core.db.borrow import borrowed
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.statement import Operation
+from fencerow.core.errors import UnusableConnection
+
+T = TypeVar("T")
+
+
+class Place(Protocol):
+    """A database that primitives work in: an `App`, or a `Database` for programs without jobs."""
+
+    @property
+    def config(self) -> Config:
+        """The settings, from which primitives take their defaults."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """The database. Nothing is connected before the first operation."""
+        ...
+
+    def check_or_create(self) -> None:
+        """Look whether Fencerow's tables are what this code needs; on SQLite missing ones are made.
+
+        Raises:
+            SchemaMissing, SchemaTooOld: run `fencerow migrate`.
+            SchemaTooNew, SchemaTampered: this code must not work with this database.
+        """
+        ...
+
+
+def run(place: Place, operation: Operation[T], connection: object | None = None) -> T:
+    """Run an operation on `connection`, inside the transaction that is open there, or else in one of its own.
+
+    On a lent connection a refusal or an error costs only our part, never the user's transaction.
+
+    Raises:
+        UnusableConnection: the connection is closed, busy, failed, async, or to another database.
+        RetryTransaction: roll the transaction back and run all of it again.
+        BlockingCall: without a connection, inside a running event loop.
+    """
+    if connection is None:
+        refuse_in_loop()
+        return place.engine.run(operation)
+    return borrowed(connection, place.engine).run(operation)
+
+
+async def arun(place: Place, operation: Operation[T], connection: object | None = None) -> T:
+    """`run` for async code; the connection is an async one."""
+    if connection is None:
+        return await place.engine.arun(operation)
+    return await borrowed(connection, place.engine).arun(operation)
+
+
+async def arun_back(place: Place, operation: Operation[T], connection: object | None, *, plainly: bool) -> T:
+    """`arun` at the end of an async block, for what was marked in the caller's transaction on `connection`.
+
+    `plainly`: it was marked by a sync verb, so the connection is a sync one and takes no async verb. Such a one
+    inside an event loop is the caller's own affair, and SQLite's `job.transaction()` lends it.
+    """
+    if plainly and connection is not None:
+        return run(place, operation, connection)
+    return await arun(place, operation, connection)
+
+
+def joining(operation: Operation[T], connection: object | None) -> Operation[T]:
+    """An operation that must be part of the caller's transaction: refused on a connection that has none open."""
+    return operation if connection is None else replace(operation, inside=True)
+
+
+def still_open(place: Place, connection: object) -> bool:
+    """Whether a transaction of the caller's is open on a connection. Asks nobody, and begins none."""
+    try:
+        return borrowed(connection, place.engine).is_open()
+    except UnusableConnection:
+        return False  # closed, most likely: whatever was open there has ended

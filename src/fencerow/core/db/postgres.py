@@ -1,0 +1,336 @@
+"""PostgreSQL through psycopg 3: units of work, their transactions, and what a broken connection means for them.
+
+A pooler in transaction mode may stand in between, so nothing here leaves state in a session: no SET, no session
+locks, and prepared statements only where a connection is known to lead to the server itself (`preparing.py`). LISTEN
+has a direct connection of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import random
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+
+from fencerow.core.db.faults import CONTENTION, connection_lost, ended_idle, first_line, translated
+from fencerow.core.db.listener import Listener
+from fencerow.core.db.patience import impatient
+from fencerow.core.db.pools import Pools
+from fencerow.core.db.postgres_session import (
+    AsyncPostgresSession,
+    PostgresSession,
+    aown_transaction,
+    atransaction,
+    own_transaction,
+    transaction,
+)
+from fencerow.core.db.queries import Queries, identifier
+from fencerow.core.db.statement import Operation
+from fencerow.core.db.strikes import doorway, sheltered
+from fencerow.core.db.wakes import Sender
+from fencerow.core.db.watchdog import OVERRUN_S
+from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
+
+T = TypeVar("T")
+
+# A hint needs not reach the disk, nor a standby, before it is heard: listeners would wait for both. What it tells of
+# is there already. The setting ends with the statement.
+NOTIFY = """
+SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, message)
+FROM unnest(CAST(%s AS text[])) AS message
+"""
+TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it was rolled back for certain
+
+
+def names(schema: str) -> Callable[[str], str]:
+    """How `fencerow.x` is written in PostgreSQL: a quoted schema, and `fencerow.own_schema` for the schema itself."""
+    identifier(schema, "schema name")
+    return lambda name: f'"{schema}"' if name == "own_schema" else f'"{schema}".{name}'
+
+
+class PostgresEngine:
+    """Runs operations on one PostgreSQL database."""
+
+    dialect = "postgres"
+
+    def __init__(
+        self,
+        conninfo: str,
+        queries: Queries,
+        *,
+        schema: str = "fencerow",
+        listen_conninfo: str | None = None,
+        pool_max: int = 4,
+        connect_timeout_s: float = 5.0,
+        statement_timeout_s: float = 30.0,
+        prepares: bool = True,
+    ) -> None:
+        self.conninfo = conninfo
+        self.queries = queries
+        self.schema = identifier(schema, "schema name")
+        self.pool_max = pool_max
+        self.channel = self.schema if self.schema.startswith("fencerow") else f"fencerow_{self.schema}"
+        self._listen_conninfo = listen_conninfo or conninfo
+        self._pools = Pools(
+            conninfo,
+            pool_max=pool_max,
+            connect_timeout_s=connect_timeout_s,
+            statement_timeout_s=statement_timeout_s,
+            prepares=prepares,
+        )
+        self._connect_timeout_s = connect_timeout_s
+        self._statement_timeout_s = statement_timeout_s
+        self._lock = threading.Lock()
+        self._background: set[asyncio.Task[Any]] = set()
+        self._sender: Sender | None = None
+        self._pid = os.getpid()
+
+    # --- running ---------------------------------------------------------------------------------
+
+    @sheltered
+    def run(self, operation: Operation[T]) -> T:
+        doubt = False
+        for number in range(1, TRIES_MAX + 1):
+            committing = [False]
+            try:
+                with impatient(operation.patience_s), translated(), self._pools.connection() as connection:
+                    return self._run_on(connection, operation, committing)
+            except CONTENTION as error:
+                if number == TRIES_MAX:
+                    raise (_doubtful if doubt else _contended)(error, operation.name) from error
+                time.sleep(_pause_s(number))
+            except psycopg.Error as error:
+                if operation.prepared and number < TRIES_MAX and self._pools.preparing.failed(error):
+                    continue
+                doubt = doubt or (committing[0] and operation.writes != "" and not ended_idle(error))
+                if not self._retriable(error, operation, doubt, number):
+                    raise
+            except DatabaseError as error:
+                if isinstance(error, ReadOnly) and number == 1:
+                    continue  # on a fresh connection: this one led to what is a standby now
+                if doubt:  # this try stored nothing, but the one before may have
+                    raise _doubtful(error, operation.name) from error
+                raise
+        raise AssertionError("unreachable")
+
+    def _run_on(self, connection: Connection[Any], operation: Operation[T], committing: list[bool]) -> T:
+        with self._pools.watched(connection, limit_s=operation.patience_s) as watched:
+            session = PostgresSession(connection, self.queries, watched, prepare=operation.prepared)
+            if operation.alone:
+                committing[0] = True  # one statement: sending it is committing it
+                return session.run(operation)
+            with own_transaction(connection, watched):
+                result = session.run(operation)
+                committing[0] = True
+            return result
+
+    async def arun(self, operation: Operation[T]) -> T:
+        """Run in a task of its own: a cancelled caller must not leave a statement half read or a commit in doubt."""
+        task = asyncio.create_task(self._arun(operation))
+        self._background.add(task)
+        task.add_done_callback(self._over)
+        return await asyncio.shield(task)
+
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller who still waits gets it; for one who was cancelled it is no news
+
+    async def _arun(self, operation: Operation[T]) -> T:
+        doubt = False
+        for number in range(1, TRIES_MAX + 1):
+            committing = [False]
+            try:
+                with impatient(operation.patience_s), translated():
+                    async with self._pools.aconnection() as connection:
+                        return await self._arun_on(connection, operation, committing)
+            except CONTENTION as error:
+                if number == TRIES_MAX:
+                    raise (_doubtful if doubt else _contended)(error, operation.name) from error
+                await asyncio.sleep(_pause_s(number))
+            except psycopg.Error as error:
+                if operation.prepared and number < TRIES_MAX and self._pools.preparing.failed(error):
+                    continue
+                doubt = doubt or (committing[0] and operation.writes != "" and not ended_idle(error))
+                if not self._retriable(error, operation, doubt, number):
+                    raise
+            except DatabaseError as error:
+                if isinstance(error, ReadOnly) and number == 1:
+                    continue  # on a fresh connection: this one led to what is a standby now
+                if doubt:  # this try stored nothing, but the one before may have
+                    raise _doubtful(error, operation.name) from error
+                raise
+        raise AssertionError("unreachable")
+
+    async def _arun_on(
+        self, connection: AsyncConnection[Any], operation: Operation[T], committing: list[bool]
+    ) -> T:
+        with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
+            session = AsyncPostgresSession(connection, self.queries, watched, prepare=operation.prepared)
+            if operation.alone:
+                committing[0] = True
+                return await session.arun(operation)
+            async with aown_transaction(connection, watched):
+                result = await session.arun(operation)
+                committing[0] = True
+            return result
+
+    def _retriable(self, error: psycopg.Error, operation: Operation[Any], doubt: bool, number: int) -> bool:
+        """After a broken connection: repeat what may be repeated, else say what the caller must assume."""
+        if not connection_lost(error):
+            return False
+        if operation.repeatable and number < 2:
+            return True
+        if doubt:
+            raise _doubtful(error, operation.name) from error
+        raise Unavailable(
+            f"the connection to PostgreSQL broke during {operation.name!r}",
+            str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
+            "nothing was stored; repeat it when the server is back",
+        ) from error
+
+    @doorway
+    @contextmanager
+    def session(self, *, idle_s: float | None = None) -> Iterator[PostgresSession]:
+        committing = False
+        try:
+            with (
+                translated(around_user_code=True),
+                self._pools.connection(for_user=True) as connection,
+                self._pools.watched(connection) as watched,
+                transaction(connection, watched, idle_s),
+            ):
+                yield PostgresSession(connection, self.queries, watched)
+                committing = True
+        except psycopg.Error as error:
+            if connection_lost(error):
+                raise _lost_session(committing) from error
+            raise
+
+    @asynccontextmanager
+    async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[AsyncPostgresSession]:
+        committing = False
+        try:
+            with translated(around_user_code=True):
+                async with self._pools.aconnection(for_user=True) as connection:
+                    with self._pools.awatched(connection) as watched:
+                        async with atransaction(connection, watched, idle_s):
+                            yield AsyncPostgresSession(connection, self.queries, watched)
+                            committing = True
+        except psycopg.Error as error:
+            if connection_lost(error):
+                raise _lost_session(committing) from error
+            raise
+
+    # --- wake-ups --------------------------------------------------------------------------------
+
+    @sheltered
+    def wake(self, messages: list[str]) -> None:
+        self._check_process()
+        with self._lock:
+            if self._sender is None:
+                self._sender = Sender(self._notify)
+        self._sender.post(messages)
+
+    def _notify(self, messages: list[str]) -> None:
+        try:
+            self._send(messages)
+        except psycopg.Error as error:
+            if not self._pools.preparing.failed(error):
+                raise
+            self._send(messages)
+
+    def _send(self, messages: list[str]) -> None:
+        with self._pools.connection() as connection, self._pools.watched(connection) as watched:
+            watched.busy()
+            connection.execute(NOTIFY, (self.channel, messages), prepare=True)
+
+    @sheltered
+    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
+        listener = Listener(
+            self._listen_conninfo,
+            self.channel,
+            callback,
+            self._pools.client_settings(),
+            self._pools.watched,
+        )
+        listener.start()
+        return listener.stop
+
+    @sheltered
+    def flush(self, timeout_s: float) -> None:
+        if self._sender is not None:
+            self._sender.flush(timeout_s)
+
+    def keeper(self, *, patience_s: float = math.inf) -> PostgresEngine:
+        return PostgresEngine(
+            self.conninfo,
+            self.queries,
+            schema=self.schema,
+            pool_max=1,
+            connect_timeout_s=self._connect_timeout_s,
+            statement_timeout_s=min(self._statement_timeout_s, patience_s),
+            prepares=False,  # every few seconds one statement: what a session keeps for it is not worth it
+        )
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        with self._lock:
+            sender, self._sender = self._sender, None
+        if sender is not None:
+            # Before the pools are closed: it would open another for what it still sends.
+            sender.close(1.0)
+        self._pools.close()
+
+    async def aclose(self) -> None:
+        pending = [task for task in self._background if task.get_loop() is asyncio.get_running_loop()]
+        if pending:
+            await asyncio.wait(pending, timeout=self._statement_timeout_s + OVERRUN_S)
+        await self._pools.aclose()
+        await asyncio.to_thread(self.close)
+
+    def _check_process(self) -> None:
+        """The thread that sends wake-ups does not come along into a fork's child."""
+        if os.getpid() != self._pid:
+            self._pid = os.getpid()
+            self._sender = None
+            self._lock = threading.Lock()
+
+
+def _pause_s(number: int) -> float:
+    return random.uniform(0.5, 1.5) * 0.01 * float(2**number)  # noqa: S311 (jitter, not a secret)
+
+
+def _doubtful(error: Exception, name: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"the connection broke while {name!r} was being committed",
+        f"it may have happened or not ({first_line(error)})",
+        "ask by id or key before repeating it",
+    )
+
+
+def _contended(error: psycopg.Error, name: str) -> Busy:
+    return Busy(
+        f"{name!r} lost to other transactions {TRIES_MAX} times",
+        first_line(error),
+        "nothing was stored; repeat it, or look for long transactions on the job tables",
+    )
+
+
+def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:
+    if committing:
+        return OutcomeUnknown(
+            "the connection broke at COMMIT", "it may have happened or not", "ask before repeating"
+        )
+    return Unavailable(
+        "the connection broke inside the transaction", "it was rolled back", "repeat the whole unit"
+    )

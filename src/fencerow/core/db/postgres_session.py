@@ -1,0 +1,207 @@
+"""One open transaction of ours on a PostgreSQL connection: statements by name, each wait for the server watched."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+
+from fencerow.core.db.engine import adrive, drive
+from fencerow.core.db.faults import translated
+from fencerow.core.db.queries import Queries, Query, pyformat, written
+from fencerow.core.db.statement import Operation, Rows, Statement
+from fencerow.core.db.strikes import sheltered
+from fencerow.core.db.watchdog import Watched
+
+T = TypeVar("T")
+
+
+class PostgresSession:
+    """One open transaction of ours on a sync connection."""
+
+    def __init__(
+        self, connection: Connection[Any], queries: Queries, watched: Watched, *, prepare: bool = False
+    ) -> None:
+        self.connection = connection
+        self._prepare = prepare
+        self._queries = queries
+        self._watched = watched
+
+    @sheltered
+    def run(self, operation: Operation[T]) -> T:
+        with translated():
+            return drive(operation.steps(), self.execute)
+
+    def execute(self, statement: Statement) -> Rows:
+        query = self._queries.of(statement)
+        if query.copies:
+            return self._copy(query, statement)
+        rows: Rows = []
+        try:
+            for text in query.statements:
+                self._watched.busy()
+                cursor = self.connection.execute(
+                    _ready(text, statement), statement.params, prepare=self._prepare
+                )
+                if cursor.description:
+                    rows += query.with_names(
+                        [column.name for column in cursor.description], cursor.fetchall()
+                    )
+        finally:
+            self._watched.rest()
+        return rows
+
+    def abandon(self) -> None:
+        """The server sees its client gone, and rolls back."""
+        self._watched.abandon()
+
+    def _copy(self, query: Query, statement: Statement) -> Rows:
+        (text,) = query.statements
+        try:
+            self._watched.busy()
+            with self.connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
+                copy.write(statement.params["lines"])
+                self._watched.busy()  # it took what was sent; it has as long again for the rest
+        finally:
+            self._watched.rest()
+        return []
+
+
+class AsyncPostgresSession:
+    """One open transaction of ours on an async connection."""
+
+    def __init__(
+        self, connection: AsyncConnection[Any], queries: Queries, watched: Watched, *, prepare: bool = False
+    ) -> None:
+        self.connection = connection
+        self._prepare = prepare
+        self._queries = queries
+        self._watched = watched
+
+    async def arun(self, operation: Operation[T]) -> T:
+        with translated():
+            return await adrive(operation.steps(), self.execute)
+
+    async def execute(self, statement: Statement) -> Rows:
+        query = self._queries.of(statement)
+        if query.copies:
+            return await self._copy(query, statement)
+        rows: Rows = []
+        try:
+            for text in query.statements:
+                self._watched.busy()
+                cursor = await self.connection.execute(
+                    _ready(text, statement), statement.params, prepare=self._prepare
+                )
+                if cursor.description:
+                    found = await cursor.fetchall()
+                    rows += query.with_names([column.name for column in cursor.description], found)
+        finally:
+            self._watched.rest()
+        return rows
+
+    def abandon(self) -> None:
+        """The server sees its client gone, and rolls back."""
+        self._watched.abandon()
+
+    async def _copy(self, query: Query, statement: Statement) -> Rows:
+        (text,) = query.statements
+        try:
+            self._watched.busy()
+            async with self.connection.cursor() as cursor, cursor.copy(text.encode()) as copy:
+                await copy.write(statement.params["lines"])
+                self._watched.busy()
+        finally:
+            self._watched.rest()
+        return []
+
+
+@contextmanager
+def transaction(connection: Connection[Any], watched: Watched, idle_s: float | None = None) -> Iterator[None]:
+    """A transaction for user code, which cannot end it. What happens inside is watched by whoever does it.
+
+    With `idle_s` the server ends it when nothing was said in it for so long.
+    """
+    watched.busy()
+    with connection.transaction():
+        if idle_s is not None:
+            connection.execute(_bound(idle_s))
+        watched.rest()
+        try:
+            yield
+        finally:
+            watched.busy()
+
+
+@asynccontextmanager
+async def atransaction(
+    connection: AsyncConnection[Any], watched: Watched, idle_s: float | None = None
+) -> AsyncIterator[None]:
+    watched.busy()
+    async with connection.transaction():
+        if idle_s is not None:
+            await connection.execute(_bound(idle_s))
+        watched.rest()
+        try:
+            yield
+        finally:
+            watched.busy()
+
+
+@contextmanager
+def own_transaction(connection: Connection[Any], watched: Watched) -> Iterator[None]:
+    """A transaction of ours alone, which the server ends when this process falls silent in it. See BEGIN."""
+    watched.busy()
+    connection.execute(BEGIN)
+    watched.rest()
+    try:
+        yield
+    except BaseException:
+        watched.busy()
+        try:
+            connection.rollback()
+        except psycopg.Error:
+            connection.close()  # what went wrong first is what the caller is told
+        raise
+    watched.busy()
+    connection.execute(COMMIT)
+
+
+@asynccontextmanager
+async def aown_transaction(connection: AsyncConnection[Any], watched: Watched) -> AsyncIterator[None]:
+    watched.busy()
+    await connection.execute(BEGIN)
+    watched.rest()
+    try:
+        yield
+    except BaseException:
+        watched.busy()
+        try:
+            await connection.rollback()
+        except psycopg.Error:
+            await connection.close()
+        raise
+    watched.busy()
+    await connection.execute(COMMIT)
+
+
+def _bound(idle_s: float) -> bytes:
+    return f"SET LOCAL idle_in_transaction_session_timeout = {round(idle_s * 1000)}".encode()
+
+
+# A process that is stopped (SIGSTOP, a laptop that sleeps, a blocked event loop) keeps its connections, and with them
+# the locks of a transaction that is open there. Ours compute nothing between two statements, so whoever is silent for
+# so long has come to a stand, and the server takes the locks from it. It is said with BEGIN, in one message: it costs
+# no round trip and ends with the transaction, so it holds behind a pooler too.
+IDLE_S = 10.0
+BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _bound(IDLE_S)
+# Not `connection.commit()`: PgBouncer passes the server's last word on and adds its own, and where psycopg expects one
+# answer it then tells that there were two, and not what they say.
+COMMIT = "COMMIT"
+
+
+def _ready(text: str, statement: Statement) -> Any:
+    return pyformat(written(text, statement.params))

@@ -1,0 +1,112 @@
+"""Say at once, and without its password, why a database cannot be used. Pools only say that they waited."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from fencerow.core.db.faults import fault, first_line
+from fencerow.core.db.filesystem import refuse_network
+from fencerow.core.errors import SchemaMissing, Unavailable, UrlError
+from fencerow.core.model.url import masked
+
+PASSWORD = re.compile(r"[A-Za-z+]+://[^:@/?#]*:(.*)@", re.DOTALL)
+
+
+def reach_postgres(conninfo: str, timeout_s: float) -> None:
+    """Connect once and leave; see `connect_postgres`."""
+    connect_postgres(conninfo, timeout_s).close()
+
+
+def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycopg.Connection[Any]:
+    """Connect, in autocommit.
+
+    Raises:
+        UrlError: libpq does not understand the URL.
+        Unavailable: no connection came about; the server's own reason is in `why`.
+    """
+    try:
+        return psycopg.connect(
+            conninfo, connect_timeout=max(2, round(timeout_s)), autocommit=True, **settings
+        )
+    except psycopg.ProgrammingError as error:
+        raise UrlError(
+            f"the database URL {ascii(masked(conninfo))[1:-1][:200]} cannot be used",
+            _reason(conninfo, error),
+            "correct it; percent-encode what is special in a password",
+        ) from None
+    except psycopg.Error as error:
+        known = fault(error)
+        if known is not None:
+            raise known from None
+        raise Unavailable(
+            f"no connection to {ascii(masked(conninfo))[1:-1][:200]}",
+            _reason(conninfo, error),
+            "check host, port, database, role and password; nothing was stored",
+        ) from None
+
+
+def reach_sqlite(path: Path) -> None:
+    """Look whether the file is there, without making one.
+
+    Raises:
+        SchemaMissing: there is no such file.
+        Unavailable: it is a folder, or this user may not read it.
+        UnsafeFileSystem: it lies on a network file system.
+    """
+    refuse_network(path)
+    if path.is_dir():
+        raise Unavailable(f"{path} is a folder", "a database file is expected", "name a file in it")
+    if not path.exists():
+        raise SchemaMissing(
+            f"there is no file {path}",
+            "a database that was never migrated, or another path is meant",
+            "run `fencerow migrate` to make it, or correct the URL",
+        )
+    # Never opened here: closing it would drop the locks that this process holds on the file elsewhere.
+    if not os.access(path, os.R_OK):
+        raise Unavailable(f"{path} cannot be read", "this user may not", "check the file's permissions")
+
+
+def is_foreign_sqlite(path: Path, table: str) -> bool:
+    """Whether the file is a database without this table: somebody else's, or never migrated.
+
+    An engine would change the journal of what it opens and lay a file for the workers beside it. This look changes
+    nothing. What cannot be looked at so is not called foreign: opening it tells more.
+
+    For a process that has no other connection to the file: closing this one may drop that one's locks.
+    """
+    # Without a log beside it the file alone is all there is; a reader that asks for locks would make the log's files.
+    mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)) as connection:
+            found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    except sqlite3.Error:
+        return False
+    return found is None
+
+
+def _reason(conninfo: str, error: psycopg.Error) -> str:
+    """The first line of libpq's message, unless a misread password may have got into it."""
+    if _misread_password(conninfo):
+        return "the password holds characters that must be percent-encoded, such as @ / : # ?"
+    # Several hosts or addresses: each has its line; the last is the last that was tried.
+    return first_line(error).removeprefix("connection failed: ")
+
+
+def _misread_password(conninfo: str) -> bool:
+    found = PASSWORD.match(conninfo)
+    if not found:
+        return False
+    try:
+        return conninfo_to_dict(conninfo).get("password") != unquote(found[1])
+    except psycopg.ProgrammingError:
+        return True

@@ -1,0 +1,266 @@
+"""Loads the named queries of a dialect: `-- name: claim`, prose, then the SQL with `:name` parameters.
+
+A query may consist of several statements separated by `;` where the dialect cannot say it in one
+(SQLite has no data-modifying CTE): they run in order inside one transaction, and the rows are those
+that any of them returned. Tables are written `fencerow.jobs`; another schema or a table prefix is a
+quoted rename at load. Parameters are translated once, here.
+
+A utility statement takes no parameters. What varies in one is written into its text, as psql does it:
+`:"name"` for an identifier and `:'name'` for a literal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Protocol
+
+from fencerow.core.errors import ConfigError
+
+NAME = re.compile(r"^--\s*name:\s*([a-z_]+)\s*$", re.MULTILINE)
+MIGRATION = re.compile(r"(\d{4})_([a-z_]+)\.sql")
+COMPATIBLE = re.compile(r"^--\s*compatible_from:\s*(\d+)", re.MULTILINE)
+IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,48}$")
+WRITTEN = re.compile(r""":'([a-z_]+)'|:"([a-z_]+)"|'(?:[^']|'')*'""")
+PART = re.compile(r"^-- next transaction:.*$", re.MULTILINE)
+COPY = re.compile(r"COPY\b.*\bFROM STDIN$", re.DOTALL)
+PIECE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\$\$.*?\$\$|;", re.DOTALL)
+# Strings and comments are matched first so that a colon inside them is left alone.
+TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_][a-z0-9_]*)|fencerow\.([a-z_]+)", re.DOTALL)
+
+Values = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One named query: its statements as written, and the parameters that it takes in order of first use.
+
+    `users`: it was composed for a user's own table. Its parameters go to the driver as they are, so that the
+    column decides about their types; its values come back as the driver gives them, after a first row with
+    the names of the columns, see `with_names`. `copies`: it is a COPY FROM STDIN, which is fed the parameter
+    `lines`.
+    """
+
+    name: str
+    statements: tuple[str, ...]
+    parameters: tuple[str, ...]
+    users: bool = False
+    copies: bool = False
+
+    def altered(self, old: str, new: str) -> Query:
+        """A copy with `old` replaced by `new`: how a test takes a guard out to see its test turn red."""
+        changed = tuple(text.replace(old, new) for text in self.statements)
+        if changed == self.statements:
+            raise ValueError(f"query {self.name!r} does not contain {old!r}")
+        return replace(self, statements=changed, parameters=_parameters(changed))
+
+    def with_names(self, names: Sequence[str], rows: Sequence[Values]) -> list[Values]:
+        """The rows as a runner hands them on: after the names of their columns if the query is a user's."""
+        return [tuple(names), *rows] if self.users and rows else list(rows)
+
+
+class Asked(Protocol):
+    """What is to be run: a query of ours by its name, or one that it brings along."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def query(self) -> Query | None: ...
+
+
+class Queries(Mapping[str, Query]):
+    """The named queries of one dialect, for one schema or table prefix."""
+
+    def __init__(
+        self, dialect: str, queries: Mapping[str, Query], rename: Callable[[str], str] | None = None
+    ) -> None:
+        self.dialect = dialect
+        self._queries = MappingProxyType(dict(queries))
+        self._rename = rename
+
+    def of(self, statement: Asked) -> Query:
+        """The query that a statement runs: its own if it brings one, else the one of its name."""
+        return statement.query or self._queries[statement.name]
+
+    def name_of(self, table: str) -> str:
+        """A table of ours as statements of this dialect write it."""
+        if self._rename is None:
+            raise ValueError("these queries were not loaded from files, so their schema is not known")
+        return self._rename(table)
+
+    def composed(self, name: str, text: str) -> Query:
+        """A query for a user's own table, made from their declaration; `fencerow.x` in it is renamed as in ours."""
+        if self._rename is None:
+            raise ValueError("these queries were not loaded from files, so their schema is not known")
+        return replace(_query(name, text, self._rename), users=True)
+
+    def __getitem__(self, name: str) -> Query:
+        return self._queries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def joined(self, others: Queries) -> Queries:
+        """These queries and `others`, which may replace some."""
+        return Queries(self.dialect, {**self._queries, **others}, self._rename)
+
+    def altered(self, name: str, old: str, new: str) -> Queries:
+        """A copy with `old` replaced by `new` in one query, see `Query.altered`."""
+        altered = self._queries[name].altered(old, new)
+        return Queries(self.dialect, {**self._queries, name: altered}, self._rename)
+
+
+def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) -> Queries:
+    """Read every `*.sql` of a package folder; `rename` maps a bare table or function name to a qualified one."""
+    found: dict[str, Query] = {}
+    for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".sql"):
+            for name, text in parse(file.read_text("utf-8")):
+                if name in found:
+                    raise ConfigError(f"query {name!r} is defined twice in {folder}")
+                found[name] = _query(name, text, rename)
+    for step in migrations(package, folder):
+        for number, part in enumerate(step.parts):
+            found[step.part(number)] = _query(step.part(number), part, rename)
+    return Queries(dialect, found, rename)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema: a numbered file, also a named query so that explorers can stop inside it.
+
+    A file may consist of parts, divided by `-- next transaction: why`. Each is committed by itself, so that
+    what takes long holds no lock that anybody waits for. The last makes the step applied; the others must
+    bear to be repeated, and leave a schema with which workers of the step before go on.
+    """
+
+    version: int
+    name: str
+    text: str
+    compatible_from: int
+    checksum: str
+
+    @property
+    def parts(self) -> list[str]:
+        """The texts of its transactions, in order."""
+        return PART.split(self.text)
+
+    def part(self, number: int) -> str:
+        """The name of the query with this part: the last has the step's own."""
+        return self.name if number == len(self.parts) - 1 else f"{self.name}_part_{number + 1}"
+
+
+def migrations(package: str, folder: str) -> list[Migration]:
+    """The schema steps of a dialect in order; the checksum is over the text as it lies in the package."""
+    schema = files(package).joinpath(folder, "schema")
+    if not schema.is_dir():
+        return []
+    found = []
+    for file in sorted(schema.iterdir(), key=lambda entry: entry.name):
+        match = MIGRATION.fullmatch(file.name)
+        if match:
+            text = file.read_text("utf-8")
+            oldest = COMPATIBLE.search(text)
+            found.append(
+                Migration(
+                    int(match[1]),
+                    f"schema_{match[1]}_{match[2]}",
+                    text,
+                    int(oldest[1]) if oldest else int(match[1]),
+                    sha256(text.encode()).hexdigest(),
+                )
+            )
+    return found
+
+
+def parse(text: str) -> Iterable[tuple[str, str]]:
+    """Split a file into (name, body) pairs; what stands before the first name is the file's prose."""
+    marks = list(NAME.finditer(text))
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        yield mark.group(1), text[mark.end() : following.start() if following else len(text)]
+
+
+def identifier(name: str, what: str) -> str:
+    """Accept a schema name or table prefix, or say what is wrong with it."""
+    if not IDENTIFIER.fullmatch(name):
+        raise ConfigError(
+            f"{what} {name!r} is not usable",
+            "expected lower-case letters, digits and underscores, at most 49, not starting with a digit",
+            "choose a plainer name",
+        )
+    return name
+
+
+def qualified(text: str, rename: Callable[[str], str]) -> str:
+    """`text` with every `fencerow.x` renamed."""
+    return TOKEN.sub(lambda match: rename(match.group(2)) if match.group(2) else match.group(0), text)
+
+
+def translated(text: str, write: Callable[[str], str]) -> str:
+    """`text` with every `:name` parameter written in a driver's own style."""
+    return TOKEN.sub(lambda match: write(match.group(1)) if match.group(1) else match.group(0), text)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """The statements of a script, without comments."""
+    parts, start = [""], 0
+    for match in PIECE.finditer(text):
+        parts[-1] += text[start : match.start()]
+        start = match.end()
+        if match.group(0) == ";":
+            parts.append("")
+        elif not match.group(0).startswith("--"):
+            parts[-1] += match.group(0)
+    parts[-1] += text[start:]
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def written(text: str, params: Mapping[str, object]) -> str:
+    """`text` with every `:"name"` and `:'name'` written out. Only plain names and whole numbers are let in.
+
+    Raises:
+        ConfigError: a value is neither. It is ours, never a user's; a mistake here must not become SQL.
+    """
+
+    if ":'" not in text and ':"' not in text:
+        return text  # nearly all: looking through each of their strings would cost more than sending them
+
+    def write(match: re.Match[str]) -> str:
+        if match.group(1):
+            return f"'{int(str(params[match.group(1)]))}'"
+        if match.group(2):
+            return f'"{identifier(str(params[match.group(2)]), "a name in a statement")}"'
+        return match.group(0)
+
+    return WRITTEN.sub(write, text)
+
+
+def _query(name: str, text: str, rename: Callable[[str], str]) -> Query:
+    statements = split(qualified(text, rename))
+    return Query(name, statements, _parameters(statements), copies=any(map(COPY.match, statements)))
+
+
+def _parameters(statements: Iterable[str]) -> tuple[str, ...]:
+    names = (match.group(1) for text in statements for match in TOKEN.finditer(text))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+@lru_cache(maxsize=4096)
+def pyformat(text: str) -> str:
+    """psycopg's style: `%(name)s`, with literal percent signs doubled."""
+    return translated(text.replace("%", "%%"), lambda name: f"%({name})s")
+
+
+@lru_cache(maxsize=4096)
+def numbered(text: str, parameters: tuple[str, ...]) -> str:
+    """asyncpg's style: `$1`, numbered in the order of `parameters`."""
+    return translated(text, lambda name: f"${parameters.index(name) + 1}")

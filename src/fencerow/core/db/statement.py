@@ -1,0 +1,150 @@
+"""Operations as generators of statements: the one idea that keeps sync, async, two engines and the explorers small.
+
+An operation yields `Statement`s and is sent the rows of each; it does no I/O itself. One run of an
+operation is one transaction. Whoever runs it decides where: our pool, the user's open connection,
+or an explorer that plays several actors one statement at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from fencerow.core.db.queries import Query
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Param = str | int | float | bytes | None | list[str] | list[int] | list[str | None]
+Row = tuple[object, ...]
+Rows = list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One named query with its parameters; the text is looked up in the dialect of whoever runs it.
+
+    What was composed for a user's own table brings its `query` along, and its parameters may be of any type
+    that the user's driver takes. `fresh`: its guard must see what others have committed until now, so it is refused
+    in a transaction that sees only the past.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    query: Query | None = None
+    fresh: bool = field(default=False, kw_only=True)
+
+
+Steps = Generator[Statement, Rows, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[T]):
+    """A unit of work that can be started afresh: what runners are given.
+
+    `alone`: it is a single statement on PostgreSQL, so it runs in autocommit and saves the round
+    trips of BEGIN and COMMIT. `repeatable`: running it again after an unknown outcome changes nothing
+    more, so a runner may do so by itself. `writes` names what it writes, see `operation`.
+    `patience_s`: how long PostgreSQL may take for a statement of it, where that is not the engine's limit.
+    `both_files`: it reads jobs and worker rows, see `operation`. `inside`: what it does lasts as long as the
+    transaction, so it is refused on a connection that has none open. `prepared`: PostgreSQL plans its one statement
+    once for each connection, see `operation`.
+    """
+
+    name: str
+    start: Callable[[], Steps[T]]
+    alone: bool = False
+    repeatable: bool = False
+    writes: str = "jobs"
+    patience_s: float | None = None
+    both_files: bool = False
+    inside: bool = False
+    prepared: bool = False
+
+    def steps(self) -> Steps[T]:
+        """A fresh run, for `yield from` inside another operation."""
+        return self.start()
+
+
+def operation(
+    *,
+    alone: bool = False,
+    repeatable: bool = False,
+    writes: str = "jobs",
+    patience_s: float | None = None,
+    both_files: bool = False,
+    inside: bool = False,
+    prepared: bool = False,
+) -> Callable[[Callable[P, Steps[T]]], Callable[P, Operation[T]]]:
+    """Turn a generator function into one that returns an `Operation`.
+
+    `writes` is "jobs", "workers" or "" (reads only): SQLite keeps worker rows in a file of their own,
+    so that a long transaction on the jobs never delays the renewal of a lease. What reads of both files says
+    so and takes its turn as a writer of jobs does; what writes worker rows must not touch the jobs. Otherwise
+    one would hold the first file and wait for the second while another does it the other way round, which
+    SQLite does not notice. A statement that PostgreSQL
+    refuses inside a transaction (DETACH ... CONCURRENTLY) is an operation `alone`.
+
+    `prepared` is for statements of every job, and only for those `alone`: where what was prepared turns out not to be
+    there, they are simply sent again. Their one plan must serve an empty table and a full one, whatever the parameters
+    are; tests/contract/test_kept_plans.py looks at it.
+    """
+    assert alone or not prepared
+
+    def decorate(function: Callable[P, Steps[T]]) -> Callable[P, Operation[T]]:
+        @wraps(function)
+        def build(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+            return Operation(
+                function.__name__,
+                lambda: function(*args, **kwargs),
+                alone,
+                repeatable,
+                writes,
+                patience_s,
+                both_files,
+                inside,
+                prepared,
+            )
+
+        return build
+
+    return decorate
+
+
+def execute(name: str, params: Mapping[str, Param] | None = None, /, **more: Param) -> Steps[Rows]:
+    """Yield one statement and return its rows."""
+    return (yield Statement(name, {**(params or {}), **more}))
+
+
+def execute_fresh(name: str, /, *, needed: bool = True, **params: Param) -> Steps[Rows]:
+    """`execute` for a statement whose guard must see what was committed until now, where that is `needed`."""
+    return (yield Statement(name, params, fresh=needed))
+
+
+def execute_composed(query: Query, params: Mapping[str, Any]) -> Steps[list[dict[str, Any]]]:
+    """Yield a query that was composed for a user's own table and return its rows by the names of their columns."""
+    rows = yield Statement(query.name, params, query)
+    return [dict(zip(map(str, rows[0]), row, strict=True)) for row in rows[1:]]
+
+
+def first_column(rows: Iterable[Row]) -> list[str]:
+    """The first column of each row as text: ids, mostly."""
+    return [str(row[0]) for row in rows]
+
+
+def whole(value: object) -> int:
+    """A column that holds a whole number."""
+    assert isinstance(value, int), f"expected a whole number, found {type(value).__name__}"
+    return value
+
+
+def whole_or_none(value: object) -> int | None:
+    """A column that holds a whole number, or nothing."""
+    return None if value is None else whole(value)
+
+
+def text_or_none(value: object) -> str | None:
+    """A column that holds text, or an id, or nothing."""
+    return None if value is None else str(value)

@@ -1,0 +1,41 @@
+"""Which errors are the database's trouble, so that a loop should wait and try again, and which are ours."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+
+import psycopg
+
+from fencerow.core.errors import DatabaseError, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
+
+# The schema will not mend itself while we wait.
+HOPELESS = (SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaTampered)
+
+SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+def is_trouble(error: BaseException) -> bool:
+    """Whether waiting may help: the server is away, busy, full, read-only, or the connection broke."""
+    if isinstance(error, HOPELESS):
+        return False
+    if isinstance(error, DatabaseError):
+        return True
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
+        return True
+    return isinstance(error, sqlite3.OperationalError | OSError)
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether the error itself says that this process is short of something."""
+    if isinstance(error, OSError):
+        return error.errno in SHORT
+    # The interpreter has no better error for a thread that the system refuses.
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and "start new thread" in str(error)
+    )
+
+
+def took_too_long(error: BaseException) -> bool:
+    """Whether the server gave the statement up when its time was over, so that nothing of it was stored."""
+    return isinstance(error, DatabaseError) and isinstance(error.__cause__, psycopg.errors.QueryCanceled)

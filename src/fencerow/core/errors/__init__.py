@@ -1,0 +1,57 @@
+"""Every error a user can meet: what was found, what was expected, what to do, under a stable code.
+
+`str(error)` is the short form for logs; `error.lines()` the three lines the command prints.
+Codes never change their meaning; docs/errors.md has a paragraph for each.
+"""
+
+from __future__ import annotations
+
+from fencerow.core.errors.attempts import AttemptTimeout as AttemptTimeout
+from fencerow.core.errors.attempts import CancelRequested as CancelRequested
+from fencerow.core.errors.attempts import DecidedTwice as DecidedTwice
+from fencerow.core.errors.attempts import LeaseLost as LeaseLost
+from fencerow.core.errors.attempts import LoopBlocked as LoopBlocked
+from fencerow.core.errors.attempts import TooManyHung as TooManyHung
+from fencerow.core.errors.attempts import TransactionMisuse as TransactionMisuse
+from fencerow.core.errors.base import FencerowError as FencerowError
+from fencerow.core.errors.database import Busy as Busy
+from fencerow.core.errors.database import DatabaseError as DatabaseError
+from fencerow.core.errors.database import OutcomeUnknown as OutcomeUnknown
+from fencerow.core.errors.database import ReadOnly as ReadOnly
+from fencerow.core.errors.database import RetryTransaction as RetryTransaction
+from fencerow.core.errors.database import SchemaMissing as SchemaMissing
+from fencerow.core.errors.database import SchemaTampered as SchemaTampered
+from fencerow.core.errors.database import SchemaTooNew as SchemaTooNew
+from fencerow.core.errors.database import SchemaTooOld as SchemaTooOld
+from fencerow.core.errors.database import StorageFull as StorageFull
+from fencerow.core.errors.database import Unavailable as Unavailable
+from fencerow.core.errors.database import UnsafeFileSystem as UnsafeFileSystem
+from fencerow.core.errors.database import UnusableConnection as UnusableConnection
+from fencerow.core.errors.input import BlockingCall as BlockingCall
+from fencerow.core.errors.input import InvalidArguments as InvalidArguments
+from fencerow.core.errors.input import InvalidInput as InvalidInput
+from fencerow.core.errors.input import InvalidPayload as InvalidPayload
+from fencerow.core.errors.input import KeyConflict as KeyConflict
+from fencerow.core.errors.input import PayloadTooLarge as PayloadTooLarge
+from fencerow.core.errors.input import UnknownJob as UnknownJob
+from fencerow.core.errors.jobs import ArgumentsTooNew as ArgumentsTooNew
+from fencerow.core.errors.jobs import IllegalMove as IllegalMove
+from fencerow.core.errors.jobs import JobCancelled as JobCancelled
+from fencerow.core.errors.jobs import JobFailed as JobFailed
+from fencerow.core.errors.jobs import JobGone as JobGone
+from fencerow.core.errors.jobs import JobNotFound as JobNotFound
+from fencerow.core.errors.jobs import MalformedPayload as MalformedPayload
+from fencerow.core.errors.jobs import NotReady as NotReady
+from fencerow.core.errors.jobs import ReportedError as ReportedError
+from fencerow.core.errors.jobs import ResultTimeout as ResultTimeout
+from fencerow.core.errors.settings import ConfigError as ConfigError
+from fencerow.core.errors.settings import DeclarationError as DeclarationError
+from fencerow.core.errors.settings import MissingExtra as MissingExtra
+from fencerow.core.errors.settings import NoDatabase as NoDatabase
+from fencerow.core.errors.settings import NotImportable as NotImportable
+from fencerow.core.errors.settings import UnsupportedPlatform as UnsupportedPlatform
+from fencerow.core.errors.settings import UrlError as UrlError
+from fencerow.core.errors.workers import OrderRefused as OrderRefused
+from fencerow.core.errors.workers import OutOfResources as OutOfResources
+from fencerow.core.errors.workers import WorkerGone as WorkerGone
+from fencerow.core.errors.workers import WorkerNotFound as WorkerNotFound

@@ -1,0 +1,42 @@
+"""What all errors of Fencerow have: what was found, what was expected, what to do, and a stable code."""
+
+from __future__ import annotations
+
+import re
+
+PUBLIC = "fencerow.errors"
+FAMILY = re.compile(r"fencerow\.core\.errors\.\w+|fencerow\.[\w.]+\.errors")
+
+
+class FencerowError(Exception):
+    """Base of all errors raised by Fencerow.
+
+    `code` is stable. `what` says what happened with the value found, `why` what was expected,
+    `fix` what to do next. `repeat` tells a caller whether the very same call may be made again:
+    "yes" (nothing was stored), "ask" (the outcome is unknown: look first), "no" (it would fail again).
+    """
+
+    code = "FR-000"
+    repeat = "no"
+
+    def __init_subclass__(cls) -> None:
+        # The public name is what is stored with a failed job and stands in tracebacks, wherever the family lies.
+        if FAMILY.fullmatch(cls.__module__):
+            cls.__module__ = PUBLIC
+
+    def __init__(self, what: str, why: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.fix = fix
+
+    def __str__(self) -> str:
+        parts = [part for part in (self.what, self.why, self.fix) if part]
+        return f"{self.code}: {'; '.join(parts)}"
+
+    def lines(self) -> tuple[str, str, str]:
+        """What happened, why, and what to do: three lines without control characters."""
+        return (f"{self.code}: {self.what}", self.why or "-", self.fix or "-")
+
+
+FencerowError.__module__ = PUBLIC

@@ -1,0 +1,89 @@
+"""What callers meet who ask for a job, its result or a move (3xx)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from fencerow.core.errors.base import FencerowError
+
+
+class JobNotFound(FencerowError):
+    """There is no such job, live or finished."""
+
+    code = "FR-301"
+
+
+class JobGone(JobNotFound):
+    """The job existed and was removed by retention, or was ephemeral; its key may still remember its id."""
+
+    code = "FR-302"
+
+
+class IllegalMove(FencerowError):
+    """The job's state does not permit the move asked for. `state` is the state that was found."""
+
+    code = "FR-303"
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, state: str = "") -> None:
+        super().__init__(what, why, fix)
+        self.state = state
+
+
+class ResultTimeout(FencerowError, TimeoutError):
+    """The job had not ended within the time the caller would wait. It goes on; ask again."""
+
+    code = "FR-304"
+    repeat = "yes"
+
+
+class ReportedError(Protocol):
+    """What is kept of the error that ended a job; `code` is for programs. Any of them may be empty."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def message(self) -> str: ...
+
+    @property
+    def traceback(self) -> str: ...
+
+    @property
+    def code(self) -> str: ...
+
+
+class JobFailed(FencerowError):
+    """The awaited job ended `failed`. `error` holds what the last attempt reported."""
+
+    code = "FR-305"
+
+    def __init__(
+        self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: ReportedError
+    ) -> None:
+        super().__init__(what, why, fix)
+        self.job_id = job_id
+        self.error = error
+
+
+class JobCancelled(FencerowError):
+    """The awaited job ended `cancelled`; it has no result."""
+
+    code = "FR-306"
+
+
+class NotReady(ResultTimeout):
+    """The job has not ended yet, so there is no result. Wait for it or ask later."""
+
+    code = "FR-307"
+
+
+class MalformedPayload(FencerowError):
+    """The stored arguments or result of one job cannot be decoded. Only that job fails."""
+
+    code = "FR-308"
+
+
+class ArgumentsTooNew(FencerowError):
+    """A job's arguments were stored by newer code than this worker runs. It is given back uncounted."""
+
+    code = "FR-309"

@@ -1,0 +1,39 @@
+"""What operators meet who look at workers and change them (6xx)."""
+
+from __future__ import annotations
+
+from fencerow.core.errors.base import FencerowError
+
+
+class WorkerNotFound(FencerowError):
+    """No worker of that id, name or host is registered, or more than one is and a single one was meant."""
+
+    code = "FR-601"
+
+
+class WorkerGone(FencerowError):
+    """That registration has ended: the worker stopped, was declared dead, or registered anew under another id."""
+
+    code = "FR-602"
+
+
+class OrderRefused(FencerowError):
+    """The worker was not changed: somebody else changed it first, it is leaving, or it cannot be changed.
+
+    `version` is the order that holds now. Look at the worker, then ask again.
+    """
+
+    code = "FR-603"
+
+    def __init__(self, what: str, why: str = "", fix: str = "", *, version: int | None = None) -> None:
+        super().__init__(what, why, fix)
+        self.version = version
+
+
+class OutOfResources(FencerowError):
+    """The worker's process had no descriptors, threads or memory left for a whole lease, and has ended.
+
+    Start it again, with a higher limit or without what keeps them open.
+    """
+
+    code = "FR-604"

@@ -1,0 +1,81 @@
+"""How long to wait before the next attempt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import msgspec
+
+from fencerow.core.errors import ConfigError
+from fencerow.core.model.control import DELAY_S_MAX
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """`base_s`, times `factor` with each further failure, at most `cap_s`; then up to `jitter` on top.
+
+    The jitter is a share of the delay, so that jobs that failed together do not come back together.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    base_s: float = 5.0
+    factor: float = 2.0
+    cap_s: float = 300.0
+    jitter: float = 0.2
+
+    def __post_init__(self) -> None:
+        limits = {
+            "base_s": (0, DELAY_S_MAX),
+            "factor": (1, 1000),
+            "cap_s": (0, DELAY_S_MAX),
+            "jitter": (0, 1),
+        }
+        for field in fields(self):
+            _check(field.name, getattr(self, field.name), *limits[field.name])
+
+    def delay_s(self, failures: int, random: Callable[[], float]) -> float:
+        """Seconds to wait after the failure number `failures`, counted from 1. `random` gives 0 up to 1."""
+        delay = min(self.cap_s, self._grown_s(max(failures, 1) - 1))
+        return delay * (1.0 + self.jitter * min(max(random(), 0.0), 1.0))
+
+    def to_json(self) -> str:
+        """The form kept with a job that was submitted with a backoff of its own."""
+        return msgspec.json.encode(self).decode()
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Backoff:
+        """The backoff behind `to_json`.
+
+        Raises:
+            ConfigError: the text is no such backoff, or a number is out of range.
+        """
+        try:
+            return msgspec.json.decode(text, type=Backoff)
+        except ConfigError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(
+                "the stored backoff cannot be read", str(error)[:200], "submit the job with another backoff"
+            ) from None
+
+    def _grown_s(self, times: int) -> float:
+        if self.base_s == 0 or self.factor == 1:
+            return self.base_s
+        try:
+            return float(self.base_s * float(self.factor) ** times)
+        except OverflowError:
+            return math.inf
+
+
+def _check(name: str, value: object, low: float, high: float) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not low <= value <= high:  # type: ignore[operator]
+        raise ConfigError(
+            f"backoff {name} is {value!r}"[:80],
+            f"a number from {low:g} to {high:g} is expected",
+            f"correct {name}",
+        )

@@ -1,0 +1,332 @@
+"""Arguments and results to JSON bytes and back; size limits; the fingerprint of a payload.
+
+What is accepted at submit has been decoded once already, so a worker with the same code can decode it too.
+The bytes are stored as they are: fingerprint and signature cover them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fencerow.core.errors import (
+    ArgumentsTooNew,
+    InvalidArguments,
+    InvalidPayload,
+    MalformedPayload,
+    PayloadTooLarge,
+)
+from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
+from fencerow.core.model.signature import Parameter, check_type, name_of, parameters_of, return_annotation
+from fencerow.core.model.text import check_text
+from fencerow.core.model.value import Misfit, ValueType
+from fencerow.core.model.whole import WholeCall
+
+__all__ = [
+    "ArgumentsCodec",
+    "ValueCodec",
+    "check_text",
+    "encode_headers",
+    "encode_metadata",
+    "encode_tags",
+    "fingerprint",
+    "return_annotation",
+]
+
+PAYLOAD_BYTES_MAX = 1024 * 1024
+# From the stored version and arguments of it, as JSON data by name, to arguments of the declared version.
+Upgrade = Callable[[int, dict[str, Any]], dict[str, Any]]
+UPGRADED: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+STORED: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def fingerprint(name: str, args: bytes) -> str:
+    """Identifies a payload: submits under one key are the same if their fingerprints are equal."""
+    return hashlib.sha256(name.encode() + b"\0" + args).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsCodec:
+    """Binds a call to a handler's parameters and keeps it as a JSON object {parameter: value}.
+
+    `version` is that of the parameters' form. Arguments that were stored in an older one pass through `upgrade`
+    before they are read; without it they are read as they are.
+    """
+
+    name: str
+    parameters: Mapping[str, Parameter]
+    types: Mapping[str, ValueType]
+    signature: inspect.Signature
+    payload_bytes_max: int = PAYLOAD_BYTES_MAX
+    version: int = 1
+    upgrade: Upgrade | None = None
+    all_by_position: bool = False  # whether every parameter may be passed so
+    all_by_name: bool = False
+    required: frozenset[str] = frozenset()
+    whole: WholeCall | None = None
+
+    @staticmethod
+    def of(
+        function: Callable[..., Any], job_parameter: str | None, *, payload_bytes_max: int = PAYLOAD_BYTES_MAX
+    ) -> ArgumentsCodec:
+        """The codec of one handler; `job_parameter` is the one that receives the job, if any.
+
+        Raises:
+            DeclarationError: the handler's parameters cannot be stored as JSON; change the handler.
+        """
+        name = name_of(function)
+        found = parameters_of(function, job_parameter)
+        types = {
+            each.name: ValueType.of(each.annotation, f"parameter {each.name!r} of {name}") for each in found
+        }
+        signature = _signature(function, job_parameter)
+        parameters = {each.name: each for each in found}
+        return ArgumentsCodec(
+            name,
+            parameters,
+            types,
+            signature,
+            payload_bytes_max,
+            all_by_position=all(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in found),
+            all_by_name=not any(each.positional_only for each in found),
+            required=frozenset(each.name for each in found if each.required),
+            whole=WholeCall.of(parameters),
+        )
+
+    @staticmethod
+    def of_value(
+        name: str, parameter: str, annotation: Any, *, payload_bytes_max: int = PAYLOAD_BYTES_MAX
+    ) -> ArgumentsCodec:
+        """The codec of a job that is submitted with one value, kept under the name of that parameter.
+
+        Raises:
+            DeclarationError: values of the type cannot be written as JSON and read back.
+        """
+        whose = f"the value of {name}"
+        check_type(annotation, whose)
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        only = Parameter(parameter, annotation, kind, inspect.Parameter.empty)
+        signature = inspect.Signature([inspect.Parameter(parameter, kind, annotation=annotation)])
+        types = {parameter: ValueType.of(annotation, whose)}
+        return ArgumentsCodec(
+            name,
+            {parameter: only},
+            types,
+            signature,
+            payload_bytes_max,
+            all_by_position=True,
+            all_by_name=True,
+            required=frozenset((parameter,)),
+            whole=WholeCall.of({parameter: only}),
+        )
+
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+        """The bytes to store for the call `function(*args, **kwargs)`.
+
+        Defaults are not filled in: what the caller left out takes the default of the code that runs later.
+
+        Raises:
+            InvalidArguments: they do not fit the parameters.
+            InvalidPayload: a value cannot be kept as JSON faithfully.
+            PayloadTooLarge: they exceed `payload_bytes_max`.
+        """
+        values = self._bound(args, kwargs)
+        raw = (None if self.whole is None else self.whole.encode(values)) or self._one_by_one(values)
+        if len(raw) > self.payload_bytes_max:
+            check_size(raw, f"the arguments of {self.name}", self.payload_bytes_max)
+        return raw
+
+    def _one_by_one(self, values: Mapping[str, Any]) -> bytes:
+        fields = [
+            msgspec.json.encode(name) + b":" + self._packed(name, value) for name, value in values.items()
+        ]
+        return b"{" + b",".join(fields) + b"}"
+
+    def decode(self, raw: bytes, version: int | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional and named arguments to call the handler with; positional-only ones come first.
+
+        `version` is the one under which the bytes were stored; None: this code's own.
+
+        Raises:
+            ArgumentsTooNew: they were stored by newer code than this.
+            MalformedPayload: the stored bytes do not fit this code's parameters. The payload is not shown.
+        """
+        stored = self._stored(self._upgraded(raw, self.version if version is None else version))
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, parameter in self.parameters.items():
+            if name in stored:
+                value = self._unpacked(name, stored[name])
+            elif parameter.positional_only:
+                value = parameter.default
+            else:
+                continue
+            if parameter.positional_only:
+                positional.append(value)
+            else:
+                named[name] = value
+        return tuple(positional), named
+
+    def _upgraded(self, raw: bytes, version: int) -> bytes:
+        if version > self.version:
+            raise ArgumentsTooNew(
+                f"the stored arguments of {self.name} are of version {version}",
+                f"this code knows them up to version {self.version}",
+                "deploy the code that declares it",
+            )
+        if version == self.version or self.upgrade is None:
+            return raw
+        try:
+            return msgspec.json.encode(self.upgrade(version, UPGRADED.decode(raw)))
+        except Exception as error:
+            malformed = self._malformed(f"upgrade from version {version} failed ({type(error).__name__})")
+            raise malformed from error
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        # Nearly all calls are as plain as this; `bind` takes several times as long, and says what is wrong.
+        if (self.all_by_position or not args) and (self.all_by_name or not kwargs):
+            values = dict(zip(self.parameters, args))  # noqa: B905 - strict, it takes twice as long
+            known = len(args) <= len(self.parameters)
+            if kwargs:
+                both = {**values, **kwargs}
+                known = (
+                    known and len(both) == len(values) + len(kwargs) and both.keys() <= self.parameters.keys()
+                )
+                values = {name: both[name] for name in self.parameters if name in both}
+            if known and self.required <= values.keys():
+                return values
+        try:
+            return dict(self.signature.bind(*args, **kwargs).arguments)
+        except TypeError as error:
+            given = [f"{len(args)} positional", *sorted(ascii(name)[:60] for name in kwargs)]
+            raise InvalidArguments(
+                f"{self.name}: {error}",
+                f"expected {self._shown()}, got {', '.join(given)}",
+                "pass the parameters by name",
+            ) from None
+
+    def _packed(self, name: str, value: Any) -> bytes:
+        try:
+            return self.types[name].pack(value, name)
+        except Misfit as misfit:
+            expected = self.signature.parameters[name].annotation
+            raise InvalidArguments(
+                f"argument {name}{misfit.path} of {self.name}: {misfit.reason}",
+                f"{name} is declared as {_annotation_shown(expected)}, a {type(value).__name__} was passed",
+                "pass a value of the declared type",
+            ) from None
+
+    def _stored(self, raw: bytes) -> dict[str, msgspec.Raw]:
+        try:
+            stored = STORED.decode(raw)
+        except (ValueError, RecursionError) as error:
+            raise self._malformed(f"they are not a JSON object ({type(error).__name__})") from None
+        if stored.keys() != self.parameters.keys():
+            self._refuse_misfits(stored)
+        return stored
+
+    def _refuse_misfits(self, stored: Mapping[str, msgspec.Raw]) -> None:
+        for name in stored:
+            if name not in self.parameters:
+                raise self._malformed(f"there is no parameter {ascii(name)[:60]}")
+        for name, parameter in self.parameters.items():
+            if parameter.required and name not in stored:
+                raise self._malformed(f"the parameter {name!r} is missing")
+
+    def _unpacked(self, name: str, raw: msgspec.Raw) -> Any:
+        try:
+            return self.types[name].unpack(raw)
+        except Misfit as misfit:
+            raise self._malformed(f"{name}{misfit.path}: {misfit.reason}") from None
+
+    def _malformed(self, reason: str) -> MalformedPayload:
+        return MalformedPayload(
+            f"the stored arguments of {self.name} do not fit: {reason}",
+            f"this code expects {self._shown()}",
+            "run the code that fits, or submit the job again",
+        )
+
+    def _shown(self) -> str:
+        texts = [name if each.required else f"{name} (optional)" for name, each in self.parameters.items()]
+        return f"({', '.join(texts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCodec:
+    """Keeps the result of a job of one declared type."""
+
+    type: ValueType
+    payload_bytes_max: int = PAYLOAD_BYTES_MAX
+
+    @staticmethod
+    def of(annotation: Any, *, payload_bytes_max: int = PAYLOAD_BYTES_MAX) -> ValueCodec:
+        """The codec for one type.
+
+        Raises:
+            DeclarationError: values of the type cannot be written as JSON and read back.
+        """
+        return ValueCodec(ValueType.of(annotation, "the result"), payload_bytes_max)
+
+    def encode(self, value: Any) -> bytes:
+        """The bytes to store; None becomes `null`.
+
+        Raises:
+            InvalidPayload: the value is not of the declared type, or cannot be kept as JSON faithfully.
+            PayloadTooLarge: it exceeds `payload_bytes_max`.
+        """
+        try:
+            raw = self.type.pack(value, "result")
+        except Misfit as misfit:
+            raise InvalidPayload(
+                f"result{misfit.path}: {misfit.reason}",
+                f"the job returned a {type(value).__name__}",
+                "return what the handler's annotation declares, or correct the annotation",
+            ) from None
+        check_size(raw, "the result", self.payload_bytes_max)
+        return raw
+
+    def decode(self, raw: bytes) -> Any:
+        """The stored result.
+
+        Raises:
+            MalformedPayload: the bytes do not fit the declared type. They are not shown.
+        """
+        try:
+            return self.type.unpack(raw)
+        except Misfit as misfit:
+            raise MalformedPayload(
+                f"the stored result does not fit: result{misfit.path}: {misfit.reason}",
+                "this code declares another type",
+                "read the result with the code that stored it",
+            ) from None
+
+
+def check_size(raw: bytes, what: str, bytes_max: int) -> None:
+    """Refuse what is too large.
+
+    Raises:
+        PayloadTooLarge: it exceeds `bytes_max`.
+    """
+    if len(raw) > bytes_max:
+        raise PayloadTooLarge(
+            f"{what} takes {len(raw)} bytes",
+            f"at most {bytes_max} are kept",
+            "store the data elsewhere and pass a reference",
+        )
+
+
+def _signature(function: Callable[..., Any], job_parameter: str | None) -> inspect.Signature:
+    declared = inspect.signature(function)
+    kept = [each for each in declared.parameters.values() if each.name != job_parameter]
+    return inspect.Signature(kept)
+
+
+def _annotation_shown(annotation: Any) -> str:
+    if annotation is inspect.Parameter.empty:
+        return "Any"
+    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)

@@ -1,0 +1,66 @@
+"""What a handler raises to say itself how its attempt ends."""
+
+from __future__ import annotations
+
+from fencerow.core.errors import InvalidInput
+
+DELAY_S_MAX = 366 * 24 * 3600.0
+
+
+class Retry(Exception):
+    """Let this attempt count as failed and try again `after_s` seconds later.
+
+    Without `after_s` the job's backoff decides. When the attempts are spent the job fails all the same.
+    """
+
+    retryable = True
+
+    def __init__(self, after_s: float | None = None, reason: str = "") -> None:
+        super().__init__(reason or "the job asked for another attempt")
+        self.after_s = None if after_s is None else check_delay(after_s, "Retry(after_s)", zero=True)
+        self.reason = reason
+
+
+class Fail(Exception):
+    """End the job as failed now, whatever attempts are left."""
+
+    retryable = False
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Snooze(Exception):
+    """Put the job back for `delay_s` seconds. It counts as no failure, but only `snoozes_max` times."""
+
+    retryable = True
+
+    def __init__(self, delay_s: float, reason: str = "") -> None:
+        super().__init__(reason or "the job asked for a pause")
+        # A pause of nothing would be a hot loop.
+        self.delay_s = check_delay(delay_s, "Snooze(delay_s)", zero=False)
+        self.reason = reason
+
+
+def check_delay(delay_s: object, what: str, *, zero: bool) -> float:
+    """A finite number of seconds, at most a year.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if isinstance(delay_s, bool) or not isinstance(delay_s, (int, float)):
+        shown = f"of type {type(delay_s).__name__}"
+    elif (zero and delay_s == 0) or 0 < delay_s <= DELAY_S_MAX:
+        return float(delay_s)
+    else:
+        shown = repr(delay_s)[:40]
+    raise InvalidInput(
+        f"{what} is {shown}",
+        f"seconds {'from' if zero else 'above'} 0 up to {DELAY_S_MAX:.0f} are expected",
+        "pass a number of seconds",
+    )
+
+
+for _kind in (Retry, Fail, Snooze):
+    _kind.__module__ = "fencerow"  # the name that is stored with a failed job is the one people import

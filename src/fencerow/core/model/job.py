@@ -1,0 +1,270 @@
+"""The records that pass between the floors: a job to be submitted, a claimed attempt, a job as it stands."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from fencerow.core.model.state import FINAL, State
+from fencerow.core.model.wanted import Stated, Wanted
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def moment(us: int) -> datetime:
+    """Microseconds since 1970 as an aware datetime. What only a database can say is the first or the last there is."""
+    try:
+        return EPOCH + timedelta(microseconds=us)
+    except OverflowError:
+        return FIRST if us < 0 else LAST
+
+
+def instant(us: int | None) -> datetime | None:
+    """The same, or None."""
+    return None if us is None else moment(us)
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True):
+    """What jobs that are submitted alike have in common: all their columns but id and arguments.
+
+    The texts are the JSON that will be stored, byte for byte. One template is made for many jobs, which name the
+    same object: those of one submit are stored under one header.
+    """
+
+    queue: str
+    name: str
+    priority: int = 0
+    delay_s: float = 0.0
+    run_at_us: int | None = None
+    attempts_max: int = 3
+    crashes_max: int = 3
+    snoozes_max: int = 48
+    timeout_s: float | None = None
+    expires_s: float | None = None
+    retention_s: float | None = None
+    scope: str | None = None
+    key: str | None = None
+    submitted_by: str | None = None
+    options: str | None = None
+    tags: str | None = None
+    metadata: str | None = None
+    headers: str | None = None
+    ephemeral: bool = False
+
+
+class NewJob(msgspec.Struct, frozen=True, gc=False):
+    """A job to be submitted. `args` is the JSON that will be stored, byte for byte."""
+
+    id: str
+    args: str
+    args_bytes: int
+    template: Template
+
+
+class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """The idempotency key under which a job is submitted; `lifetime_s` counts from the job's end."""
+
+    scope: str
+    key: str
+    job_id: str
+    fingerprint: str
+    lifetime_s: float
+
+
+class Claimed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One attempt handed to a worker. `args` is `null` when it must be fetched at start (large, or not JSON)."""
+
+    id: str
+    name: str
+    queue: str
+    attempt: int
+    priority: int
+    run_at_us: int
+    suspect: bool
+    failures: int
+    crashes: int
+    snoozes: int
+    attempts_max: int
+    snoozes_max: int
+    timeout_s: float | None
+    submitted_at_us: int
+    args: msgspec.Raw
+    options: msgspec.Raw
+    tags: list[str] | None
+    metadata: dict[str, Any] | None
+    headers: dict[str, str] | None
+
+    @property
+    def inline_args(self) -> bytes | None:
+        """The arguments as they were submitted, if they came with the claim."""
+        text = bytes(self.args)
+        return None if text == b"null" else text
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """What a job's row says about who may write to it."""
+
+    id: str
+    state: State
+    holder: str | None
+    attempt: int
+    cancel_requested: bool = False
+    spent: bool = False  # an ephemeral job that succeeded: its id is all that is left, or soon will be
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it stands, live or finished. Instants are microseconds since 1970 by the database's clock.
+
+    `damaged` names the columns that somebody else wrote so that they cannot be read. They are empty here, or the text
+    that is stored.
+    """
+
+    id: str
+    queue: str
+    name: str
+    state: State
+    priority: int
+    suspect: bool
+    run_at_us: int
+    attempt: int
+    failures: int
+    crashes: int
+    snoozes: int
+    attempts_max: int
+    crashes_max: int
+    snoozes_max: int
+    submitted_at_us: int
+    timeout_s: float | None = None
+    holder: str | None = None
+    claimed_at_us: int | None = None
+    deadline_at_us: int | None = None
+    cancel_requested_at_us: int | None = None
+    cancel_requested_by: str | None = None
+    expires_at_us: int | None = None
+    retention_s: float | None = None
+    scope: str | None = None
+    key: str | None = None
+    submitted_by: str | None = None
+    revived_at_us: int | None = None
+    ended_at_us: int | None = None
+    args_bytes: int = 0
+    args: Any = None
+    options: Any = None
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+    headers: dict[str, str] | None = None
+    result: Any = None
+    error: Any = None
+    progress: float | None = None
+    progress_note: str | None = None
+    damaged: tuple[str, ...] = ()
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a job ended: its state, and the stored text of its result or error."""
+
+    id: str
+    state: State
+    result: str | None
+    error: str | None
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a job's timeline: what happened, when, in which attempt, by whom."""
+
+    at_us: int
+    kind: str
+    attempt: int
+    actor: str | None = None
+    detail: Any = None
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """A line kept with the job by `job.log`."""
+
+    attempt: int
+    at_us: int
+    level: str
+    message: str
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """One priority of a queue that holds queued jobs, and when its first is due. Priority None: the suspects."""
+
+    priority: int | None
+    first_us: int
+
+
+class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's registration."""
+
+    id: str
+    state: str
+    name: str
+    host: str
+    pid: int
+    lease_s: float
+    registered_at_us: int
+    renewed_at_us: int
+    lease_until_us: int
+    now_us: int
+    ended_at_us: int | None = None
+    info: Any = None
+    stated: Stated | None = None  # None: a Fencerow that cannot be changed while it runs
+    wanted: Wanted | None = None  # None: as it was started
+    wanted_version: int = 0
+    wanted_at_us: int | None = None
+    wanted_by: str | None = None
+    wanted_reason: str | None = None
+
+    @property
+    def queues(self) -> frozenset[str] | None:
+        """The queues that it serves now; None if it did not say."""
+        if self.stated is not None:
+            return frozenset(queue for share in self.stated.shares for queue in share.queues)
+        return _named(self.info, "queues")
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The jobs that it knows; None if it did not say."""
+        return _named(self.info, "names")
+
+    @property
+    def slots(self) -> int | None:
+        """How many jobs it runs at a time; None if it did not say."""
+        if self.stated is not None:
+            return sum(share.slots for share in self.stated.shares)
+        slots = self.info.get("slots") if isinstance(self.info, dict) else None
+        return slots if isinstance(slots, int) else None
+
+    @property
+    def claims(self) -> bool:
+        """Whether it takes jobs at all: it is neither paused nor leaving."""
+        return self.stated is None or not (self.stated.paused or self.stated.leaving)
+
+
+def _named(info: Any, what: str) -> frozenset[str] | None:
+    value = info.get(what) if isinstance(info, dict) else None
+    return frozenset(map(str, value)) if isinstance(value, dict | list) else None
+
+
+class HeldJob(msgspec.Struct, frozen=True):
+    """A job that a worker holds now: it runs, or waits there for a slot."""
+
+    id: str
+    name: str
+    queue: str
+    attempt: int
+    priority: int
+    claimed_at_us: int
+    cancel_requested: bool
+    now_us: int

@@ -1,0 +1,56 @@
+"""What one attempt became. The store turns each into one fenced statement."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fencerow.core.model.describe import ErrorRecord
+
+
+class Succeeded(msgspec.Struct, frozen=True):
+    """The handler returned; `result` is the encoded value."""
+
+    result: bytes
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The job ends here."""
+
+    error: ErrorRecord
+
+
+class Retried(msgspec.Struct, frozen=True):
+    """Another attempt starts `delay_s` seconds after the database's now; one failure is spent."""
+
+    delay_s: float
+    error: ErrorRecord
+
+
+class Snoozed(msgspec.Struct, frozen=True):
+    """The job comes back `delay_s` seconds after the database's now; no failure is spent."""
+
+    delay_s: float
+    reason: str
+
+
+class Released(msgspec.Struct, frozen=True):
+    """The worker gives the job back unfinished; no failure is spent. Without a delay it keeps its place."""
+
+    reason: str
+    delay_s: float | None = None
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A cancel was asked for and the handler stopped."""
+
+    reason: str
+
+
+class Crashed(msgspec.Struct, frozen=True):
+    """The child process that ran the attempt died; the job is due again after `delay_s` if its budget permits."""
+
+    delay_s: float
+    reason: str
+
+
+Outcome = Succeeded | Failed | Retried | Snoozed | Released | Stopped | Crashed

@@ -1,0 +1,48 @@
+"""Short texts that people and the database both read: names, keys, notes."""
+
+from __future__ import annotations
+
+import re
+
+from fencerow.core.errors import InvalidInput
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def check_text(value: object, what: str, length_max: int, *, lines: bool = False, empty: bool = False) -> str:
+    """Return `value` if it is text that can be kept and shown, at most `length_max` characters long.
+
+    NUL and lone surrogates are refused always, because PostgreSQL cannot store them. Other control characters
+    are refused in names and keys, where they can only deceive; `lines` lets them pass in notes and log
+    messages, which are escaped when shown. `empty` permits the empty text.
+
+    Raises:
+        InvalidInput: the text breaks one of these rules; the message shows where, never the whole text.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} is of type {type(value).__name__}", "it must be text", "pass a str")
+    if not value and not empty:
+        raise InvalidInput(f"{what} is empty", "it must hold at least one character", f"give {what} a value")
+    if len(value) > length_max:
+        raise InvalidInput(
+            f"{what} has {len(value)} characters", f"at most {length_max} are kept", f"shorten {what}"
+        )
+    _check_characters(value, what, lines)
+    return value
+
+
+def _check_characters(value: str, what: str, lines: bool) -> None:
+    bad = re.search("\x00", value) if lines else CONTROL.search(value)
+    bad = bad or SURROGATE.search(value)
+    if bad:
+        raise InvalidInput(
+            f"{what} contains U+{ord(bad.group()):04X} at position {bad.start()}",
+            "NUL, lone surrogates and control characters cannot be kept here",
+            "remove the character",
+        )
+
+
+def storable(text: str) -> str:
+    """`text` with NUL and lone surrogates replaced by U+FFFD, for what must be kept whatever it holds."""
+    return SURROGATE.sub("\ufffd", text.replace("\x00", "\ufffd"))

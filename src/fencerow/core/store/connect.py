@@ -1,0 +1,52 @@
+"""From settings to an engine: the one place that knows which database a URL means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fencerow.core.config import Config, PostgresUrl, parse_url
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.errors import NoDatabase
+from fencerow.core.store.tables import postgres_queries, sqlite_queries
+
+DEFAULT_URL = "sqlite:///fencerow.db"
+
+
+def open_engine(config: Config) -> PostgresEngine | SqliteEngine:
+    """The engine for the settings' database. Nothing is connected or created yet.
+
+    Raises:
+        NoDatabase: the settings name no database. Whoever wants the default says `DEFAULT_URL`.
+        UrlError: the URL cannot be used.
+    """
+    if config.url is None:
+        raise NoDatabase(
+            "no database was named",
+            "a process that keeps or runs jobs must know where they are",
+            "give --url or set FENCEROW_URL, for example postgresql://user@host/database",
+        )
+    url = parse_url(config.url)
+    if isinstance(url, PostgresUrl):
+        return PostgresEngine(
+            url.conninfo,
+            postgres_queries(config.schema),
+            schema=config.schema,
+            listen_conninfo=_listen_conninfo(config),
+            pool_max=config.pool_max,
+            connect_timeout_s=config.connect_timeout_s,
+            statement_timeout_s=config.statement_timeout_s,
+            prepares=config.prepared_statements == "auto",
+        )
+    return SqliteEngine(
+        Path(url.path),
+        sqlite_queries(config.table_prefix),
+        prefix=config.table_prefix,
+        busy_timeout_s=config.busy_timeout_s,
+        journal_mode=None if config.journal_mode == "auto" else config.journal_mode,
+    )
+
+
+def _listen_conninfo(config: Config) -> str | None:
+    listen = parse_url(config.listen_url) if config.listen_url else None
+    return listen.conninfo if isinstance(listen, PostgresUrl) else None

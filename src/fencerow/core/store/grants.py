@@ -1,0 +1,61 @@
+"""What the database's owner grants on PostgreSQL to those who work with the tables without owning them."""
+
+from __future__ import annotations
+
+from fencerow.core.db.queries import identifier
+
+# What a submit writes. Column by column: a submitter reads no payload, and writes nothing that makes a job look as
+# if it had run. Counters, holders and states are the workers' own.
+SUBMITTED = (
+    "id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at, "
+    "retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers, "
+    "ephemeral, subscribed"
+)
+SUBMIT = (
+    "GRANT USAGE ON SCHEMA {schema} TO {role};",
+    "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};",
+    f"GRANT INSERT ({SUBMITTED}), SELECT (id) ON {{schema}}.jobs TO {{role}};",
+    "GRANT SELECT ON {schema}.schema_migrations TO {role};",
+    "GRANT SELECT (outcomes) ON {schema}.event_groups TO {role};",
+    "GRANT SELECT (id) ON {schema}.repeated_ids TO {role};",
+)
+KEYED = (
+    "GRANT SELECT (id, state, attempt), DELETE ON {schema}.jobs TO {role};",
+    "GRANT SELECT (id) ON {schema}.finished_jobs TO {role};",
+    "GRANT SELECT (id) ON {schema}.spent_ids TO {role};",
+    "GRANT INSERT ON {schema}.repeated_ids TO {role};",
+    "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
+)
+PUBLISH = ("GRANT INSERT, SELECT (id) ON {schema}.events TO {role};",)
+WORKER = (
+    "GRANT USAGE ON SCHEMA {schema} TO {role};",
+    "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};",
+    "REVOKE INSERT, UPDATE, DELETE ON {schema}.schema_migrations FROM {role};",
+)
+
+
+def grants(schema: str, *, worker: str, submit: str) -> str:
+    """The statements for a role that runs and steers jobs, and for one that only submits them."""
+    return "\n".join(
+        [
+            "-- A role that runs, reads and steers jobs, and cannot change the schema:",
+            *_filled(WORKER, schema, worker),
+            "",
+            "-- A role that submits jobs without a key, and can neither read, cancel nor delete any. (What an earlier",
+            "-- release granted it, INSERT on all columns, it keeps until REVOKE INSERT ON the jobs takes that away.)",
+            *_filled(SUBMIT, schema, submit),
+            "",
+            "-- For keys and for ids of its own it must also be able to take back what it has just inserted. Whoever",
+            "-- holds the role could then delete jobs that have not ended, though still not read them:",
+            *(f"-- {line}" for line in _filled(KEYED, schema, submit)),
+            "",
+            "-- To publish events as well. It can read none:",
+            *(f"-- {line}" for line in _filled(PUBLISH, schema, submit)),
+        ]
+    )
+
+
+def _filled(lines: tuple[str, ...], schema: str, role: str) -> list[str]:
+    names = {"schema": f'"{identifier(schema, "schema name")}"', "role": f'"{identifier(role, "role name")}"'}
+    return [line.format(**names) for line in lines]

@@ -1,0 +1,54 @@
+"""Ids that are there already: each stands for one job, so whoever submits under one again must mean the same work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fencerow.core.db.statement import Row, Steps, execute
+from fencerow.core.errors import InvalidInput
+from fencerow.core.model.job import NewJob
+
+
+def refuse_other_work(jobs: Sequence[NewJob], *, keyed: bool = False) -> Steps[None]:
+    """Raise when a job is known as another one; `keyed`: also when it is known under another key, or under none.
+
+    Part of the transaction that submits, so that nothing is stored. A job that nobody knows any more is let pass.
+
+    Raises:
+        InvalidInput: an id belongs to other work, or to another key.
+    """
+    if not jobs:
+        return
+    rows = yield from execute("read_known", ids=[job.id for job in jobs])
+    known = {str(row[0]): row for row in rows}
+    for job in jobs:
+        row = known.get(job.id)
+        if row is not None:
+            _refuse_other(job, row, keyed)
+
+
+def _refuse_other(job: NewJob, row: Row, keyed: bool) -> None:
+    _, name, args, scope, key = row
+    template = job.template
+    if not is_same_work((template.name, job.args), (str(name), str(args))):
+        raise InvalidInput(
+            f"the id {job.id} belongs to another job already",
+            f"that job is a {str(name)!r} with other arguments or another name",
+            "repeat a submit with the same arguments, or leave the id out",
+        )
+    if keyed and (scope, key) != (template.scope, template.key):
+        raise InvalidInput(
+            f"the id {job.id} belongs to a job that was submitted "
+            + ("without a key" if key is None else f"under the key {key!r} of scope {scope!r}"),
+            f"this submit names the key {template.key!r} of scope {template.scope!r}: one id has one key",
+            "repeat a submit with the same key, or leave the id out",
+        )
+
+
+def is_same_work(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two jobs, each given by its name and the text of its arguments, are the same work."""
+    if one == other:
+        return True
+    return one[0] == other[0] and msgspec.json.decode(one[1]) == msgspec.json.decode(other[1])

@@ -1,0 +1,153 @@
+"""Moves that people and clocks make: cancel, expire, revive, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fencerow.core.db.statement import Row, Steps, execute, first_column, operation, text_or_none
+from fencerow.core.errors import IllegalMove, JobGone, JobNotFound, KeyConflict
+from fencerow.core.model.state import FINAL, State
+from fencerow.core.store.finish import Moved, Requeued, archive, read_fences, requeued_rows
+
+ROUNDS_MAX = 10  # of move, ask and look; each loses only to somebody who moved the job
+CANCEL_PATIENCE_S = 5.0  # who cancels waits for an answer, while somebody's transaction may lock the job
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What a cancel came to. `moved`: it never ran again. Otherwise `holder` runs it and was asked to stop."""
+
+    moved: Moved | None
+    holder: str | None = None
+
+
+@operation(patience_s=CANCEL_PATIENCE_S)
+def cancel(
+    job_id: str, *, actor: str | None, reason: str | None = None, only_queued: bool = False
+) -> Steps[Cancelled]:
+    """Cancel a job: at once when nobody runs it, by request when somebody does (not with `only_queued`).
+
+    A bounded loop, because between the look and the move others move the job too. Repeating it after an unknown
+    outcome is harmless, but not silent: what the first one cancelled is refused to the second, with its state.
+
+    Raises:
+        IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
+        JobNotFound: there is no such job.
+        Busy: a transaction of somebody's locks the job. Nothing was asked; try again.
+    """
+    for _ in range(ROUNDS_MAX):
+        idle = yield from execute("cancel_idle", id=job_id, actor=actor, reason=reason)
+        if idle:
+            (moved,) = yield from archive(first_column(idle))
+            return Cancelled(moved)
+        if not only_queued:
+            asked = yield from execute("ask_cancel", id=job_id, actor=actor, reason=reason)
+            if asked:
+                return Cancelled(None, str(asked[0][1]))
+        # A later statement than the refusals: in the same one it would report a state from before them.
+        fence = (yield from read_fences([job_id]).steps()).get(job_id)
+        if fence is None:
+            raise _not_found(job_id)
+        if fence.state in FINAL or (only_queued and fence.state is State.RUNNING):
+            raise IllegalMove(
+                f"job {job_id} is {fence.state}",
+                "only a waiting, queued or running job can be cancelled",
+                "leave it" if fence.state in FINAL else "ask without only_queued",
+                state=fence.state,
+            )
+    raise IllegalMove(f"job {job_id} kept changing its state", "others are moving it", "cancel it again")
+
+
+@operation()
+def expire(*, limit: int, actor: str | None) -> Steps[list[Moved]]:
+    """End waiting and queued jobs that are past their expiry. Locked rows are left for the next sweep."""
+    rows = yield from execute("expire", limit=limit, actor=actor)
+    return (yield from archive(first_column(rows)))
+
+
+@operation()
+def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Steps[Requeued]:
+    """Queue a finished job again: budgets start anew, the attempt goes on.
+
+    Locks the job's row, then its key. What people do; the system's own repetition is a retry.
+
+    Raises:
+        IllegalMove: it has not ended. Wait or cancel.
+        KeyConflict: another job owns its key meanwhile.
+        JobGone: it is ephemeral and succeeded. Only its failures can be revived.
+        JobNotFound: there is no such job.
+    """
+    locked = yield from _lock_finished(job_id)
+    scope, key = text_or_none(locked[0]), text_or_none(locked[1])
+    if scope is not None and key is not None:
+        yield from _take_key_back(job_id, scope, key)
+    rows = yield from execute("revive", id=job_id, actor=actor, reason=reason)
+    if not rows:
+        # Its row is locked, but its whole period is being detached: a later statement does not see it any more.
+        raise _not_found(job_id)
+    return requeued_rows(rows)[0]
+
+
+@operation()
+def delete(ids: Sequence[str]) -> Steps[list[str]]:
+    """Remove finished jobs with their timeline and logs; returns those that were removed. Live ones stay."""
+    return (yield from forget_notes(first_column((yield from execute("delete", ids=list(ids))))))
+
+
+def _lock_finished(job_id: str) -> Steps[Row]:
+    """Lock a finished job's row. A bounded loop: it may end, or end again, between the lock and the look."""
+    for _ in range(ROUNDS_MAX):
+        locked = yield from execute("lock_finished", id=job_id)
+        if locked:
+            return locked[0]
+        fence = (yield from read_fences([job_id]).steps()).get(job_id)
+        if fence is None:
+            raise _not_found(job_id)
+        if fence.spent:
+            raise JobGone(
+                f"job {job_id} succeeded and left nothing to revive",
+                "it is ephemeral",
+                "submit the work anew",
+            )
+        if fence.state not in FINAL:
+            raise IllegalMove(
+                f"job {job_id} is {fence.state}",
+                "only a finished job can be revived",
+                "wait for its end",
+                state=fence.state,
+            )
+    raise IllegalMove(f"job {job_id} kept changing its state", "others are moving it", "revive it again")
+
+
+def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:
+    """A revived job owns its key again, unless another job does. A forgotten key stays forgotten."""
+    kept = yield from execute("keep_key", id=job_id, scope=scope, key=key)
+    if kept:
+        return
+    wanted = msgspec.json.encode([{"scope": scope, "key": key}]).decode()
+    for _, _, owner, _, expired, _ in (yield from execute("read_keys", keys=wanted)):
+        if not expired:
+            raise KeyConflict(
+                f"key {key!r} in scope {scope!r} belongs to job {owner} now",
+                f"job {job_id} cannot run under it again",
+                "submit the work anew under another key",
+                job_id=str(owner),
+            )
+
+
+def _not_found(job_id: str) -> JobNotFound:
+    return JobNotFound(
+        f"there is no job {job_id}",
+        "neither live nor finished; retention may have removed it",
+        "check the id",
+    )
+
+
+def forget_notes(ids: list[str]) -> Steps[list[str]]:
+    """Remove what was noted about jobs that this transaction has removed. Part of other operations."""
+    if ids:
+        yield from execute("forget_notes", ids=ids)
+    return ids

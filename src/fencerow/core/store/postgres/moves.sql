@@ -1,0 +1,132 @@
+-- Moves that people and clocks make: cancel, expire, revive, delete.
+
+-- name: cancel_idle
+-- Cancel jobs that nobody runs. The rows are moved by archive in the same transaction.
+-- Guard: waiting or queued; a claim that came first makes this change nothing.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+moved AS (
+    UPDATE fencerow.jobs AS job
+    SET state = 'cancelled',
+        cancel_requested_at = COALESCE(job.cancel_requested_at, clock.now),
+        cancel_requested_by = COALESCE(job.cancel_requested_by, CAST(:actor AS text)),
+        ended_at = clock.now
+    FROM clock
+    WHERE job.id = CAST(:id AS uuid)
+      AND job.state IN ('waiting', 'queued')
+    RETURNING job.id, job.attempt, job.ended_at
+),
+noted AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+    SELECT moved.id, moved.attempt, moved.ended_at, 'cancelled', CAST(:actor AS text), json_build_object('reason', CAST(:reason AS text))
+    FROM moved
+)
+SELECT id FROM moved;
+
+-- name: ask_cancel
+-- Ask for the cancel of a running job; its holder learns it with the next renewal at the latest.
+-- Guard: running. Asking again keeps the first request.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+asked AS (
+    UPDATE fencerow.jobs AS job
+    SET cancel_requested_at = COALESCE(job.cancel_requested_at, clock.now),
+        cancel_requested_by = COALESCE(job.cancel_requested_by, CAST(:actor AS text))
+    FROM clock
+    WHERE job.id = CAST(:id AS uuid)
+      AND job.state = 'running'
+    RETURNING job.id, job.attempt, job.holder, clock.now AS at
+),
+noted AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+    SELECT asked.id, asked.attempt, asked.at, 'cancel_requested', CAST(:actor AS text), json_build_object('reason', CAST(:reason AS text))
+    FROM asked
+)
+SELECT id, holder FROM asked;
+
+-- name: expire
+-- End jobs for which nobody waits any more. The rows are moved by archive in the same transaction.
+-- Guard: waiting or queued, and past expires_at; locked rows are left for the next sweep.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+moved AS (
+    UPDATE fencerow.jobs AS job
+    SET state = 'failed',
+        error = json_build_object('type', 'Expired', 'code', 'expired', 'message', 'nobody waits for this job any more'),
+        ended_at = clock.now
+    FROM clock
+    WHERE job.id = ANY(ARRAY(
+            SELECT due.id
+            FROM fencerow.jobs AS due
+            WHERE due.state IN ('waiting', 'queued')
+              AND due.expires_at <= (SELECT fencerow.now())
+            ORDER BY due.expires_at
+            LIMIT CAST(:limit AS integer)
+            FOR UPDATE SKIP LOCKED
+        ))
+      AND job.state IN ('waiting', 'queued')
+      AND job.expires_at <= clock.now
+    RETURNING job.id, job.attempt, job.ended_at
+),
+noted AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)
+    SELECT moved.id, moved.attempt, moved.ended_at, 'expired', CAST(:actor AS text) FROM moved
+)
+SELECT id FROM moved;
+
+-- name: lock_finished
+-- Lock one finished job before its key is looked at, so that a purge or a second revive waits.
+-- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. And none that is
+-- live at the same time.
+SELECT job.scope, job.key, job.state
+FROM fencerow.finished_jobs AS job
+WHERE job.id = CAST(:id AS uuid)
+  AND NOT (job.ephemeral AND job.state = 'succeeded')
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = job.id)
+FOR UPDATE;
+
+-- name: keep_key
+-- Stop the lifetime of a revived job's own key.
+-- Guard: the key still belongs to this job.
+UPDATE fencerow.keys AS owned
+SET expires_at = NULL
+WHERE owned.scope = :scope AND owned.key = :key AND owned.job_id = CAST(:id AS uuid)
+RETURNING owned.job_id;
+
+-- name: revive
+-- Put a finished job back into its queue: budgets start anew, the attempt goes on, so no old attempt can touch it.
+-- Guard: finished. A person asks for this; the system's own repetition is a retry.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+gone AS (
+    DELETE FROM fencerow.finished_jobs AS job
+    WHERE job.id = CAST(:id AS uuid)
+      AND job.state IN ('succeeded', 'failed', 'cancelled')
+    RETURNING job.*
+),
+noted AS (
+    INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+    SELECT gone.id, gone.attempt, clock.now, 'revived', CAST(:actor AS text),
+           json_build_object('was', gone.state, 'reason', CAST(:reason AS text), 'ended_at_us', fencerow.us(gone.ended_at))
+    FROM gone CROSS JOIN clock
+)
+INSERT INTO fencerow.jobs (
+    id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
+    retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed
+)
+SELECT
+    id, queue, name, 'queued', priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
+    retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed
+FROM gone CROSS JOIN clock
+RETURNING id, queue, priority, fencerow.us(run_at);
+
+-- name: delete
+-- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.
+-- Guard: finished; a revive that came first makes this change nothing.
+DELETE FROM fencerow.finished_jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+RETURNING job.id;
+
+-- name: forget_notes
+-- Remove what was noted about jobs that this transaction has removed.
+WITH events AS (DELETE FROM fencerow.job_events AS note WHERE note.job_id = ANY(CAST(:ids AS uuid[]))),
+logs AS (DELETE FROM fencerow.job_logs AS note WHERE note.job_id = ANY(CAST(:ids AS uuid[])))
+DELETE FROM fencerow.job_progress AS note WHERE note.job_id = ANY(CAST(:ids AS uuid[]));

@@ -1,0 +1,112 @@
+-- Moves that people and clocks make: cancel, expire, revive, delete.
+
+-- name: cancel_idle
+-- Cancel jobs that nobody runs. The rows are moved by archive in the same transaction.
+-- Guard: waiting or queued.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT job.id, job.attempt, fencerow.now(), 'cancelled', :actor, json_object('reason', :reason)
+FROM fencerow.jobs AS job
+WHERE job.id = :id
+  AND job.state IN ('waiting', 'queued');
+UPDATE fencerow.jobs
+SET state = 'cancelled',
+    cancel_requested_at = COALESCE(cancel_requested_at, fencerow.now()),
+    cancel_requested_by = COALESCE(cancel_requested_by, :actor),
+    ended_at = fencerow.now()
+WHERE id = :id
+  AND state IN ('waiting', 'queued')
+RETURNING id;
+
+-- name: ask_cancel
+-- Ask for the cancel of a running job; its holder learns it with the next renewal at the latest.
+-- Guard: running. Asking again keeps the first request.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT job.id, job.attempt, fencerow.now(), 'cancel_requested', :actor, json_object('reason', :reason)
+FROM fencerow.jobs AS job
+WHERE job.id = :id
+  AND job.state = 'running';
+UPDATE fencerow.jobs
+SET cancel_requested_at = COALESCE(cancel_requested_at, fencerow.now()),
+    cancel_requested_by = COALESCE(cancel_requested_by, :actor)
+WHERE id = :id
+  AND state = 'running'
+RETURNING id, holder;
+
+-- name: expire
+-- End jobs for which nobody waits any more. The rows are moved by archive in the same transaction.
+-- Guard: waiting or queued, and past expires_at.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT job.id, job.attempt, fencerow.now(), 'expired', :actor, NULL
+FROM fencerow.jobs AS job
+WHERE job.state IN ('waiting', 'queued')
+  AND job.id IN (SELECT due.id
+             FROM fencerow.jobs AS due
+             WHERE due.state IN ('waiting', 'queued') AND due.expires_at <= fencerow.now()
+             ORDER BY due.expires_at
+             LIMIT :limit);
+UPDATE fencerow.jobs
+SET state = 'failed',
+    error = json_object('type', 'Expired', 'code', 'expired', 'message', 'nobody waits for this job any more'),
+    ended_at = fencerow.now()
+WHERE state IN ('waiting', 'queued')
+  AND id IN (SELECT due.id
+             FROM fencerow.jobs AS due
+             WHERE due.state IN ('waiting', 'queued') AND due.expires_at <= fencerow.now()
+             ORDER BY due.expires_at
+             LIMIT :limit)
+RETURNING id;
+
+-- name: lock_finished
+-- One finished job before its key is looked at; the write lock is held already.
+-- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. And none that is
+-- live at the same time.
+SELECT job.scope, job.key, job.state
+FROM fencerow.finished_jobs AS job
+WHERE job.id = :id
+  AND NOT (job.ephemeral = 1 AND job.state = 'succeeded')
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = job.id);
+
+-- name: keep_key
+-- Stop the lifetime of a revived job's own key.
+-- Guard: the key still belongs to this job.
+UPDATE fencerow.keys
+SET expires_at = NULL
+WHERE scope = :scope AND key = :key AND job_id = :id
+RETURNING job_id;
+
+-- name: revive
+-- Put a finished job back into its queue: budgets start anew, the attempt goes on, so no old attempt can touch it.
+-- Guard: finished. A person asks for this; the system's own repetition is a retry.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT job.id, job.attempt, fencerow.now(), 'revived', :actor, json_object('was', job.state, 'reason', :reason, 'ended_at_us', job.ended_at)
+FROM fencerow.finished_jobs AS job
+WHERE job.id = :id;
+INSERT INTO fencerow.jobs (
+    id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
+    retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
+    ephemeral, subscribed
+)
+SELECT
+    job.id, job.queue, job.name, 'queued', job.priority, job.awaited, fencerow.now(), job.attempt, job.attempts_max,
+    job.crashes_max, job.snoozes_max, job.timeout_s, job.retention_s, job.scope, job.key, job.submitted_at,
+    job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers,
+    job.ephemeral, job.subscribed
+FROM fencerow.finished_jobs AS job
+WHERE job.id = :id
+  AND job.state IN ('succeeded', 'failed', 'cancelled')
+RETURNING id, queue, priority, run_at;
+DELETE FROM fencerow.finished_jobs
+WHERE id = :id;
+
+-- name: delete
+-- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.
+-- Guard: finished.
+DELETE FROM fencerow.finished_jobs
+WHERE id IN (SELECT value FROM json_each(:ids))
+RETURNING id;
+
+-- name: forget_notes
+-- Remove what was noted about jobs that this transaction has removed.
+DELETE FROM fencerow.job_events WHERE job_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM fencerow.job_logs WHERE job_id IN (SELECT value FROM json_each(:ids));
+DELETE FROM fencerow.job_progress WHERE job_id IN (SELECT value FROM json_each(:ids));

@@ -1,0 +1,44 @@
+"""Where the named queries lie for each dialect: those of the job tables, and of each wing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from fencerow.core.db import postgres, sqlite
+from fencerow.core.db.queries import Migration, Queries, load, migrations
+from fencerow.core.wing import wings
+
+PACKAGE = "fencerow.core.store"
+
+
+@lru_cache(
+    maxsize=8
+)  # they never change, and reading them takes a hundred times longer than making an engine
+def postgres_queries(schema: str = "fencerow") -> Queries:
+    """The queries for PostgreSQL, their tables in this schema."""
+    return _loaded("postgres", postgres.names(schema))
+
+
+@lru_cache(maxsize=8)
+def sqlite_queries(prefix: str = "fencerow_") -> Queries:
+    """The queries for a SQLite file, their tables under this prefix."""
+    return _loaded("sqlite", sqlite.names(prefix))
+
+
+def known_migrations(dialect: str) -> list[Migration]:
+    """The schema steps that this code knows, in order: numbered through, whichever wing they belong to."""
+    steps = [step for package in packages() for step in migrations(package, dialect)]
+    return sorted(steps, key=lambda step: step.version)
+
+
+def packages() -> list[str]:
+    """Where queries lie: the core's own package, and those of the wings."""
+    return [PACKAGE, *(package for wing in wings() for package in wing.queries)]
+
+
+def _loaded(dialect: str, rename: Callable[[str], str]) -> Queries:
+    first, *others = (load(package, dialect, dialect, rename) for package in packages())
+    for queries in others:
+        first = first.joined(queries)
+    return first

@@ -1,0 +1,156 @@
+"""Worker registrations: one row, one lease, for all the jobs a worker process holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fencerow.core.db.statement import Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.model.job import HeldJob, WorkerRecord
+from fencerow.core.model.wanted import Wanted
+from fencerow.core.store.decoding import read_or, worker_of
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """A job that the database says a worker runs, and whether its cancel was asked and by whom."""
+
+    id: str
+    attempt: int
+    cancel_requested: bool
+    cancel_requested_by: str | None
+
+
+class Renewed(msgspec.Struct, frozen=True):
+    """The lease was extended; and what is wanted of the worker, None while nobody asked for anything that can be read.
+
+    `at_us` is the database's instant from which the lease counts, in microseconds.
+    """
+
+    version: int
+    wanted: Wanted | None
+    at_us: int
+
+
+@operation(alone=True, writes="workers")
+def register(
+    *,
+    holder: str,
+    name: str,
+    host: str,
+    pid: int,
+    info: str,
+    lease_s: float,
+    stated: str | None = None,
+    former: str | None = None,
+) -> Steps[bool]:
+    """Make the row of a worker under a fresh id; false when the id was used before (take another).
+
+    `former` is the registration of the same process that was declared dead: what was wanted of it goes on.
+    """
+    rows = yield from execute(
+        "register",
+        holder=holder,
+        name=name,
+        host=host,
+        pid=pid,
+        info=info,
+        lease_s=lease_s,
+        stated=stated,
+        former=former,
+    )
+    return bool(rows)
+
+
+@operation(alone=True, repeatable=True, writes="workers")
+def renew(*, holder: str, stated: str | None = None) -> Steps[Renewed | None]:
+    """Extend the lease and learn what is wanted; None means: declared dead, it holds nothing any more.
+
+    `stated` is what the worker does now, as JSON; without it the last word stays.
+    """
+    rows = yield from execute("renew", holder=holder, stated=stated)
+    if not rows:
+        return None
+    text = text_or_none(rows[0][1])
+    wanted = None if text is None else read_or(None, Wanted, text)
+    return Renewed(whole(rows[0][0]), wanted, whole(rows[0][2]))
+
+
+@operation(alone=True, repeatable=True, writes="workers")
+def retire(*, holder: str) -> Steps[bool]:
+    """End the registration after handing back; false when it had ended already."""
+    return bool((yield from execute("retire", holder=holder)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def last_renewal(*, holder: str) -> Steps[int | None]:
+    """The database's instant of the last renewal it has, in microseconds; None when it has no such worker."""
+    rows = yield from execute("last_renewal", holder=holder)
+    return whole(rows[0][0]) if rows else None
+
+
+@operation(alone=True, repeatable=True, writes="")
+def server_identity() -> Steps[str | None]:
+    """Which server this is, and its timeline, which a promotion changes; None where there is no such thing."""
+    rows = yield from execute("server_identity")
+    return text_or_none(rows[0][0]) if rows else None
+
+
+@operation(alone=True, repeatable=True, writes="workers")
+def describe_worker(*, holder: str, info: str) -> Steps[bool]:
+    """Replace what a worker's row tells operators; false when the registration has ended."""
+    return bool((yield from execute("describe_worker", holder=holder, info=info)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def holdings(*, holder: str) -> Steps[list[Holding]]:
+    """What the database says this worker runs."""
+    rows = yield from execute("holdings", holder=holder)
+    return [Holding(str(row[0]), whole(row[1]), bool(row[2]), text_or_none(row[3])) for row in rows]
+
+
+@operation(alone=True, repeatable=True, writes="")
+def held_jobs(holder: str, *, limit: int = 100) -> Steps[list[HeldJob]]:
+    """The jobs that a worker holds, the oldest claim first, for people."""
+    rows = yield from execute("held_jobs", holder=holder, limit=limit)
+    return [
+        HeldJob(
+            str(row[0]),
+            str(row[1]),
+            str(row[2]),
+            whole(row[3]),
+            whole(row[4]),
+            whole(row[5]),
+            bool(row[6]),
+            whole(row[7]),
+        )
+        for row in rows
+    ]
+
+
+@operation(alone=True, repeatable=True, writes="")
+def held_counts(holders: Sequence[str]) -> Steps[dict[str, int]]:
+    """How many jobs each of these workers holds; one that holds none is not in the answer."""
+    rows = yield from execute("held_counts", holders=list(holders))
+    return {str(row[0]): whole(row[1]) for row in rows}
+
+
+@operation(alone=True, repeatable=True, writes="workers")
+def list_workers(
+    *, state: str | None = None, holder: str | None = None, limit: int = 100
+) -> Steps[list[WorkerRecord]]:
+    """Worker registrations, the newest first."""
+    rows = yield from execute("list_workers", state=state, holder=holder, limit=limit)
+    return [worker_of(str(row[0])) for row in rows]
+
+
+@operation(alone=True, repeatable=True, writes="", both_files=True)
+def spent_workers(*, age_s: float) -> Steps[list[str]]:
+    """Workers that ended longer ago than this and hold nothing."""
+    return first_column((yield from execute("spent_workers", age_s=age_s)))
+
+
+@operation(alone=True, repeatable=True, writes="workers")
+def forget_workers(ids: Sequence[str], *, age_s: float) -> Steps[list[str]]:
+    """Drop the rows of these workers, if they ended longer ago than this."""
+    return first_column((yield from execute("forget_workers", ids=list(ids), age_s=age_s)))

@@ -1,0 +1,333 @@
+"""Group commits of outcomes: what ends while one write is in flight is written with the next.
+
+Outcomes stay here until the database has answered for each of them. A missing row is settled by
+reading: locked by a stranger (try again), asked to be cancelled (stop it), ended or taken over (drop it).
+After a lost reply it reads first as well: finishing is fenced, but a blind repeat would hide what happened.
+
+What the database refuses is found one by one and ends as failed; what even so cannot be moved to the finished jobs is
+failed where it is (`park`). A group that takes the server longer than a statement may is written in halves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.trouble import is_trouble, took_too_long
+from fencerow.core.errors import OutcomeUnknown
+from fencerow.core.model.job import Fence
+from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped, Succeeded
+from fencerow.core.model.retry import FailureCode, describe
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.finish import Moved, Requeued
+from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.pending import (
+    EVENTS,
+    Pending,
+    bounded,
+    crash_of,
+    detail_of,
+    event_facts,
+    facts,
+    failures_of,
+    fence_of,
+    fits,
+    is_lasting,
+    requeue_of,
+    result_of,
+)
+
+log = logging.getLogger("fencerow.worker")
+
+BATCH_ROWS_MAX = 1000
+LOCKED_S = 0.05
+REFUSED_S = 5.0  # until an outcome is tried again of which the database takes nothing at all
+QUICK = 0.25  # of the time in which a group was given up: in less, twice as many are tried
+
+
+class Acker:
+    """Writes outcomes; `on_done` is told of each attempt that is over, `on_ended` and `on_queued` what to announce.
+
+    `on_confirmed` is told of one of the attempts whose outcome an answer has confirmed.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        telemetry: Telemetry,
+        *,
+        on_done: Callable[[Attempt], None],
+        on_confirmed: Callable[[Attempt], None],
+        on_ended: Callable[[list[str]], None],
+        on_queued: Callable[[list[Requeued]], None],
+    ) -> None:
+        self._engine = engine
+        self._telemetry = telemetry
+        self._on_done = on_done
+        self._on_confirmed = on_confirmed
+        self._on_ended = on_ended
+        self._on_queued = on_queued
+        self._pending: list[Pending] = []
+        self._writing: dict[tuple[str, int], Pending] = {}
+        self._apart: list[Pending] = []  # behind a stranger's lock, or refused: tried again after a pause
+        self._rows_max = BATCH_ROWS_MAX
+        self._given_up_s = math.inf  # how long the server had for the last group that it did not write
+        self._changed = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._doubt = False
+
+    @property
+    def backlog(self) -> int:
+        """Outcomes that are not confirmed."""
+        return len(self._pending) + len(self._writing) + len(self._apart)
+
+    def unconfirmed(self) -> list[Pending]:
+        """Outcomes that the database has not confirmed. For another thread, while the loop does nothing."""
+        return [*self._writing.values(), *self._apart, *self._pending]
+
+    def put(self, attempt: Attempt, outcome: Outcome, duration_s: float) -> None:
+        """Take an outcome; returns at once."""
+        self._pending.append(Pending(attempt, outcome, duration_s))
+        self._idle.clear()
+        self._changed.set()
+
+    def committed(self, attempt: Attempt, moved: Moved, duration_s: float) -> None:
+        """The handler's own transaction has written the success."""
+        self._confirm([Pending(attempt, Succeeded(b""), duration_s)])
+        self._on_ended([moved.id] if moved.awaited else [])
+
+    def forget(self, attempt: Attempt) -> None:
+        """The job is not ours any more; nothing is written."""
+        self._on_done(attempt)
+
+    async def flushed(self, timeout_s: float) -> bool:
+        """Wait until everything is confirmed; false when that took too long."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def tick(self) -> float:
+        """Write what has gathered; the loop's body. Waits until there is something."""
+        if not self._writing:
+            await self._gather()
+        if self._doubt:
+            await self._settled(list(self._writing.values()))
+            self._doubt = False
+        await self._write_all()
+        return 0.0
+
+    async def _gather(self) -> None:
+        """Wait until something is to be written. What waits apart delays nothing else."""
+        self._rejoin()
+        while not self._pending:
+            if not self._apart:
+                self._idle.set()
+            self._changed.clear()
+            await self._changed_within(min((each.apart_until for each in self._apart), default=math.inf))
+            self._rejoin()
+        batch, self._pending = self._pending[:BATCH_ROWS_MAX], self._pending[BATCH_ROWS_MAX:]
+        self._writing = {each.key: each for each in batch}
+
+    def _rejoin(self) -> None:
+        """Take up again what has waited apart for long enough."""
+        now = time.monotonic()
+        ready = [each for each in self._apart if each.apart_until <= now]
+        if ready:
+            self._apart = [each for each in self._apart if each.apart_until > now]
+            self._pending = [*ready, *self._pending]
+
+    async def _changed_within(self, until: float) -> None:
+        try:
+            async with asyncio.timeout(None if until == math.inf else until - time.monotonic()):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    async def _write_all(self) -> None:
+        groups: dict[tuple[str, str], list[Pending]] = {}
+        for each in self._writing.values():
+            groups.setdefault((each.kind, each.attempt.holder), []).append(each)
+        for (kind, holder), group in groups.items():
+            for batch in bounded(group):
+                await self._write_in_parts(kind, holder, batch)
+
+    async def _write_in_parts(self, kind: str, holder: str, batch: list[Pending]) -> None:
+        """No more at once than the server writes in time, as far as we know by now."""
+        while batch:
+            part, batch = batch[: self._rows_max], batch[self._rows_max :]
+            await self._write_group(kind, holder, part)
+
+    async def _write_group(self, kind: str, holder: str, batch: list[Pending]) -> None:
+        began = time.monotonic()
+        try:
+            moved = await self._write(kind, holder, batch)
+        except Exception as error:
+            took_s = time.monotonic() - began
+            if took_too_long(error):
+                await self._in_halves(kind, holder, batch, took_s)
+                return
+            if is_trouble(error):
+                if isinstance(error, OutcomeUnknown):
+                    self._shrink(len(batch), took_s)  # it may be that it took too long, too
+                self._doubt = True
+                raise
+            await self._one_by_one(kind, holder, batch, error)
+            return
+        self._grow(len(batch), time.monotonic() - began)
+        rest = self._confirm_all(batch, moved)
+        if rest:
+            self._wait_apart(await self._settled(rest), LOCKED_S)
+
+    async def _in_halves(self, kind: str, holder: str, batch: list[Pending], took_s: float) -> None:
+        """The server gave the group up, so nothing of it is written. One alone lets the others pass for as long."""
+        log.warning("%d outcomes took PostgreSQL longer than a statement may (%.1f s)", len(batch), took_s)
+        self._telemetry.counters.add("outcomes_too_slow")
+        self._shrink(len(batch), took_s)
+        if len(batch) > 1:
+            await self._write_in_parts(kind, holder, batch)
+        else:
+            self._wait_apart(batch, took_s)
+
+    def _shrink(self, rows: int, took_s: float) -> None:
+        self._rows_max = max(1, rows // 2)
+        self._given_up_s = max(1.0, took_s)
+
+    def _grow(self, rows: int, took_s: float) -> None:
+        if rows >= self._rows_max and took_s < self._given_up_s * QUICK:
+            self._rows_max = min(BATCH_ROWS_MAX, rows * 2)
+
+    async def _write(self, kind: str, holder: str, batch: list[Pending]) -> set[str]:
+        """Write one group under its fences; returns the ids that moved."""
+        if kind == "requeue":
+            requeued = await self._engine.arun(
+                store.requeue([requeue_of(each) for each in batch], holder=holder)
+            )
+            self._on_queued(requeued)
+            return {job.id for job in requeued}
+        if kind == "succeed":
+            successes = [store.Success(*fence_of(each), result_of(each.outcome)) for each in batch]
+            moved = await self._engine.arun(store.succeed(successes, holder=holder))
+        elif kind == "fail":
+            moved = await self._engine.arun(store.fail(failures_of(batch), holder=holder))
+        elif kind == "crash":
+            return await self._write_crashes(holder, batch)
+        elif kind == "park":
+            moved = await self._engine.arun(store.park(failures_of(batch), holder=holder))
+        else:
+            stops = [store.Stop(*fence_of(each), detail_of(each.outcome)) for each in batch]
+            moved = await self._engine.arun(store.stop(stops, holder=holder))
+        self._on_ended([job.id for job in moved if job.awaited])
+        return {job.id for job in moved}
+
+    async def _write_crashes(self, holder: str, batch: list[Pending]) -> set[str]:
+        found, moved = await self._engine.arun(store.crash([crash_of(each) for each in batch], holder=holder))
+        self._on_queued(
+            [
+                Requeued(job.id, job.queue, job.priority, job.run_at_us)
+                for job in found
+                if job.state is State.QUEUED
+            ]
+        )
+        self._on_ended([job.id for job in moved if job.awaited])
+        told = {each.id: each for each in batch}
+        for job in found:
+            if job.state is State.FAILED:
+                each = told[job.id]
+                ended = {"duration_s": each.duration_s, "code": FailureCode.CRASHES_EXHAUSTED}
+                self._telemetry.counters.add("jobs_failed")
+                self._telemetry.emit(Event.FAILED, **facts(each.attempt), **ended)
+        return {job.id for job in found}
+
+    async def _one_by_one(self, kind: str, holder: str, batch: list[Pending], error: Exception) -> None:
+        """The database refused a group: find the one that is at fault and let it fail alone."""
+        if len(batch) > 1:
+            for each in batch:
+                await self._write_group(kind, holder, [each])
+            return
+        (only,) = batch
+        log.error("the outcome of job %s was refused by the database: %s", only.id, error, exc_info=error)
+        self._telemetry.counters.add("outcomes_refused")
+        if kind == "park":
+            self._wait_apart([only], REFUSED_S)  # it stays ours: let go of, it would run again
+        elif isinstance(only.outcome, Failed) and only.outcome.error.code == "outcome_refused":
+            await self._write_group("park", holder, [only])
+        else:
+            only.outcome = Failed(describe(error, "outcome_refused"))
+            await self._write_group("fail", holder, [only])
+
+    async def _settled(self, rest: list[Pending]) -> list[Pending]:
+        """Read what became of outcomes that no statement confirmed; returns those that are still to be written."""
+        try:
+            fences = await self._engine.arun(store.read_fences([each.id for each in rest]))
+        except Exception:
+            self._doubt = True
+            raise
+        return [each for each in rest if self._is_open(each, fences.get(each.id))]
+
+    def _wait_apart(self, rest: list[Pending], pause_s: float) -> None:
+        for each in rest:
+            del self._writing[each.key]
+            each.apart_until = time.monotonic() + pause_s
+        self._apart += rest
+
+    def _is_open(self, each: Pending, fence: Fence | None) -> bool:
+        claimed = each.attempt.claimed
+        if fence is not None and fence.state is State.RUNNING:
+            if (fence.holder, fence.attempt) == (each.attempt.holder, claimed.attempt):
+                if each.kind == "requeue" and fence.cancel_requested:
+                    each.outcome = Stopped("a cancel was asked")
+                elif each.kind == "stop" and not fence.cancel_requested:
+                    each.outcome = Released("no cancel was asked")
+                return True  # a stranger's lock does not last
+        elif fence is not None and fence.attempt == claimed.attempt and fits(each.outcome, fence.state):
+            self._confirm([each])  # the reply was lost, the write was not
+            self._on_ended([each.id] if fence.state is not State.QUEUED else [])
+            return False
+        log.warning(
+            "job %s (%s) attempt %d is over for us: it is %s now",
+            claimed.id,
+            claimed.name,
+            claimed.attempt,
+            "gone" if fence is None else f"{fence.state}, attempt {fence.attempt}",
+        )
+        self._telemetry.counters.add("leases_lost")
+        self._telemetry.emit(Event.LEASE_LOST, **facts(each.attempt))
+        self._drop(each)
+        return False
+
+    def _confirm_all(self, batch: Iterable[Pending], moved: set[str]) -> list[Pending]:
+        confirmed: list[Pending] = []
+        rest: list[Pending] = []
+        for each in batch:
+            (confirmed if each.attempt.claimed.id in moved else rest).append(each)
+        self._confirm(confirmed)
+        return rest
+
+    def _confirm(self, confirmed: Sequence[Pending]) -> None:
+        for event, count in Counter([EVENTS[type(each.outcome)] for each in confirmed]).items():
+            self._telemetry.counters.add(event, count)
+        if self._telemetry.is_heard:
+            for each in confirmed:
+                extra = event_facts(each.outcome)
+                event = EVENTS[type(each.outcome)]
+                self._telemetry.emit(event, **facts(each.attempt), duration_s=each.duration_s, **extra)
+        for each in confirmed:
+            self._drop(each)
+        last = next((each for each in reversed(confirmed) if is_lasting(each.outcome)), None)
+        if last is not None:
+            self._on_confirmed(last.attempt)
+
+    def _drop(self, each: Pending) -> None:
+        self._writing.pop(each.attempt.key, None)
+        self._on_done(each.attempt)

@@ -1,0 +1,210 @@
+"""Watches the event loop from a thread: says who blocks it, and ends the process where nothing else can.
+
+A handler that blocks the loop can be interrupted by nobody, and neither its own time limit, nor a signal, nor the jobs
+beside it come to their turn. This thread needs neither the loop nor the database to see that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from types import FrameType
+
+from fencerow.core.db.service import Service
+from fencerow.core.model.wanted import Blocked
+from fencerow.core.store.running import Running, running
+from fencerow.core.telemetry import Event, Telemetry, clean
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.onloop import OnLoop
+
+log = logging.getLogger("fencerow.worker")
+
+LOOK_S = 0.5
+BLOCKED_S = 1.0  # from then on it is said
+LATE_S = 1.0  # beyond what a busy machine does to a thread: this process itself stood still
+AGAIN_FACTOR = 4  # it is said again when it has lasted so many times as long
+HURRY_S = 1.0  # how long a second request to end waits for the loop
+TOLD_S = 600.0  # how long a block that is over stays on the worker's row
+WHERE_MAX = 200
+
+Find = Callable[[str, int], Attempt | None]
+Ending = Callable[[str, tuple[Attempt, ...]], None]
+
+
+class LoopWatch:
+    """Pings the loop. `end` is called in the thread, once, with the reason and those who ran out of time.
+
+    `kill_s` is what a handler gets beyond its time limit, and the loop after a first request to end.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_loop: OnLoop,
+        telemetry: Telemetry,
+        *,
+        kill_s: float,
+        find: Find,
+        end: Ending,
+    ) -> None:
+        self._loop = loop
+        self._loop_thread = threading.get_ident()
+        self._on_loop = on_loop
+        self._telemetry = telemetry
+        self._kill_s = kill_s
+        self._find = find
+        self._end = end
+        self._stopped = threading.Event()
+        self._service = Service("fencerow-blocked", self._turn, rest=self._stopped.wait)
+        self._pinged_at: float | None = None
+        self._seen_since = time.monotonic()  # this thread has looked without a gap since then
+        self._said_s = 0.0  # how long the present block had lasted when it was last said
+        self._asked_at = math.inf  # when somebody asked the worker to end
+        self._grace_s = kill_s  # what the loop has then to answer
+        self._last: tuple[Blocked, float] | None = None  # and when it was seen
+
+    def start(self) -> None:
+        self._service.need()
+
+    def stop(self) -> None:
+        """End the thread; the loop answers, or nobody needs it any more."""
+        self._stopped.set()
+        self._service.join(2 * LOOK_S)
+
+    def leave_asked(self, *, hurry: bool) -> None:
+        """The worker was asked to end: the loop has a while to hear of it, and less when somebody is in a hurry."""
+        if hurry and self._grace_s > HURRY_S:
+            self._asked_at, self._grace_s = time.monotonic(), HURRY_S
+        else:
+            self._asked_at = min(self._asked_at, time.monotonic())
+
+    def stated(self) -> Blocked | None:
+        """The present block, or the last one while it is worth telling. From any thread."""
+        last = self._last
+        return last[0] if last is not None and time.monotonic() - last[1] < TOLD_S else None
+
+    # --- in its thread ---------------------------------------------------------------------------------
+
+    def _turn(self) -> bool:
+        due = time.monotonic() + LOOK_S
+        if self._stopped.wait(LOOK_S):
+            return False
+        now = time.monotonic()
+        if now - due > LATE_S:
+            self._seen_since = now  # what it did meanwhile, nobody can say: it may have been stopped
+        if self._pinged_at is None:
+            self._pinged_at = now
+            try:
+                self._loop.call_soon_threadsafe(self._answered)
+            except RuntimeError:
+                return False  # closed: the worker is over
+            return True
+        self._look(now, self._pinged_at)
+        return True
+
+    def _look(self, now: float, pinged_at: float) -> None:
+        blocked_s = now - pinged_at
+        if blocked_s < BLOCKED_S:
+            return
+        attempts = self._culprits()
+        self._last = self._described(blocked_s, attempts), now
+        if blocked_s >= AGAIN_FACTOR * self._said_s:
+            self._said_s = blocked_s
+            self._say(self._last[0])
+        self._judge(now, now - max(pinged_at, self._seen_since), attempts)
+
+    def _judge(self, now: float, seen_s: float, attempts: tuple[Attempt, ...]) -> None:
+        """End the process if it must; only by what this thread has seen without a gap."""
+        late = tuple(each for each in attempts if now >= each.deadline + self._kill_s)
+        if late and seen_s >= self._kill_s:
+            spent_s = late[0].timeout_s or 0.0
+            self._over(
+                f"{_named(late)} ran past its {spent_s:g} s and keeps the event loop, so it cannot end", late
+            )
+        elif min(seen_s, now - self._asked_at) >= self._grace_s:
+            self._over(f"it was asked to end, and {_named(attempts)} keeps the event loop", ())
+
+    def _over(self, reason: str, late: tuple[Attempt, ...]) -> None:
+        self._stopped.set()
+        self._end(reason, late)
+
+    def _culprits(self) -> tuple[Attempt, ...]:
+        """Whose handler the loop is in: a step of its own, or of a task or callback that it has started."""
+        call = self._on_loop.call
+        if call is not None:
+            return tuple(each for each in call.attempts if self._find(*each.key) is each)
+        frame = self._frame()
+        known = _running_in(frame)
+        found = None if known is None else self._find(known.job_id, known.attempt)
+        return () if found is None else (found,)
+
+    def _frame(self) -> FrameType | None:
+        """Where the loop's thread stands now."""
+        return sys._current_frames().get(self._loop_thread)  # pyright: ignore[reportPrivateUsage]
+
+    def _described(self, blocked_s: float, attempts: tuple[Attempt, ...]) -> Blocked:
+        where = _where(self._frame())
+        if not attempts:
+            return Blocked(round(blocked_s, 1), where=where)
+        first = attempts[0].claimed
+        return Blocked(round(blocked_s, 1), first.id, first.name, where)
+
+    def _say(self, blocked: Blocked) -> None:
+        self._telemetry.counters.add("loop_blocked")
+        self._telemetry.emit(
+            Event.LOOP_BLOCKED,
+            seconds=blocked.seconds,
+            job_id=blocked.job_id,
+            job=blocked.job,
+            where=blocked.where,
+        )
+        frame = self._frame()
+        log.warning(
+            "the event loop has been blocked for %.1f s by %s: no other job goes on meanwhile; a blocking handler "
+            "should be a plain def, and blocking code in an async one goes to asyncio.to_thread. It stands at:\n%s",
+            blocked.seconds,
+            blocked.by,
+            "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "?",
+        )
+
+    # --- on the event loop -------------------------------------------------------------------------------
+
+    def _answered(self) -> None:
+        pinged_at, self._pinged_at, self._said_s = self._pinged_at, None, 0.0
+        last = self._last
+        if pinged_at is not None and last is not None and not last[0].is_over:
+            said, _ = last
+            now = time.monotonic()
+            seconds = round(max(said.seconds, now - pinged_at), 1)
+            self._last = Blocked(seconds, said.job_id, said.job, said.where, is_over=True), now
+
+
+def _named(attempts: tuple[Attempt, ...]) -> str:
+    if not attempts:
+        return "code that is no job's"
+    first = attempts[0].claimed
+    return f"job {first.id} ({first.name}) attempt {first.attempt}"
+
+
+def _running_in(frame: FrameType | None) -> Running | None:
+    """The attempt in whose context the loop runs a task or callback: what a handler starts inherits its context."""
+    while frame is not None:
+        handle = frame.f_locals.get("self") if frame.f_code is asyncio.Handle._run.__code__ else None
+        if isinstance(handle, asyncio.Handle):
+            return handle._context.get(running)  # type: ignore[attr-defined, no-any-return]
+        frame = frame.f_back
+    return None
+
+
+def _where(frame: FrameType | None) -> str:
+    """The innermost line, for an operator."""
+    if frame is None:
+        return ""
+    code = frame.f_code
+    return clean(f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}")[-WHERE_MAX:]

@@ -1,0 +1,271 @@
+"""`Job`: what a running handler may know and ask."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Generator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
+
+from fencerow.core.db.engine import AsyncSession, Engine, Session
+from fencerow.core.db.statement import Operation
+from fencerow.core.db.strikes import SHELTER
+from fencerow.core.errors import CancelRequested, InvalidInput, TransactionMisuse
+from fencerow.core.model.job import EPOCH
+from fencerow.core.model.retry import Snooze
+from fencerow.core.model.text import check_text
+from fencerow.core.store import store
+from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost
+from fencerow.core.worker.transaction import JobTransaction
+
+log = logging.getLogger("fencerow.job")
+
+NOTE_LENGTH_MAX = 500
+LINE_LENGTH_MAX = 10_000
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class Done:
+    """An awaitable that is over: what a call made from a plain handler has returned."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return
+        yield
+
+
+class Job:
+    """One attempt of a job, as its handler sees it.
+
+    In an `async def` handler `progress` and `log` are awaited; in a plain `def` handler they have
+    happened when they return. Every write names the attempt: one that lost its lease changes nothing
+    and is told so by `LeaseLost`.
+    """
+
+    __slots__ = ("_attempt", "_engine", "_held_max_s", "_loop", "_transaction")
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        engine: Engine,
+        loop: asyncio.AbstractEventLoop,
+        held_max_s: float | None = None,
+    ) -> None:
+        self._attempt = attempt
+        self._engine = engine
+        self._loop = loop
+        self._held_max_s = held_max_s  # how long its transaction may be open, if others wait for it
+        self._transaction: JobTransaction | None = None
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name} {self.id} attempt {self.attempt}>"
+
+    # --- what it is ------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The job's id: the same in every attempt, so a good idempotency key for other systems."""
+        return self._attempt.claimed.id
+
+    @property
+    def name(self) -> str:
+        return self._attempt.claimed.name
+
+    @property
+    def queue(self) -> str:
+        return self._attempt.claimed.queue
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt: with the id, a fencing token for other systems. It never goes back."""
+        return self._attempt.claimed.attempt
+
+    @property
+    def holder(self) -> str:
+        """The registration of the worker that runs this attempt: with the number, the fence of every write."""
+        return self._attempt.holder
+
+    @property
+    def failures(self) -> int:
+        """Failed attempts before this one, since the submit or the last revive."""
+        return self._attempt.claimed.failures
+
+    @property
+    def attempts_max(self) -> int:
+        return self._attempt.claimed.attempts_max
+
+    @property
+    def snoozes(self) -> int:
+        return self._attempt.claimed.snoozes
+
+    @property
+    def priority(self) -> int:
+        return self._attempt.claimed.priority
+
+    @property
+    def tags(self) -> Sequence[str]:
+        return tuple(self._attempt.claimed.tags or ())
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return dict(self._attempt.claimed.metadata or {})
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What travels with the job beside its arguments: trace context, correlation id."""
+        return dict(self._attempt.claimed.headers or {})
+
+    @property
+    def submitted_at(self) -> datetime:
+        return EPOCH + timedelta(microseconds=self._attempt.claimed.submitted_at_us)
+
+    @property
+    def remaining_s(self) -> float | None:
+        """Seconds until the attempt times out, or None when it has no limit."""
+        if self._attempt.timeout_s is None:
+            return None
+        return max(0.0, self._attempt.started + self._attempt.timeout_s - time.monotonic())
+
+    # --- whether it should go on -------------------------------------------------------------------
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the handler should stop: a cancel, a timeout, a lost lease, a shutdown."""
+        return self._attempt.asked_to_end
+
+    def raise_if_cancelled(self) -> None:
+        """Stop here if the handler should.
+
+        Raises:
+            LeaseLost: the job belongs to a newer attempt.
+            CancelRequested: somebody asked for the cancel, or the worker must go. Let it pass through.
+        """
+        if not self._attempt.asked_to_end:
+            return
+        if self._attempt.interrupt is Interrupt.LOST:
+            raise lease_lost(self.id, self.attempt)
+        raise CancelRequested(
+            f"job {self.id} was asked to stop ({self._attempt.interrupt})", "", "let this error pass through"
+        )
+
+    def wait_cancelled(self, timeout_s: float) -> bool:
+        """For plain handlers: wait this long, or until the handler should stop; returns whether it should."""
+        with SHELTER:  # whoever asks it to stop sets the event first, and must find it unlocked
+            return self._attempt.thread_event.wait(timeout_s)
+
+    def snooze(self, delay_s: float, reason: str = "") -> NoReturn:
+        """End this attempt and come back after `delay_s` seconds; it counts as no failure."""
+        raise Snooze(delay_s, reason)
+
+    # --- what it says ------------------------------------------------------------------------------
+
+    def progress(self, percent: float, note: str | None = None) -> Awaitable[None]:
+        """Say how far the attempt is, from 0 to 100. May be repeated.
+
+        Raises:
+            InvalidInput: the percentage or the note cannot be kept. Nothing was stored.
+            LeaseLost: this attempt no longer holds the job. Stop working on it.
+        """
+        share = percent_of(percent)
+        if note is not None:
+            check_text(note, "the note of job.progress", NOTE_LENGTH_MAX, lines=True, empty=True)
+        return self._write(
+            store.progress(
+                self.id, holder=self._attempt.holder, attempt=self.attempt, percent=share, note=note
+            )
+        )
+
+    def log(self, message: str, level: str = "info") -> Awaitable[None]:
+        """Keep a line with the job, shown beside its timeline.
+
+        Raises:
+            InvalidInput: the line or the level cannot be kept. Nothing was stored.
+            LeaseLost: this attempt no longer holds the job. Stop working on it.
+        """
+        check_text(message, "the line of job.log", LINE_LENGTH_MAX, lines=True)
+        if level not in LEVELS:
+            raise InvalidInput(
+                f"the level of job.log is {level!r}"[:100], f"one of {', '.join(LEVELS)} is expected", ""
+            )
+        return self._write(
+            store.log(
+                self.id, holder=self._attempt.holder, attempt=self.attempt, level=level, message=message
+            )
+        )
+
+    def transaction(self) -> JobTransaction:
+        """A transaction on the job's own database that commits together with the job's success, or not at all.
+
+            async with job.transaction() as connection:      # in a plain handler: with job.transaction() ...
+                await connection.execute("INSERT INTO invoice ...")
+
+        The block gives the driver's own connection (psycopg, or sqlite3 on SQLite). Leaving the block does
+        not commit: the commit happens when the handler returns, in one transaction with its result. If the
+        handler raises, or the lease was lost meanwhile, nothing of it ever was. Once per attempt. On SQLite it
+        holds the file's one write lock, and may last a third of the lease.
+
+        Raises:
+            TransactionMisuse: it was entered before in this attempt.
+        """
+        if self._transaction is not None:
+            raise TransactionMisuse(
+                "job.transaction() was asked for twice in one attempt",
+                "effects and success are one commit, so there is one transaction",
+                "do all writes in one block",
+            )
+        transaction = JobTransaction(self._engine, self._attempt, lambda: self._limit(transaction))
+        self._transaction = transaction
+        return transaction
+
+    @property
+    def opened_transaction(self) -> JobTransaction | None:
+        """The transaction that the handler asked for, if it did. For the worker."""
+        return self._transaction
+
+    def _limit(self, transaction: JobTransaction) -> None:
+        if self._held_max_s is not None:
+            self._loop.call_soon_threadsafe(
+                self._attempt.limit_hold, self._held_max_s, lambda: transaction.is_open
+            )
+
+    def _write(self, operation: Operation[bool]) -> Awaitable[None]:
+        if not self._on_loop():
+            self._told((self._own_session() or self._engine).run(operation))
+            return Done()
+        # A task at once, not a coroutine: a forgotten await must not be a silent loss.
+        return asyncio.ensure_future(self._awrite(operation))
+
+    async def _awrite(self, operation: Operation[bool]) -> None:
+        own = self._own_asession()
+        self._told(await (own.arun(operation) if own is not None else self._engine.arun(operation)))
+
+    def _own_session(self) -> Session | None:
+        """On SQLite, with its one writer, what is said inside the handler's transaction must travel in it."""
+        inside = self._transaction is not None and self._engine.dialect == "sqlite"
+        return self._transaction.session if inside and self._transaction is not None else None
+
+    def _own_asession(self) -> AsyncSession | None:
+        inside = self._transaction is not None and self._engine.dialect == "sqlite"
+        return self._transaction.asession if inside and self._transaction is not None else None
+
+    def _told(self, held: bool) -> None:
+        if not held:
+            raise lease_lost(self.id, self.attempt)
+
+    def _on_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+
+def percent_of(value: object) -> float:
+    """A number from 0 to 100.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
+        raise InvalidInput(f"job.progress got {value!r}"[:100], "a number from 0 to 100 is expected", "")
+    return float(value)

@@ -1,0 +1,165 @@
+"""What the claimer remembers of one queue: its lanes, their low-water marks, and when something is due.
+
+A mark spares the claim the dead entries at the head of its lane. It is only a hint: what commits late
+behind it is found by the sweep, which starts from the beginning every max(1 s, 50 times its cost); what
+we put behind it ourselves lowers it through a wake-up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+from fencerow.core.model.job import Claimed, Lane
+from fencerow.core.store.claim import NIL, Mark
+
+SWEEP_S_MIN = 1.0
+SWEEP_SHARE = 50.0
+SWEEP_S_MAX = 5.0  # whatever it costs: without wake-ups this is how late work may be found
+# When to look again after a hint whose claim came back short: the row may have been locked for an instant, by
+# somebody who marked it as awaited or by a cancel, and a claim skips what is locked.
+LOOKS_AFTER_HINT_S = (0.008, 0.06)
+
+
+class QueueView:
+    """One queue as this worker sees it. All times are this host's monotonic seconds."""
+
+    def __init__(self, queue: str, poll_max_s: float) -> None:
+        self.queue = queue
+        self._poll_max_s = poll_max_s
+        self.suspect_due_at: float | None = None
+        self._marks: dict[int, Mark] = {}
+        self._dry = True
+        self._due_at: float | None = None
+        self._sweep_at = 0.0
+        self._looks_left: tuple[float, ...] = ()
+        self._hinted_at = 0.0
+        self._costs_s = (0.0, 0.0)  # of the last two looks
+        self._ahead_us: int | None = None  # the database's clock minus this host's monotonic one
+        # What hints told of, and when the last of them came: an answer that was on its way then knows nothing of it.
+        self._hinted: dict[int, tuple[Mark, float]] = {}
+        self._hinted_due: tuple[float, float] | None = None
+
+    def wants_sweep(self, now: float) -> bool:
+        """Whether the lanes should be looked at from the beginning."""
+        return now >= self._sweep_at or (self._due_at is not None and now >= self._due_at)
+
+    def swept(self, lanes: Iterable[Lane], now_us: int, began: float, due_us: int = 0) -> None:
+        """Start every lane from its first queued job, and note what is due later; `due_us` may lie beyond now."""
+        now = time.monotonic()
+        if now_us:
+            self._ahead_us = now_us - int(now * 1e6)
+        now_us = max(now_us, due_us)
+        marks: dict[int, Mark] = {}
+        later: list[float] = []
+        self.suspect_due_at = None
+        for lane in lanes:
+            due_at = now + (lane.first_us - now_us) / 1e6
+            if lane.priority is None:
+                self.suspect_due_at = due_at
+            elif lane.first_us <= now_us:
+                # Not from the lane's beginning: the look has just walked over the dead entries before this job.
+                marks[lane.priority] = Mark(lane.priority, lane.first_us - 1, NIL)
+            if due_at > now:
+                later.append(due_at)
+        if self._hinted_due is not None and self._hinted_due[1] >= began:
+            later.append(self._hinted_due[0])
+        self._hinted_due = None
+        self._marks = marks
+        self._lower_to_hints(began)
+        self._dry = not self._marks
+        if self._dry and self._hinted_at < began:
+            self._looks_left = ()  # it would have shown what is locked as well: what the hint told of is gone
+        elif self._dry and self._looks_left:
+            later.append(self._next_look())
+        self._due_at = min(later, default=None)
+        self._costs_s = (self._costs_s[1], now - began)
+        self._sweep_at = now + self._sweep_pause_s(self._poll_max_s if self._dry else SWEEP_S_MIN)
+
+    def hint(self, priority: int, run_at_us: int) -> None:
+        """Somebody queued a job: lower the lane's mark, or remember when it is due."""
+        now = time.monotonic()
+        if self._ahead_us is not None:
+            due_at = (run_at_us - self._ahead_us) / 1e6
+            if due_at > now:
+                self._due_at = due_at if self._due_at is None else min(self._due_at, due_at)
+                self._hinted_due = self._due_at, now
+                return
+        else:
+            # Without the database's clock a later start cannot be told from one that is due.
+            self._sweep_at = 0.0
+        self._looks_left = LOOKS_AFTER_HINT_S
+        self._hinted_at = now
+        lowered = Mark(priority, run_at_us - 1, NIL)
+        earlier, _ = self._hinted.get(priority, (lowered, now))
+        self._hinted[priority] = min(earlier, lowered, key=_place), now
+        self._lower(lowered)
+        self._dry = False
+
+    def is_idle(self) -> bool:
+        """Whether the last look from the beginning found nothing due, and no hint has come that it may have missed."""
+        soon = time.monotonic() + LOOKS_AFTER_HINT_S[-1]
+        looks = bool(self._looks_left) or (self._due_at is not None and self._due_at <= soon)
+        return self._dry and self._sweep_at > 0 and self.suspect_due_at is None and not looks
+
+    def look_again(self) -> None:
+        """Hints may have been lost: sweep at once."""
+        self._sweep_at = 0.0
+
+    def marks(self) -> list[Mark]:
+        """Where the next claim starts, highest priority first; empty when nothing is thought to be due."""
+        if self._dry:
+            return []
+        return [self._marks[priority] for priority in sorted(self._marks, reverse=True)]
+
+    def claimed(self, jobs: Sequence[Claimed], asked: int, took_s: float = 0.0) -> None:
+        """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them.
+
+        A claim that walked far to find little (jobs of names nobody knows here) is not repeated at once.
+        """
+        last = {job.priority: job for job in jobs}  # they come in the order of their lanes
+        for priority, job in last.items():
+            self._marks[priority] = Mark(priority, job.run_at_us, job.id)
+        self._lower_to_hints(time.monotonic() - took_s)
+        self._dry = len(jobs) < asked
+        if jobs:
+            # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
+            self._looks_left = self._looks_left[-1:]
+        if self._dry and self._looks_left:
+            look_at = self._next_look()
+            self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
+        if self._dry:
+            self._costs_s = (self._costs_s[0], self._costs_s[1] + took_s)
+            self._sweep_at = time.monotonic() + self._sweep_pause_s(self._poll_max_s)
+
+    def _lower(self, mark: Mark) -> None:
+        known = self._marks.get(mark.priority)
+        if known is None or _place(known) > _place(mark):
+            self._marks[mark.priority] = mark
+
+    def _lower_to_hints(self, since: float) -> None:
+        """The answer to what was asked then has set the marks anew: what came meanwhile may lie behind them."""
+        for mark, told_at in self._hinted.values():
+            if told_at >= since:
+                self._lower(mark)
+        self._hinted.clear()
+
+    def _next_look(self) -> float:
+        look_at = time.monotonic() + self._looks_left[0]
+        self._looks_left = self._looks_left[1:]
+        return look_at
+
+    def _sweep_pause_s(self, least_s: float) -> float:
+        # The lesser of two costs: one look that waited for a lock or a busy machine says nothing about the next.
+        return max(least_s, min(SWEEP_S_MAX, SWEEP_SHARE * min(self._costs_s)))
+
+    def pause_s(self, now: float) -> float:
+        """How long until this queue deserves another look, when no wake-up comes."""
+        if not self._dry:
+            return 0.0
+        due = [at for at in (self._sweep_at, self._due_at) if at is not None]
+        return max(0.0, min(due) - now)
+
+
+def _place(mark: Mark) -> tuple[int, str]:
+    return mark.run_at_us, mark.id

@@ -1,0 +1,24 @@
+"""What an application wraps around its runs: middleware of single jobs, and of the calls of batch handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fencerow.batches.item import BatchItem
+from fencerow.core.worker.context import Job
+
+RunMiddleware = Callable[[Job, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+BatchMiddleware = Callable[[Sequence[BatchItem[Any, Any]], Callable[[], Awaitable[None]]], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Middleware:
+    """The first of each kind is the outermost."""
+
+    run: Sequence[RunMiddleware] = ()
+    batch: Sequence[BatchMiddleware] = ()
+
+
+NO_MIDDLEWARE = Middleware()

@@ -1,0 +1,162 @@
+"""Where attempts run: here beside others, in a child process, or here alone."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from fencerow.batches.batches import BatchExecutor
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import NotImportable
+from fencerow.core.model.outcome import Released
+from fencerow.core.store import store
+from fencerow.core.worker.alone import Alone, Place
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.executor import Report
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.judging import Judge
+from fencerow.processes.origin import Origin, origin_of
+from fencerow.processes.running import ChildRuns
+
+log = logging.getLogger("fencerow.worker")
+
+TAKEN = "a suspect job has the worker for itself"
+ALONE_WAIT_S = 5.0  # for the others to end, while nothing else is claimed or begun
+ALONE_AGAIN_S = 60.0  # after a wait that was in vain: until then nobody is kept waiting for another
+
+
+class Placing:
+    """Decides for each attempt, and runs it there.
+
+    In a child process run the jobs declared with `process=True` and every suspect that a child can find; any other
+    suspect runs here, alone if the others end soon, else beside them: it must not wait for ever, nor keep its
+    neighbours from work. Without `child_runs` no suspect runs in a child.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        executor: BatchExecutor,
+        child_runs: ChildRuns | None,
+        alone: Alone,
+        judge: Judge,
+        report: Report,
+    ) -> None:
+        self._engine = engine
+        self._executor = executor
+        self._child_runs = child_runs
+        self._alone = alone
+        self._judge = judge
+        self._report = report
+        self._origins: dict[str, Origin | None] = {}
+        self._busy_until = 0.0  # the others did not end in time: nobody waits for them until then
+
+    def stays_here(self, handler: Handler) -> bool:
+        """Whether no child can run its suspects."""
+        if handler.process:
+            return False
+        return self._child_runs is None or self._origin(handler) is None
+
+    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
+        if self._alone.is_taken:
+            for attempt in attempts:
+                self._report(attempt, Released(TAKEN))
+            return True
+        first = attempts[0]
+        if not first.claimed.suspect and not first.handler.process:
+            return await self._beside(attempts, slot_lost)
+        place = self._alone.enter()
+        try:
+            if await self._in_child(first):
+                return True
+        finally:
+            place.leave()
+        return await self._suspected_here(first, slot_lost)
+
+    async def _beside(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Run here, counted among those that run."""
+        place = self._alone.enter()
+
+        def lost() -> None:
+            place.leave()
+            slot_lost()
+
+        try:
+            return await self._here(attempts, lost)
+        finally:
+            place.leave()
+
+    async def _here(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        first = attempts[0]
+        if first.handler.batch_max is not None:
+            return await self._executor.run_batch(attempts, slot_lost)
+        await self._executor.run(first, slot_lost)
+        return not first.abandoned
+
+    async def _in_child(self, attempt: Attempt) -> bool:
+        """Run it in a child process; false if it must run elsewhere."""
+        origin = self._origin(attempt.handler)
+        try:
+            if origin is not None and self._child_runs is not None:
+                await self._child_runs.run(attempt, origin)
+                return True
+        except NotImportable as error:
+            log.error("%s", error)
+            self._origins[attempt.handler.name] = None
+            if attempt.handler.process:
+                self._report(attempt, self._judge.judged(attempt, error))
+                return True
+        return False
+
+    async def _suspected_here(self, attempt: Attempt, slot_lost: Callable[[], None]) -> bool:
+        """Run a suspect with nothing beside it, which is noted; if that cannot be had soon, beside the others."""
+        place = await self._alone_soon(attempt)
+        if place is not None:
+            return await self._noted_alone(attempt, place, slot_lost)
+        if self._alone.is_taken:
+            self._report(attempt, Released(TAKEN))
+            return True
+        return await self._beside([attempt], slot_lost)
+
+    async def _alone_soon(self, attempt: Attempt) -> Place | None:
+        """The worker for itself; None if others still run after a while, or may still run."""
+        if self._executor.hung_count:
+            return None  # a handler that was given up may still do anything
+        if self._alone.is_busy and time.monotonic() < self._busy_until:
+            return None
+        place = await self._alone.take(ALONE_WAIT_S, lambda: attempt.asked_to_end)
+        if place is None:
+            self._busy_until = time.monotonic() + ALONE_AGAIN_S
+        return place
+
+    async def _noted_alone(self, attempt: Attempt, place: Place, slot_lost: Callable[[], None]) -> bool:
+        def lost() -> None:
+            place.leave()
+            slot_lost()
+
+        try:
+            claimed = attempt.claimed
+            noted = await self._engine.arun(
+                store.note_alone(claimed.id, holder=attempt.holder, attempt=claimed.attempt)
+            )
+            if noted:
+                return await self._here([attempt], lost)
+            self._report(attempt, None)
+        except Exception as error:
+            self._report(attempt, self._executor.unrun(attempt, error))
+        finally:
+            place.leave()
+        return True
+
+    def _origin(self, handler: Handler) -> Origin | None:
+        if handler.process is False:
+            return None
+        if handler.name not in self._origins:
+            try:
+                self._origins[handler.name] = origin_of(handler)
+            except NotImportable as error:
+                log.info("a suspect %s runs in its worker: %s", handler.name, error.what)
+                self._origins[handler.name] = None
+        return self._origins[handler.name]

@@ -1,0 +1,225 @@
+"""A pool: the slots that serve one or several queues, and the claimed jobs that wait for one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import count
+
+from fencerow.core.worker.attempt import Attempt
+
+PREFETCH_MAX = 1000
+WINDOW_S = 0.25  # over which the pace of the slots is measured
+WINDOW_BRIEF_S = 0.02
+IN_A_ROW_MAX = 50  # jobs that the slots may take before the event loop gets its turn
+STALE_S = 3.0  # a claimed job that waits longer than this for a slot is better off elsewhere
+
+
+class Pool:
+    """Slots and the short buffer before them. Used on the event loop only."""
+
+    def __init__(
+        self,
+        queues: Sequence[str],
+        slots: int,
+        prefetch_s: float,
+        wake: Callable[[str], None],
+        room: Callable[[], int] = lambda: PREFETCH_MAX,
+    ) -> None:
+        self.queues = tuple(queues)
+        self.slots = slots
+        self.open = 0  # slots that take jobs; one that runs a job when there are too many ends after it
+        self.running = 0
+        self._prefetch_s = prefetch_s
+        self._wake = wake
+        self._may_begin = room  # how many more jobs, in this worker as a whole
+        # A heap: higher priority first, then in order of arrival.
+        self._ready: list[tuple[int, int, Attempt]] = []
+        self._numbers = count()
+        self._idle: deque[asyncio.Future[None]] = deque()  # slots that wait, the longest first
+        self._stirs = False  # a slot that was woken has not come yet; it will take a job, or wake the next
+        self._taken_in_a_row = 0
+        self._window_began = time.monotonic()
+        self._window_count = self._window_runs = 0  # jobs, and what a slot was free after: a job or a batch
+        self._pace = 0.0  # jobs per second
+        self._buffer = 0
+        self._room_told = False  # the claimer was woken for room and has not looked since
+        self._reach = 1  # jobs that a free slot is expected to take: as many as the last one could
+
+    @property
+    def waiting(self) -> int:
+        """Claimed jobs that wait for a slot."""
+        return len(self._ready)
+
+    @property
+    def pace(self) -> float:
+        """Jobs that ended in a second, when it was last measured."""
+        return self._pace
+
+    def wanted(self) -> int:
+        """How many jobs the next claim should ask for; 0 while the buffer is more than half full."""
+        self._room_told = False
+        return self._room()
+
+    def _room(self) -> int:
+        buffer = self._buffer
+        if self._ready and len(self._ready) > buffer // 2:
+            return 0
+        free = max(0, self.slots - self.running)
+        return max(0, min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready))
+
+    def put(self, attempt: Attempt) -> None:
+        heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
+        if not self._stirs:
+            self._wake_one()
+
+    def stir(self) -> None:
+        """What a slot runs waits for something: wake others for the jobs that wait here, two, so that they are many
+        soon. A slot whose handlers wait for nothing works the jobs off alone, sooner than slots that take turns."""
+        for _ in range(min(2, len(self._ready))):
+            self._wake_one()
+
+    async def get(self) -> Attempt | None:
+        """The next claimed job; waits for one. None: there are slots enough without the one that asks."""
+        self._taken_in_a_row += 1
+        if self._taken_in_a_row > IN_A_ROW_MAX:
+            # Handlers that wait for nothing would keep the loop from the claims and outcomes that go on meanwhile.
+            self._taken_in_a_row = 0
+            await asyncio.sleep(0)
+        while self.open <= self.slots and not (self._ready and self._may_begin() > 0):
+            await self._arrival()
+        if self.open > self.slots:
+            self.open -= 1
+            if self._ready:
+                self._wake_one()  # this one was woken for a job that it does not take
+            return None
+        self.running += 1
+        _, _, attempt = heappop(self._ready)
+        if not attempt.claimed.suspect:
+            self._reach = attempt.handler.batch_max or 1
+        self._say_room()
+        return attempt
+
+    def joined(self, first: Attempt) -> list[Attempt]:
+        """The attempt with those that wait here and can share its call, up to its `batch_max`.
+
+        They are of the same name and time limit, the one limit of the call. A suspect shares with nobody: a
+        death must count against one job.
+        """
+        room = min((first.handler.batch_max or 1) - 1, self._may_begin())
+        if first.claimed.suspect or room < 1:
+            return [first]
+        alike = [entry for entry in self._ready if _may_share(first, entry[2])]
+        taken = sorted(alike, key=lambda entry: entry[:2])[:room]
+        numbers = {number for _, number, _ in taken}
+        self._ready = [entry for entry in self._ready if entry[1] not in numbers]
+        heapify(self._ready)
+        return [first, *(attempt for _, _, attempt in taken)]
+
+    def done(self, jobs: int = 1) -> None:
+        """A slot is free again; it has worked on so many jobs."""
+        self.running -= 1
+        self._window_count += jobs
+        self._window_runs += 1
+        self._measure()
+        self._say_room()
+
+    def change(self, queues: Sequence[str], slots: int) -> list[Attempt]:
+        """Serve these queues with so many slots from now on; what runs goes on.
+
+        Returns the waiting jobs that are better off elsewhere: of a queue that is not served any more, or, with
+        fewer slots, beyond those that are free.
+        """
+        room = max(0, slots - self.running) if slots < self.slots else len(self._ready)
+        if slots < self.slots:
+            self._pace, self._buffer, self._reach = 0.0, 0, 1
+        self.queues, self.slots = tuple(queues), slots
+        kept: list[tuple[int, int, Attempt]] = []
+        returned: list[Attempt] = []
+        for entry in sorted(self._ready, key=lambda entry: entry[:2]):
+            if entry[2].claimed.queue in self.queues and len(kept) < room:
+                kept.append(entry)
+            else:
+                returned.append(entry[2])
+        self._ready = kept  # sorted, so it is a heap
+        self._wake_all()  # those that have become too many end
+        self._say_room()
+        return returned
+
+    def take_stale(self) -> list[Attempt]:
+        """Claimed jobs that wait although the slots were thought to be quicker: give them back."""
+        if self.running < self.slots:
+            return []
+        limit = time.monotonic() - STALE_S
+        stale = [attempt for _, _, attempt in self._ready if attempt.taken < limit]
+        if stale:
+            self._pace, self._buffer, self._reach = 0.0, 0, 1
+            self._ready = [entry for entry in self._ready if entry[2].taken >= limit]
+            heapify(self._ready)
+        return stale
+
+    def take_all(self) -> list[Attempt]:
+        """Empty the buffer: the worker shuts down or has lost its lease."""
+        taken = [attempt for _, _, attempt in sorted(self._ready, key=lambda entry: entry[:2])]
+        self._ready.clear()
+        return taken
+
+    def look_again(self) -> None:
+        """More jobs may begin: those slots that wait look whether there is one for them."""
+        if self._ready:
+            self._wake_all()
+
+    def _say_room(self) -> None:
+        """Wake the claimer, once until it looks."""
+        if not self._room_told and self.queues and self._room() > 0:
+            self._room_told = True
+            self._wake(self.queues[0])
+
+    def _measure(self) -> None:
+        """A window ends early when the slots were filled several times over: a burst must not start slowly."""
+        now = time.monotonic()
+        enough_s = WINDOW_BRIEF_S if self._window_runs >= 4 * self.slots else WINDOW_S
+        if now - self._window_began >= enough_s:
+            self._pace = self._window_count / (now - self._window_began)
+            self._window_began, self._window_count, self._window_runs = now, 0, 0
+            # What the slots work off in `prefetch_s` at this pace; nothing before anything was measured.
+            buffer = int(self._pace * self._prefetch_s)
+            # A pace of a few jobs a second is long work: it is left to whoever has a free slot.
+            self._buffer = min(PREFETCH_MAX, buffer) if buffer > self.slots else 0
+
+    async def _arrival(self) -> None:
+        """Wait to be woken. One arrival wakes one slot: a hundred idle ones must not all look."""
+        self._taken_in_a_row = 0
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idle.append(woken)
+        try:
+            await woken
+        except asyncio.CancelledError:
+            if woken.done() and not woken.cancelled():
+                self._wake_one()  # it was meant for whoever takes the job
+            raise
+        finally:
+            self._stirs = False
+
+    def _wake_one(self) -> None:
+        while self._idle:
+            woken = self._idle.popleft()
+            if not woken.done():
+                woken.set_result(None)
+                self._stirs = True
+                return
+
+    def _wake_all(self) -> None:
+        for _ in range(len(self._idle)):
+            self._wake_one()
+
+
+def _may_share(first: Attempt, other: Attempt) -> bool:
+    return (
+        other.claimed.name == first.claimed.name
+        and other.timeout_s == first.timeout_s
+        and not other.claimed.suspect
+    )

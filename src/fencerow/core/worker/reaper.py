@@ -1,0 +1,122 @@
+"""The reaper: in every worker, with no leader. Its statements are safe to run everywhere at once.
+
+It declares others dead only when the keeper's own renewals went well for a whole lease; what the dead
+and the retired still hold goes back at every sweep, so that a claim which raced its holder's death is
+not stranded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.steady import steady
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.finish import Moved, Requeued
+from fencerow.core.store.reap import LeaseAhead, Reclaimed
+from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.worker.lease import Lease
+
+log = logging.getLogger("fencerow.worker.reaper")
+
+BATCH_ROWS = 500
+OVERDUE_DELAY_S = 5.0
+
+
+class Reaper:
+    """One sweep after another."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        lease: Lease,
+        config: Config,
+        telemetry: Telemetry,
+        *,
+        actor: str,
+        on_queued: Callable[[list[Requeued]], None],
+        on_ended: Callable[[list[str]], None],
+    ) -> None:
+        self._engine = engine
+        self._lease = lease
+        self._config = config
+        self._telemetry = telemetry
+        self._actor = actor
+        self._on_queued = on_queued
+        self._on_ended = on_ended
+        self._ahead: dict[LeaseAhead, float] = {}  # since when each was seen
+
+    async def tick(self) -> float:
+        """One sweep; returns the pause until the next."""
+        warrant = self._lease.warrant()
+        if warrant is None:
+            self._ahead.clear()
+        else:
+            dead = store.die(judge=warrant.judge, until_us=warrant.until_us)
+            for holder in await self._engine.arun(dead):
+                log.warning("worker %s is dead: its lease ran out", holder)
+            await self._bury_ahead()
+            if lost := await self._engine.arun(store.lost_holders()):
+                await self._engine.arun(store.adopt(lost))
+        await self._reclaim()
+        await self._time_out()
+        await self._expire()
+        return self._config.sweep_s
+
+    async def _bury_ahead(self) -> None:
+        """After the database's clock went back, a lease from before says nothing: a worker is dead that does not renew
+        for a whole lease by the clock of this host."""
+        sent = steady()
+        leases = await self._engine.arun(store.leases_ahead())
+        seen = steady()
+        self._ahead = {lease: self._ahead.get(lease, seen) for lease in leases}
+        silent = [lease for lease, since in self._ahead.items() if sent - since >= lease.lease_s]
+        warrant = self._lease.warrant()
+        if not silent or warrant is None:
+            return
+        dead = store.die_ahead(silent, judge=warrant.judge, until_us=warrant.until_us)
+        for holder in await self._engine.arun(dead):
+            log.warning("worker %s is dead: it has not renewed since the database's clock went back", holder)
+
+    async def _reclaim(self) -> None:
+        while dead := await self._engine.arun(store.dead_holders()):
+            reclaimed, moved = await self._engine.arun(
+                store.reclaim(dead, limit=BATCH_ROWS, actor=self._actor)
+            )
+            self._announce(reclaimed, moved)
+            for holder in sorted({job.holder for job in reclaimed if job.holder}):
+                count = sum(job.holder == holder for job in reclaimed)
+                self._telemetry.counters.add("jobs_reclaimed", count)
+                self._telemetry.emit(Event.RECLAIMED, count=count, worker=holder)
+                log.warning("took back %d jobs from dead worker %s", count, holder)
+            if len(reclaimed) < BATCH_ROWS:
+                return  # the rest is locked right now; the next sweep comes soon
+
+    async def _time_out(self) -> None:
+        reclaimed, moved = await self._engine.arun(
+            store.time_out(limit=BATCH_ROWS, delay_s=OVERDUE_DELAY_S, actor=self._actor)
+        )
+        if begun := sum(job.begun for job in reclaimed):
+            log.error("ended %d attempts past their time limit; their workers could not", begun)
+            self._telemetry.counters.add("jobs_timed_out", begun)
+            self._telemetry.emit(Event.TIMED_OUT, count=begun)
+        if waited := len(reclaimed) - begun:
+            log.warning("took back %d jobs that their living workers did not begin in time", waited)
+            self._telemetry.counters.add("jobs_not_begun", waited)
+        self._announce(reclaimed, moved)
+
+    async def _expire(self) -> None:
+        while moved := await self._engine.arun(store.expire(limit=BATCH_ROWS, actor=self._actor)):
+            self._telemetry.counters.add("jobs_expired", len(moved))
+            self._telemetry.emit(Event.EXPIRED, count=len(moved))
+            self._announce([], moved)
+            if len(moved) < BATCH_ROWS:
+                return
+
+    def _announce(self, reclaimed: Sequence[Reclaimed], moved: Sequence[Moved]) -> None:
+        queued = [job for job in reclaimed if job.state is State.QUEUED]
+        self._on_queued([Requeued(job.id, job.queue, job.priority, job.run_at_us) for job in queued])
+        self._on_ended([job.id for job in moved if job.awaited])

@@ -1,0 +1,224 @@
+"""`job.transaction()`: the handler's effects and the job's success in one commit.
+
+The transaction stays open until the handler returns; then the fenced success is written in it and it
+is committed. A stale attempt's success changes no row: everything is rolled back and it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, ExitStack
+from types import TracebackType
+from typing import Any
+
+from psycopg.pq import TransactionStatus
+
+from fencerow.core.db.engine import AsyncSession, Engine, Session
+from fencerow.core.db.statement import Operation
+from fencerow.core.db.strikes import SHELTER, sheltered
+from fencerow.core.errors import Busy, TransactionMisuse
+from fencerow.core.store import store
+from fencerow.core.store.finish import Moved
+from fencerow.core.worker.attempt import Attempt, lease_lost
+
+LOCKED_S = 10.0  # how long a stranger's lock on the job's row is waited out before the commit
+LOCKED_PAUSE_S = 0.02
+
+
+class JobTransaction:
+    """A context manager, sync and async. Leaving the block keeps the transaction open; an error ends it.
+
+    `opened` is called when it has begun, in whatever thread that is.
+    """
+
+    def __init__(self, engine: Engine, attempt: Attempt, opened: Callable[[], None]) -> None:
+        self._engine = engine
+        self._attempt = attempt
+        self._opened = opened
+        self.moved: Moved | None = None  # what the commit brought about, once it is certain
+        self._sync: ExitStack | None = None
+        self._async: AsyncExitStack | None = None
+        self._session: Session | None = None
+        self._asession: AsyncSession | None = None
+        self._entered = False
+        self._committing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something waits to be committed with the success."""
+        return self._session is not None or self._asession is not None
+
+    @property
+    def session(self) -> Session | None:
+        """The open transaction of a plain handler."""
+        return self._session
+
+    @property
+    def asession(self) -> AsyncSession | None:
+        """The open transaction of an async handler."""
+        return self._asession
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the commit was sent: after an error it may have happened or not."""
+        return self._committing
+
+    def __enter__(self) -> Any:
+        self._enter_once(in_async=False)
+        with SHELTER:  # struck behind it, the worker rolls back what is open here
+            stack = ExitStack()
+            self._session = stack.enter_context(self._engine.session())
+            self._sync = stack
+            self._session.run(self._bound())
+            self._opened()
+            return self._session.connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.roll_back(error)
+
+    async def __aenter__(self) -> Any:
+        self._enter_once(in_async=True)
+        stack = AsyncExitStack()
+        self._asession = await stack.enter_async_context(self._engine.asession())
+        self._async = stack
+        await self._asession.arun(self._bound())
+        self._opened()
+        return self._asession.connection
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            await self.aroll_back(error)
+
+    def is_on(self, connection: object) -> bool:
+        """Whether this is the connection that it gave to the handler, and open: its commit is the job's success."""
+        session = self._session or self._asession
+        return session is not None and session.connection is connection
+
+    def abandon(self) -> None:
+        """The handler was given up: what its transaction locks must not wait for it. From any thread."""
+        session = self._session or self._asession
+        if session is not None:
+            session.abandon()
+
+    def commit(self, result: str) -> None:
+        """Write the success and commit, in the thread that opened it.
+
+        Raises:
+            LeaseLost: this attempt no longer holds the job; everything was rolled back.
+            TransactionMisuse: the handler had ended the transaction itself.
+        """
+        session, stack = self._session, self._sync
+        assert session is not None and stack is not None
+        try:
+            self._check_unended(session.connection)
+            until = time.monotonic() + LOCKED_S
+            while not (moved := session.run(self._success(result))):
+                self._check_locked(session.run(self._fence()), until)
+                time.sleep(LOCKED_PAUSE_S)
+        except BaseException as error:
+            self.roll_back(error)
+            raise
+        self._committing, self._session = True, None
+        stack.close()
+        self.moved = moved[0]
+
+    async def acommit(self, result: str) -> None:
+        """The same for an async handler."""
+        session, stack = self._asession, self._async
+        assert session is not None and stack is not None
+        try:
+            self._check_unended(session.connection)
+            until = time.monotonic() + LOCKED_S
+            while not (moved := await session.arun(self._success(result))):
+                self._check_locked(await session.arun(self._fence()), until)
+                await asyncio.sleep(LOCKED_PAUSE_S)
+        except BaseException as error:
+            await self.aroll_back(error)
+            raise
+        self._committing, self._asession = True, None
+        await stack.aclose()
+        self.moved = moved[0]
+
+    @sheltered
+    def roll_back(self, error: BaseException) -> None:
+        """Undo everything. Harmless when it is over already."""
+        if self._session is not None and self._sync is not None:
+            self._session, stack = None, self._sync
+            _quietly(lambda: stack.__exit__(type(error), error, error.__traceback__), error)
+
+    async def aroll_back(self, error: BaseException) -> None:
+        """The same for an async handler."""
+        if self._asession is not None and self._async is not None:
+            self._asession, stack = None, self._async
+            try:
+                await stack.__aexit__(type(error), error, error.__traceback__)
+            except Exception as other:
+                if other is not error:
+                    error.add_note(f"rolling back also failed: {type(other).__name__}: {other}")
+
+    def _bound(self) -> Operation[None]:
+        return store.bound_idle(self._attempt.claimed.id)
+
+    def _success(self, result: str) -> Operation[list[Moved]]:
+        outcome = store.Success(self._attempt.claimed.id, self._attempt.claimed.attempt, result)
+        return store.succeed([outcome], holder=self._attempt.holder)
+
+    def _fence(self) -> Operation[bool | None]:
+        claimed = self._attempt.claimed
+        return store.check_fence(claimed.id, holder=self._attempt.holder, attempt=claimed.attempt)
+
+    def _check_locked(self, held: bool | None, until: float) -> None:
+        """The success moved nothing: either the job is not ours any more, or somebody locks its row just now."""
+        claimed = self._attempt.claimed
+        if held is None:
+            raise lease_lost(claimed.id, claimed.attempt)
+        if time.monotonic() > until:
+            raise Busy(
+                f"the row of job {claimed.id} stayed locked for {LOCKED_S:g} s",
+                "somebody else's transaction holds it",
+                "everything was rolled back; the job is tried again",
+            )
+
+    def _check_unended(self, connection: Any) -> None:
+        """A handler that commits by itself would write its effects without the success."""
+        if not _in_transaction(connection):
+            raise TransactionMisuse(
+                "the handler ended job.transaction() itself, by COMMIT or ROLLBACK",
+                "it ends with the job's success, in one commit",
+                "leave commit and rollback to Fencerow; what was committed by hand stays",
+            )
+
+    def _enter_once(self, *, in_async: bool) -> None:
+        if in_async != self._attempt.handler.is_async:
+            raise TransactionMisuse(
+                "job.transaction() was entered in the wrong way for this handler",
+                "it is committed in the way and in the thread in which the handler runs",
+                "write `async with` in an async def handler and `with` in a plain def one",
+            )
+        if self._entered:
+            raise TransactionMisuse(
+                "job.transaction() was entered twice", "it is one commit", "do all writes in one block"
+            )
+        self._entered = True
+
+
+def _in_transaction(connection: Any) -> bool:
+    if hasattr(connection, "in_transaction"):
+        return bool(connection.in_transaction)
+    return bool(connection.info.transaction_status != TransactionStatus.IDLE)
+
+
+def _quietly(leave: Any, error: BaseException) -> None:
+    """Leave a session that is being rolled back: a second error must not hide the first."""
+    try:
+        leave()
+    except Exception as other:
+        if other is not error:
+            error.add_note(f"rolling back also failed: {type(other).__name__}: {other}")

@@ -1,0 +1,320 @@
+"""The worker: one process that claims and runs jobs, and the order in which its parts start and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from fencerow.core.config import Config
+from fencerow.core.db.connections import told
+from fencerow.core.db.engine import Engine, arun_all
+from fencerow.core.db.ready import note_ready
+from fencerow.core.db.trouble import is_trouble
+from fencerow.core.errors import ConfigError, OrderRefused
+from fencerow.core.model.wanted import Change, Leave
+from fencerow.core.store import store
+from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.worker.building import check_children, connections, described
+from fencerow.core.worker.chore import Chore
+from fencerow.core.worker.death import WorkerDied
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.leaving import claims_answered, drain_s, tasks_ended
+from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
+from fencerow.core.worker.parts import Parts
+
+log = logging.getLogger("fencerow.worker")
+
+__all__ = ["Worker", "WorkerDied"]
+
+LOOK_AGAIN_S = 0.05  # for a job that is due and that somebody locks
+
+
+class Worker:
+    """Claims jobs of the registered names from its queues and runs them until it is stopped.
+
+    `queues` maps a queue to slots of its own, or lists queues that share `slots`. Use it as an async
+    context manager inside an application, or `run()` it as the main thing of a process.
+
+    With `ends_process` a handler that blocks the event loop beyond its time limit costs the process: nothing less
+    can end it. See docs/guide.md.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        handlers: Mapping[str, Handler],
+        queues: Mapping[str, int] | Sequence[str],
+        config: Config,
+        telemetry: Telemetry | None = None,
+        middleware: Middleware = NO_MIDDLEWARE,
+        *,
+        slots: int | None = None,
+        name: str | None = None,
+        chores: Sequence[Chore] = (),
+        ends_process: bool = True,
+    ) -> None:
+        if not queues:
+            raise ConfigError("the worker was given no queue", "at least one is needed", "name its queues")
+        self.name = name or f"{platform.node()}-{os.getpid()}"
+        self.config = config
+        self.telemetry = telemetry or Telemetry()
+        self._engine = engine
+        self._handlers = dict(handlers)
+        self._queues = queues
+        self._slots_shared = slots or config.slots
+        self._middleware = middleware
+        self._chores = tuple(chores)
+        self._ends_process = ends_process
+        check_children(self._handlers, config)
+        self._parts: Parts  # from the start on
+        # Made here, so that a signal during the start is not lost.
+        self._told, self._told_now = asyncio.Event(), asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._in_run = self._signalled = False
+        self._leave_by: float | None = None  # monotonic seconds: an order's own limit
+        self._left: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._started = False
+        self._stopping = False
+
+    # --- life ----------------------------------------------------------------------------------------
+
+    async def run(self, *, until_idle: bool = False) -> None:
+        """Run until `request_stop`, or until nothing is due when `until_idle`. Shuts down in order.
+
+        Raises:
+            WorkerDied: a loop ended by an error. The process should end, with this as its reason.
+            DatabaseError: the worker could not even register.
+        """
+        self._in_run = True
+        await self.start()
+        try:
+            await self._until_told(until_idle)
+        finally:
+            await self.stop()
+        self._parts.death.raise_reason()
+
+    async def start(self) -> None:
+        """Check the schema, register, and start the loops."""
+        self._loop = asyncio.get_running_loop()
+        await asyncio.to_thread(store.check_schema, self._engine)
+        note_ready(self._engine)
+        parts = self._parts = self._made()
+        try:
+            await asyncio.to_thread(parts.keeper.start)
+        except BaseException:
+            parts.workplace.abandon()
+            await asyncio.to_thread(parts.keeper.stop)
+            raise
+        try:
+            self._unlisten = self._engine.listen(parts.hearing.hear)
+        except BaseException:
+            parts.workplace.abandon()
+            await asyncio.to_thread(parts.keeper.stop)
+            raise
+        parts.start()
+        self._started = True
+        self.telemetry.emit(Event.WORKER_STARTED, worker=self.name)
+        log.info(
+            "worker %s serves %s with %d jobs known", self.name, described(parts.pools), len(self._handlers)
+        )
+        if opens := connections(self._engine, self._handlers.values()):
+            log.info("worker %s opens at most %s", self.name, told(opens))
+
+    async def stop(self, *, now: bool = False) -> None:
+        """Stop claiming, let what runs end, hand back what does not, write all outcomes, sign off.
+
+        With `now`, running handlers are cancelled at once. What cannot be stopped is handed back all the
+        same, uncounted, instead of being left to the lease. A second call makes the first one hurry.
+        """
+        if now:
+            self._told_now.set()
+        if not self._started or self._stopping:
+            return
+        parts = self._parts
+        self._stopping = parts.control.leaving = True
+        parts.death.expect()
+        parts.claims.pause()
+        parts.chores.end(0.0 if self._told_now.is_set() else self.config.cancel_kill_s)
+        parts.leaving.hand_back_waiting()
+        if not self._told_now.is_set():
+            await parts.leaving.drained(drain_s(self.config, self._handlers), self._hurried)
+        parts.claims.stop()
+        await claims_answered(parts.tasks)  # what they bring is handed back
+        await parts.leaving.end_running()
+        await parts.leaving.outcomes_written()
+        await parts.chores.ended()
+        await self._wind_up()
+
+    def request_stop(self, *, now: bool = False) -> None:
+        """Ask `run` to stop; safe in a signal handler of the event loop. A second time, or `now`: at once."""
+        if now or self._told.is_set():
+            self._told_now.set()
+        self._told.set()
+
+    def signalled(self) -> None:
+        """A signal asks `run` to stop, a second time at once. From any thread or signal handler, in a blocked loop too.
+
+        A loop that does not answer then for `cancel_kill_s`, or a second after a second signal, ends the process.
+        """
+        hurry, self._signalled = self._signalled, True
+        if self._started:
+            self._parts.watch.leave_asked(hurry=hurry)
+        if self._loop is None:
+            self.request_stop()
+            return
+        try:
+            self._loop.call_soon_threadsafe(self.request_stop)
+        except RuntimeError:
+            pass  # closed: it has ended
+
+    async def change(
+        self,
+        *,
+        slots: int | None = None,
+        queues: Mapping[str, int | None] | None = None,
+        remove: Sequence[str] = (),
+        paused: bool | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> int:
+        """Change what this worker serves while it runs; returns the order's version. It holds when this returns.
+
+        `slots`: of queues that share them. `queues`: served from now on, with slots of their own, or with None in
+        the one share that there is. The same order, on the same row, as an operator's from elsewhere.
+
+        Raises:
+            OrderRefused: somebody changed it first, or it is leaving, or it has no registration just now.
+            InvalidInput: the change cannot be made to what it serves.
+        """
+        change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
+        holder = self.holder
+        if holder is None:
+            raise OrderRefused(
+                f"worker {self.name} has no registration", "it has not started, or stopped", "start it first"
+            )
+        who = actor or self.config.actor or f"worker {self.name}"
+        order = await arun_all(self._engine, store.ordering(holder, change, actor=who, reason=reason))
+        self._parts.control.carry_out(holder, order.version, order.wanted)
+        return order.version
+
+    async def wait_stopped(self) -> None:
+        """Wait until the worker has ended, which an operator may order from elsewhere."""
+        await self._stopped.wait()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        self._parts.death.own(asyncio.current_task())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._parts.death.disown(error):
+            error = None  # the cancel was ours, to say that the worker died
+        await self.stop(now=error is not None)
+        if self._left is not None:
+            await self._left
+        if error is None:
+            self._parts.death.raise_reason()
+
+    @property
+    def running(self) -> int:
+        """Jobs that this worker holds now: running, waiting for a slot, or not yet confirmed."""
+        return len(self._parts.attempts) if self._started else 0
+
+    @property
+    def holder(self) -> str | None:
+        """The id of the present registration; None while there is none."""
+        return self._parts.lease.holder if self._started else None
+
+    def _made(self) -> Parts:
+        return Parts(
+            self._engine,
+            self._handlers,
+            self._queues,
+            self.config,
+            self.telemetry,
+            self._middleware,
+            name=self.name,
+            slots=self._slots_shared,
+            chores=self._chores,
+            ends_process=self._ends_process,
+            leave=self._leave,
+        )
+
+    # --- ending ----------------------------------------------------------------------------------------
+
+    async def _until_told(self, until_idle: bool) -> None:
+        told = asyncio.create_task(self._told.wait())
+        waits: set[asyncio.Future[Any]] = {told, self._parts.death.future}
+        if until_idle:
+            waits.add(asyncio.create_task(self._until_idle()))
+        try:
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits - {self._parts.death.future}:
+                each.cancel()
+        for each in done - {self._parts.death.future}:
+            each.result()  # an error of the look for due jobs
+
+    async def _until_idle(self) -> None:
+        """Until a look from the beginning found nothing due, nothing is held here, and no due job is merely locked."""
+        parts = self._parts
+        while True:
+            await asyncio.sleep(self.config.poll_min_s)
+            is_idle = not parts.attempts and not parts.acker.backlog
+            if not is_idle or not parts.chores.are_idle() or not parts.claims.are_idle():
+                continue
+            if parts.control.paused or not await self._any_due():
+                return
+            parts.claims.look_again()
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def _any_due(self) -> bool:
+        """Whether a job is due here; while the database cannot tell, there may be."""
+        queues = [queue for pool in self._parts.pools for queue in pool.queues]
+        try:
+            return await self._engine.arun(store.any_due(queues, list(self._handlers)))
+        except Exception as error:
+            if not is_trouble(error):
+                raise
+            return True
+
+    def _leave(self, leave: Leave) -> None:
+        """An operator wants this worker to end. A later order can only make it sooner."""
+        if leave.within_s is not None:
+            self._leave_by = time.monotonic() + leave.within_s
+        if leave.within_s == 0:
+            self._told_now.set()
+        self._told.set()
+        if not self._in_run and self._left is None:
+            # In a `with` block nobody waits to be told.
+            self._left = asyncio.create_task(self.stop(), name="fencerow-leaving")
+
+    def _hurried(self) -> bool:
+        late = self._leave_by is not None and time.monotonic() >= self._leave_by
+        return late or self._told_now.is_set() or self._parts.death.is_sudden()
+
+    async def _wind_up(self) -> None:
+        parts = self._parts
+        for loop in parts.loops:
+            loop.stop()
+        parts.slots.end()
+        await tasks_ended({*parts.tasks, *parts.slots.tasks}, self.name)
+        await asyncio.to_thread(self._unlisten)
+        await asyncio.to_thread(parts.keeper.stop)
+        await asyncio.to_thread(parts.watch.stop)
+        await asyncio.to_thread(self._engine.flush, 1.0)
+        await parts.workplace.close()
+        reason = "died" if parts.death.happened() else "asked to stop"
+        parts.death.rule_out()
+        self.telemetry.emit(Event.WORKER_STOPPED, worker=self.name, reason=reason)
+        self._stopped.set()
+        log.info("worker %s has stopped", self.name)

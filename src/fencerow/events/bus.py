@@ -1,0 +1,146 @@
+"""`EventBus`: looks at groups and steers them, for operators and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.place import Place, arun, run
+from fencerow.core.db.statement import Steps, execute, operation, text_or_none, whole
+from fencerow.core.model.wakeup import Placed, encode
+from fencerow.events import asides, consumers, groups, lag
+from fencerow.events.asides import Parked
+from fencerow.events.consumers import Partition, Stored
+from fencerow.events.errors import EventNotFound
+from fencerow.events.groups import Group, Replayed, Start
+from fencerow.events.lag import Lag, Retention
+
+WAKE_UP = encode(Placed())
+
+
+class EventBus:
+    """The groups that read the events of a database: `EventBus(app).lag()`.
+
+    Every verb has an async twin with an `a` before its name.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def groups(self) -> list[Group]:
+        """All groups."""
+        return run(self._place, groups.groups())
+
+    async def agroups(self) -> list[Group]:
+        return await arun(self._place, groups.groups())
+
+    def partitions(self, group: str) -> list[Partition]:
+        """Who reads what of a group."""
+        return run(self._place, consumers.partitions(group))
+
+    async def apartitions(self, group: str) -> list[Partition]:
+        return await arun(self._place, consumers.partitions(group))
+
+    def lag(self, group: str | None = None) -> list[Lag]:
+        """How far the groups are behind, or this one."""
+        return run(self._place, lag.lags(group))
+
+    async def alag(self, group: str | None = None) -> list[Lag]:
+        return await arun(self._place, lag.lags(group))
+
+    def retention_estimate(self, keep: int | None = None) -> Retention:
+        """How fast the log grows, how old its oldest event is, and how long `keep` events last at that rate."""
+        return run(self._place, lag.retention_estimate(keep=keep))
+
+    async def aretention_estimate(self, keep: int | None = None) -> Retention:
+        return await arun(self._place, lag.retention_estimate(keep=keep))
+
+    def parked(self, group: str | None = None, *, limit: int = 100) -> list[Parked]:
+        """Events that a group, or any, was not able to handle: those that were parked first."""
+        return run(self._place, asides.parked(group, limit=limit))
+
+    async def aparked(self, group: str | None = None, *, limit: int = 100) -> list[Parked]:
+        return await arun(self._place, asides.parked(group, limit=limit))
+
+    def redrive(self, group: str, places: Sequence[int] | None = None) -> list[int]:
+        """Let parked events be delivered again, all of a group or those at these places; returns which.
+
+        Raises:
+            UnknownGroup: there is no such group.
+        """
+        return self._told(run(self._place, asides.redrive(group, places)))
+
+    async def aredrive(self, group: str, places: Sequence[int] | None = None) -> list[int]:
+        return self._told(await arun(self._place, asides.redrive(group, places)))
+
+    def replay(self, group: str, start: str | int | datetime) -> Replayed:
+        """Let a group read again from a place, a time or the "beginning" on, as far as retention left it.
+
+        Raises:
+            UnknownGroup: there is no such group.
+            InvalidInput: `start` is none of these.
+        """
+        found = run(self._place, groups.replay(group, Start.of(start)))
+        told(self._place.engine)
+        return found
+
+    async def areplay(self, group: str, start: str | int | datetime) -> Replayed:
+        found = await arun(self._place, groups.replay(group, Start.of(start)))
+        told(self._place.engine)
+        return found
+
+    def remove(self, group: str) -> None:
+        """Forget a group that nobody reads for any more: its place, what it put aside and parked.
+
+        Raises:
+            UnknownGroup: there is no such group.
+        """
+        run(self._place, groups.remove_group(group))
+
+    async def aremove(self, group: str) -> None:
+        await arun(self._place, groups.remove_group(group))
+
+    def show(self, *, position: int | None = None, event_id: int | None = None) -> Stored:
+        """One event, by its place in the log or its id.
+
+        Raises:
+            EventNotFound: there is none.
+        """
+        return run(self._place, show(position, event_id))
+
+    async def ashow(self, *, position: int | None = None, event_id: int | None = None) -> Stored:
+        return await arun(self._place, show(position, event_id))
+
+    def _told(self, places: list[int]) -> list[int]:
+        if places:
+            told(self._place.engine)
+        return places
+
+
+def told(engine: Engine) -> None:
+    """Have the readers look at once."""
+    engine.wake([WAKE_UP])
+
+
+@operation(alone=True, repeatable=True, writes="")
+def show(position: int | None, event_id: int | None) -> Steps[Stored]:
+    """One event."""
+    rows = yield from execute("show_event", seq=position, event_id=event_id)
+    if not rows:
+        named = f"at place {position}" if position is not None else f"with the id {event_id}"
+        raise EventNotFound(
+            f"there is no event {named}",
+            "it was never published, has no place yet, or retention has removed it",
+            "`fencerow events lag` shows how far the log goes",
+        )
+    event_id_, seq, topic, key, data, headers, published_at = rows[0]
+    return Stored(
+        whole(event_id_),
+        0 if seq is None else whole(seq),
+        str(topic),
+        text_or_none(key),
+        str(data),
+        text_or_none(headers),
+        whole(published_at),
+    )

@@ -1,0 +1,125 @@
+"""`Event`: what a consumer's handler is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+import msgspec
+
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.statement import Operation
+from fencerow.core.errors import MalformedPayload
+from fencerow.core.model.job import moment
+from fencerow.core.model.value import Misfit, ValueType
+from fencerow.events.consumers import Stored
+from fencerow.events.transaction import EventTransaction
+
+T = TypeVar("T")
+
+
+class Event:
+    """One delivery of an event to one group.
+
+    A handler that returns has acknowledged it; one that raises gets it again, or parks it, by the consumer's
+    rule. It may come twice, when a process ends in between: make the handler repeatable, or write its
+    effects in `transaction()`.
+    """
+
+    def __init__(
+        self,
+        stored: Stored,
+        group: str,
+        engine: Engine,
+        acknowledge: Operation[None],
+        *,
+        is_async: bool,
+        idle_s: float,
+    ) -> None:
+        self._stored = stored
+        self._engine = engine
+        self._acknowledge = acknowledge
+        self._is_async = is_async
+        self._idle_s = idle_s
+        self._transaction: EventTransaction | None = None
+        self.group = group
+
+    def __repr__(self) -> str:
+        return f"<Event {self.topic} {self.id} for {self.group}>"
+
+    @property
+    def id(self) -> int:
+        """The event's number, the same in every delivery and for every group: a good idempotency key."""
+        return self._stored.id
+
+    @property
+    def position(self) -> int:
+        """Its place in the log: what `replay` counts by. Later events of its key have greater ones."""
+        return self._stored.seq
+
+    @property
+    def topic(self) -> str:
+        return self._stored.topic
+
+    @property
+    def key(self) -> str | None:
+        """Events of one key are delivered in order."""
+        return self._stored.key
+
+    @cached_property
+    def data(self) -> Any:
+        """What was published, as JSON data. `read` gives it a type."""
+        return msgspec.json.decode(self._stored.data)
+
+    def read(self, kind: type[T]) -> T:
+        """What was published as a value of this type: a dataclass, a struct, a model.
+
+        Raises:
+            MalformedPayload: it does not fit.
+        """
+        try:
+            value: T = ValueType.of(kind, "an event's data").unpack(self._stored.data.encode())
+        except Misfit as misfit:
+            raise MalformedPayload(
+                f"the data of event {self.id} ({self.topic}) does not fit: data{misfit.path}: {misfit.reason}",
+                f"{kind.__qualname__} is expected",
+                "read it as what its publisher wrote",
+            ) from None
+        return value
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """What travels beside the data: trace context, correlation id."""
+        text = self._stored.headers
+        return {} if text is None else msgspec.json.decode(text, type=dict[str, str])
+
+    @property
+    def published_at(self) -> datetime:
+        """When it was written, by the database's clock; its transaction committed later."""
+        return moment(self._stored.published_at_us)
+
+    @property
+    def delivery(self) -> int:
+        """Which delivery this is, from 1. One that was lost with its process may not be counted."""
+        return self._stored.deliveries + 1
+
+    def transaction(self) -> EventTransaction:
+        """A transaction whose commit also acknowledges the event: `async with event.transaction() as connection`.
+
+        What is written through the connection happens exactly once. At the end of the block it is committed;
+        leave it short, and make it the handler's last. Plain handlers write `with`.
+
+        Raises:
+            PartitionLost: at the end of the block, when another reader has taken over: all is rolled back.
+        """
+        self._transaction = self._transaction or EventTransaction(
+            self._engine, self._acknowledge, is_async=self._is_async, idle_s=self._idle_s
+        )
+        return self._transaction
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether its transaction was committed."""
+        return self._transaction is not None and self._transaction.acknowledged

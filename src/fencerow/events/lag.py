@@ -1,0 +1,118 @@
+"""How far groups are behind, and what retention leaves of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fencerow.core.db.statement import Row, Steps, execute, operation, whole
+
+LOOK = 10_000
+ALL = 2**62  # as many events as are to be kept, when there is no bound
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far one group is behind. `events` stops counting at 10,000 for a partition.
+
+    `seconds` is the age of the first event that it has not acknowledged; `waiting` are events that it put
+    aside to try again, `parked` those that it gave up. `unplaced` of the events have no place in the log yet, the
+    first of them for `unplaced_s`: that is a matter of moments, unless nobody gives places.
+    """
+
+    group: str
+    head: int
+    cursor: int
+    events: int
+    seconds: float
+    waiting: int
+    parked: int
+    readers: int
+    alarmed_at_us: int | None
+    unplaced: int = 0
+    unplaced_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What the log holds, how fast it grows, and for how long a number of events would last at that rate."""
+
+    head: int
+    per_second: float
+    oldest_age_s: float | None
+    lasts_s: float | None
+
+
+@operation(alone=True, repeatable=True, writes="")
+def lags(group: str | None = None, *, look: int = LOOK) -> Steps[list[Lag]]:
+    """How far each group is behind, or this one."""
+    return [_lag(row) for row in (yield from execute("group_lags", grp=group, look=look))]
+
+
+@operation(alone=True, repeatable=True, writes="")
+def retention_estimate(*, keep: int | None = None) -> Steps[Retention]:
+    """How fast the log grows, by its last 10,000 events, and how long `keep` events last at that rate."""
+    rows = yield from execute("event_rate", look=LOOK)
+    if not rows:
+        return Retention(0, 0.0, None, None)
+    head, events, took_us, first_us, now_us = map(whole, rows[0])
+    rate = events / (took_us / 1e6) if took_us > 0 else 0.0
+    lasts_s = keep / rate if keep is not None and rate > 0 else None
+    return Retention(head, rate, (now_us - first_us) / 1e6, lasts_s)
+
+
+@operation(repeatable=True)
+def alarm(group: str) -> Steps[bool]:
+    """Note that a group was told of what it will lose; false when it had been."""
+    return bool((yield from execute("alarm_group", grp=group)))
+
+
+@operation(repeatable=True)
+def calm(group: str) -> Steps[bool]:
+    """Note that a group has caught up; false when there was no alarm."""
+    return bool((yield from execute("calm_group", grp=group)))
+
+
+@operation(repeatable=True)
+def trim(
+    *, age_s: float, unread_age_s: float, told_s: float, keep: int | None = None, limit: int = 1000
+) -> Steps[int]:
+    """Remove some of the oldest events; a number equal to `limit` says that there may be more.
+
+    What every group has read goes after `age_s`, or beyond the `keep` youngest. What a group has not read goes
+    after `unread_age_s`, or beyond `keep`, and only if the group's alarm is older than `told_s`. What is put
+    aside or parked stays.
+    """
+    rows = yield from execute(
+        "trim_events",
+        age_s=age_s,
+        unread_age_s=unread_age_s,
+        told_s=told_s,
+        keep=ALL if keep is None else keep,
+        limit=limit,
+    )
+    if rows:
+        yield from execute("note_trimmed", trimmed=max(whole(row[0]) for row in rows))
+    return len(rows)
+
+
+def _lag(row: Row) -> Lag:
+    name, head, cursor, events, first_us, waiting, parked, readers, now_us, alarmed_at, unplaced, none_us = (
+        row
+    )
+    return Lag(
+        str(name),
+        whole(head),
+        whole(cursor),
+        whole(events),
+        _age_s(first_us, now_us),
+        whole(waiting),
+        whole(parked),
+        whole(readers),
+        None if alarmed_at is None else whole(alarmed_at),
+        whole(unplaced),
+        _age_s(none_us, now_us),
+    )
+
+
+def _age_s(first_us: object, now_us: object) -> float:
+    return 0.0 if first_us is None else max(0.0, (whole(now_us) - whole(first_us)) / 1e6)

@@ -1,0 +1,96 @@
+"""Retention of the log, in every worker with no leader: an alarm first, then the cut, in short transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.telemetry import Event as Told
+from fencerow.core.telemetry import Telemetry
+from fencerow.events import asides, consumers, lag
+from fencerow.events.lag import Lag
+from fencerow.events.sequencer import sequence
+
+log = logging.getLogger("fencerow.events")
+
+BATCH_ROWS = 1000
+AT_RISK = 0.5  # of what is kept unread: then the group is told
+TOLD_PART = 0.1  # of the time that unread events are kept: so long before the cut, at least
+DEAD_S = 3600.0
+
+
+class EventRetention:
+    """One round after another: how far the groups are behind, who must be told, what may go."""
+
+    def __init__(self, engine: Engine, config: Config, telemetry: Telemetry) -> None:
+        self._engine = engine
+        self._config = config
+        self._telemetry = telemetry
+
+    async def round(self) -> None:
+        """Do all there is to do now."""
+        # Where no reader runs, nobody else gives places, and what has none cannot go.
+        while (await self._engine.arun(sequence(None, wait=False))).count:
+            pass
+        for group in await self._engine.arun(lag.lags()):
+            self._telemetry.emit(
+                Told.EVENTS_LAG, group=group.group, events=group.events, seconds=group.seconds
+            )
+            await self._watch(group)
+        await self._trim()
+        await self._engine.arun(asides.discard(None, age_s=self._config.retention_failed_s))
+        await self._engine.arun(consumers.forget_dead_drainers(age_s=DEAD_S))
+
+    async def _watch(self, group: Lag) -> None:
+        """Tell of a group that is about to lose events: in its row, in the log, by telemetry."""
+        if not is_at_risk(group, self._config):
+            if group.alarmed_at_us is not None and await self._engine.arun(lag.calm(group.group)):
+                log.info("group %s has caught up", group.group)
+            return
+        self._telemetry.emit(
+            Told.EVENTS_AT_RISK, group=group.group, events=group.events, seconds=group.seconds
+        )
+        if group.alarmed_at_us is None and await self._engine.arun(lag.alarm(group.group)):
+            log.error(
+                "group %s has not read events of %.0f s ago; retention will remove them unread. Run its consumer, "
+                "or `fencerow events remove %s` if nobody needs it any more",
+                group.group,
+                group.seconds,
+                group.group,
+            )
+
+    async def _trim(self) -> None:
+        """Remove what may go, half of the time at most."""
+        config, total = self._config, 0
+        trimming = lag.trim(
+            age_s=config.retention_events_s,
+            unread_age_s=config.retention_unread_events_s,
+            told_s=told_s(config),
+            keep=config.retention_events_max,
+            limit=BATCH_ROWS,
+        )
+        while True:
+            began = time.monotonic()
+            count = await self._engine.arun(trimming)
+            total += count
+            if count < BATCH_ROWS:
+                break
+            await asyncio.sleep(time.monotonic() - began)
+        if total:
+            self._telemetry.emit(Told.EVENTS_TRIMMED, count=total)
+
+
+def told_s(config: Config) -> float:
+    """How long before the cut a group must have been told."""
+    return TOLD_PART * config.retention_unread_events_s
+
+
+def is_at_risk(group: Lag, config: Config) -> bool:
+    """Whether a group is so far behind that retention comes near what it has not read."""
+    places = config.retention_events_max
+    behind = group.head - group.cursor + group.unplaced
+    by_number = places is not None and group.events > 0 and behind > AT_RISK * places
+    return by_number or group.seconds > AT_RISK * config.retention_unread_events_s

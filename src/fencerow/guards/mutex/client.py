@@ -1,0 +1,84 @@
+"""`client.mutexes`: look at mutexes, and take one from a holder that keeps it wrongly; sync and async."""
+
+from __future__ import annotations
+
+from fencerow.core.client.desk import Desk
+from fencerow.core.client.talk import Talk, ask
+from fencerow.core.errors import InvalidInput
+from fencerow.core.model.text import check_text
+from fencerow.guards.mutex import mutexes
+from fencerow.guards.mutex.errors import MutexNotFound
+from fencerow.guards.mutex.mutexes import MutexRecord
+from fencerow.guards.mutex.terms import KEY_LENGTH_MAX
+
+LIMIT = 100
+LIMIT_MAX = 10_000
+REASON_LENGTH_MAX = 500
+
+
+class Mutexes:
+    """What can be asked of mutexes by who does not hold them. Each method has an async twin with an `a` in front."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def held(self, *, limit: int = LIMIT) -> list[MutexRecord]:
+        """Those that are held, the longest first; the stale among them, which anybody may take over, too."""
+        return self._desk.hold(listing(limit))
+
+    async def aheld(self, *, limit: int = LIMIT) -> list[MutexRecord]:
+        """`held` for async code."""
+        return await self._desk.ahold(listing(limit))
+
+    def get(self, key: str) -> MutexRecord:
+        """The mutex of this key as it stands, held or not.
+
+        Raises:
+            MutexNotFound: it was never taken.
+        """
+        return self._desk.hold(reading(key))
+
+    async def aget(self, key: str) -> MutexRecord:
+        """`get` for async code."""
+        return await self._desk.ahold(reading(key))
+
+    def free(self, key: str, token: int, *, reason: str | None = None) -> bool:
+        """Take a mutex from whoever holds it under this token; false when nobody does any more.
+
+        Its holder hears of it at its next renewal, and its guarded writes are refused from now on; what it writes
+        without a guard nobody can stop. Who did it and why is kept with the mutex.
+        """
+        return self._desk.hold(freeing(key, token, self._desk.actor, reason))
+
+    async def afree(self, key: str, token: int, *, reason: str | None = None) -> bool:
+        """`free` for async code."""
+        return await self._desk.ahold(freeing(key, token, self._desk.actor, reason))
+
+
+def listing(limit: int) -> Talk[list[MutexRecord]]:
+    """The held ones."""
+    if not 1 <= limit <= LIMIT_MAX:
+        raise InvalidInput(f"limit is {limit}", f"1 to {LIMIT_MAX} are listed", "correct limit")
+    return (yield from ask(mutexes.held(limit=limit)))
+
+
+def reading(key: str) -> Talk[MutexRecord]:
+    """One of them.
+
+    Raises:
+        MutexNotFound: it was never taken.
+    """
+    found = yield from ask(mutexes.look(check_text(key, "the key of a mutex", KEY_LENGTH_MAX)))
+    if found is None:
+        raise MutexNotFound(
+            f"no mutex {key!r} was ever taken here", "a mutex begins with its first taker", "compare the key"
+        )
+    return found
+
+
+def freeing(key: str, token: int, actor: str | None, reason: str | None) -> Talk[bool]:
+    """Take it from its holder."""
+    if reason is not None:
+        check_text(reason, "the reason", REASON_LENGTH_MAX)
+    yield from reading(key)
+    return (yield from ask(mutexes.free(key, token=token, actor=actor, reason=reason)))

@@ -1,0 +1,380 @@
+"""`Mutex`: one at a time per key, over all processes, with a token that tells the newest holder from all before."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from fencerow.core.db.blocking import refuse_in_loop
+from fencerow.core.db.place import Place, arun, run
+from fencerow.core.db.ready import acheck_tables, check_tables
+from fencerow.core.db.statement import Operation
+from fencerow.core.db.strikes import SHELTER, closed, opened, sheltered
+from fencerow.core.db.trouble import is_trouble
+from fencerow.core.errors import Busy, InvalidInput, LeaseLost, Unavailable
+from fencerow.core.model.control import Snooze
+from fencerow.core.model.ids import new_id
+from fencerow.core.store.running import Running, running
+from fencerow.guards.mutex import mutexes
+from fencerow.guards.mutex.errors import MutexBusy, MutexMisuse, StaleToken
+from fencerow.guards.mutex.hold import Hold
+from fencerow.guards.mutex.losing import Canceller
+from fencerow.guards.mutex.nesting import entered, left, refuse_nested
+from fencerow.guards.mutex.renewing import renewer
+from fencerow.guards.mutex.taking import Asked, Taken, aplay, play, taking
+from fencerow.guards.mutex.terms import DEFERRALS_MAX, terms_of
+
+log = logging.getLogger("fencerow.mutex")
+
+RELEASE_PATIENCE_S = 2.0
+
+NOTHING_TAKEN = (MutexBusy, Snooze, LeaseLost, Unavailable, Busy)
+
+
+class Mutex:
+    """The mutex of one key: who holds it is alone, in this process and all others of the same database.
+
+        with Mutex(app, "provider:17", purpose="deal") as held:   # or `async with`
+            held.check()
+            with app_connection as db:
+                held.guard(db)   # this transaction and the next holder's never overlap
+                ...
+
+    It is a row with a lease: renewed by a thread while it is held, and free for others `stale_s` seconds after the
+    last renewal by the database's clock, so a holder that dies blocks nobody for long. A holder that is only slow
+    cannot be stopped by anything; it learns of the loss (`lost`, `check`), and what it still writes with `guard`
+    is refused. An object is one holder: make one for each use.
+
+    `wait_s`: how long to wait for a busy one, 0 to refuse at once; 10 s, or 1 s with `busy="snooze"`.
+    `busy="snooze"`: inside a job, the job then puts itself back (after 2, 4, 8, 16, 30, 30 … s, with
+    `deferral_jitter` between half and all of it), so that its slot is free meanwhile. No attempt is used; after
+    `deferrals_max` times in a row for this mutex the attempt fails with MutexBusy.
+    `cancel_on_loss`: `async with` cancels the code inside when the mutex is lost, and raises MutexLost.
+
+    Inside a job the mutex belongs to the attempt: a stale attempt cannot take or keep it, and the next attempt of
+    the same job gets at once what the last one left.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        key: str,
+        *,
+        purpose: str | None = None,
+        stale_s: float | None = None,
+        wait_s: float | None = None,
+        busy: Literal["raise", "snooze"] = "raise",
+        deferrals_max: int = DEFERRALS_MAX,
+        deferral_jitter: bool = False,
+        cancel_on_loss: bool = False,
+    ) -> None:
+        """Nothing is asked of the database yet.
+
+        Raises:
+            InvalidInput: the key, the purpose or a number cannot be used.
+        """
+        self._place = place
+        self._terms = terms_of(
+            key,
+            purpose=purpose,
+            stale_s=place.config.mutex_stale_s if stale_s is None else stale_s,
+            wait_s=wait_s,
+            busy=busy,
+            deferrals_max=deferrals_max,
+            deferral_jitter=deferral_jitter,
+        )
+        self._cancel_on_loss = cancel_on_loss
+        self._using = threading.Lock()  # closed while it is being taken
+        self._hold: Hold | None = None
+        self._finalizer: weakref.finalize[Any, Any] | None = None
+        self._canceller: Canceller | None = None
+
+    def __repr__(self) -> str:
+        hold = self._hold
+        state = "not held" if hold is None else f"token {hold.token}{', lost' if hold.lost else ''}"
+        return f"<Mutex {self.key!r} {state}>"
+
+    # --- what it is ------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> str:
+        return self._terms.key
+
+    @property
+    def token(self) -> int:
+        """The number of this take: higher than that of every holder before. For other systems, as a fence.
+
+        Raises:
+            MutexMisuse: it was not taken by this object.
+        """
+        return self._own().token
+
+    @property
+    def held(self) -> bool:
+        """Whether this object took it and may rely on it now."""
+        return self._hold is not None and self._hold.is_held
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was taken and may be somebody else's by now. Asks nobody, so it costs nothing."""
+        return self._hold is not None and self._hold.lost
+
+    def check(self) -> None:
+        """Pass if it is held and may be relied upon now. Asks nobody, so it costs nothing.
+
+        Raises:
+            MutexLost: it may be somebody else's by now. Stop what needs it.
+            MutexMisuse: it was not taken by this object.
+        """
+        self._own().check()
+
+    def wait_lost(self, timeout_s: float) -> bool:
+        """For plain code: wait this long, or until it is lost; returns whether it is."""
+        return self._own().wait_lost(timeout_s)
+
+    # --- taking and giving back --------------------------------------------------------------------
+
+    def acquire(self) -> int:
+        """Take it, and return its token. It is renewed until `release`; better use `with`.
+
+        Raises:
+            MutexBusy: somebody else held it until the wait was over. Nothing was taken.
+            Snooze: in a job with `busy="snooze"`: let it pass through.
+            LeaseLost: the job belongs to a newer attempt. Nothing was taken.
+            MutexMisuse: this code holds it already, and would wait for itself.
+            BlockingCall: inside a running event loop.
+        """
+        refuse_in_loop()
+        attempt = self._begin()
+        try:
+            check_tables(self._place)
+            holder, asked = new_id(), Asked(self._place.engine)
+            try:
+                taken = play(asked, taking(self._terms, holder, attempt))
+                with SHELTER:
+                    token = self._took(taken, holder, attempt)
+            except BaseException as error:
+                with SHELTER:
+                    self._leave()  # taken, if a strike was waiting behind it: its caller never learns of that
+                    self._give_up(holder, asked, error)
+                raise
+            return token
+        finally:
+            self._using.release()
+
+    async def aacquire(self) -> int:
+        """`acquire` for async code."""
+        attempt = self._begin()
+        try:
+            await acheck_tables(self._place)
+            holder, asked = new_id(), Asked(self._place.engine)
+            try:
+                taken = await aplay(asked, taking(self._terms, holder, attempt))
+            except BaseException as error:
+                self._give_up(holder, asked, error)
+                raise
+            return self._took(taken, holder, attempt)
+        finally:
+            self._using.release()
+
+    def release(self) -> bool:
+        """Give it back; false when it was not ours any more, and then nothing is changed.
+
+        True means that nobody else had it in between, however late it is. After an error of the database it is
+        given back in the background, and is stale in the worst case.
+        """
+        refuse_in_loop()
+        with SHELTER:
+            hold = self._leave()
+            if hold is None:
+                return False
+            try:
+                return hold.engine.run(_soon(hold))
+            except BaseException:
+                renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
+                raise
+
+    async def arelease(self) -> bool:
+        """`release` for async code."""
+        hold = self._leave()
+        if hold is None:
+            return False
+        try:
+            return await hold.engine.arun(_soon(hold))
+        except BaseException:
+            renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
+            raise
+
+    def __enter__(self) -> Self:
+        held = self._hold
+        try:
+            self.acquire()
+            with SHELTER:
+                opened(self, lambda _: self.release())
+        except BaseException:
+            if self._hold is not held:  # struck on the way back: the block is not come to, nor left
+                self.release()
+            raise
+        return self
+
+    @sheltered
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        hold, released = self._hold, False
+        late = self.lost
+        try:
+            released = self.release()
+        except Exception as trouble:
+            released = _left_behind(trouble, late)
+        if hold is not None and not released and error is None:
+            raise hold.loss()
+
+    async def __aenter__(self) -> Self:
+        await self.aacquire()
+        if self._cancel_on_loss and self._hold is not None:
+            self._canceller = Canceller(self._hold)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        hold, released, late = self._hold, False, self.lost
+        canceller, self._canceller = self._canceller, None
+        if canceller is not None:
+            canceller.leave()
+        try:
+            released = await self.arelease()
+        except Exception as trouble:
+            released = _left_behind(trouble, late)
+        cancelled = canceller is not None and canceller.was_ours(error)
+        if hold is not None and (cancelled or (not released and error is None)):
+            raise hold.loss() from error
+
+    # --- guarding ----------------------------------------------------------------------------------
+
+    def guard(self, connection: object, token: int | None = None) -> None:
+        """Refuse an old token in your transaction, and let nobody take the mutex until it ends.
+
+        What you write in the transaction is then done before the next holder begins. `token` is that of this
+        object, unless you pass one on that another process took. Locks the mutex's row.
+
+        Raises:
+            StaleToken: another has taken the mutex since, or it was given back. Roll back.
+            UnusableConnection: no transaction is open there, so nothing would be guarded.
+            RetryTransaction: roll back and run the whole transaction again.
+        """
+        asked = self._own().token if token is None else token
+        check_tables(self._place)
+        if not run(self._place, mutexes.guard(self.key, token=asked), _given(connection)):
+            raise self._stale(asked)
+
+    async def aguard(self, connection: object, token: int | None = None) -> None:
+        """`guard` for async code; the connection is an async one."""
+        asked = self._own().token if token is None else token
+        await acheck_tables(self._place)
+        if not await arun(self._place, mutexes.guard(self.key, token=asked), _given(connection)):
+            raise self._stale(asked)
+
+    # --- inside ------------------------------------------------------------------------------------
+
+    def _own(self) -> Hold:
+        if self._hold is None:
+            raise MutexMisuse(
+                f"the mutex {self.key!r} is not held by this object", "it must be taken first", "use `with`"
+            )
+        return self._hold
+
+    def _begin(self) -> Running | None:
+        """Refuse what would wait for itself; returns the attempt that this code runs in."""
+        refuse_nested(self._place.engine, self.key, self._hold)
+        if self._hold is not None or not self._using.acquire(blocking=False):
+            raise MutexMisuse(
+                f"this Mutex object for {self.key!r} is in use",
+                "an object is one holder, and is taken once at a time",
+                "make one for each use: with Mutex(app, key)",
+            )
+        return running.get()
+
+    def _took(self, taken: Taken, holder: str, attempt: Running | None) -> int:
+        hold = Hold(
+            self._place.engine,
+            self.key,
+            holder=holder,
+            token=taken.token,
+            stale_s=self._terms.stale_s,
+            sent=taken.sent,
+            fence=None if attempt is None else attempt.still_held,
+        )
+        self._hold = hold
+        entered(hold)
+        # Forgotten without a release it must not be renewed for ever.
+        self._finalizer = weakref.finalize(self, _forgotten, hold)
+        self._finalizer.atexit = False
+        renewer(hold.engine).keep(hold)
+        return hold.token
+
+    def _give_up(self, holder: str, asked: Asked, error: BaseException) -> None:
+        """Nobody may know whether the take came about."""
+        if not isinstance(error, NOTHING_TAKEN):
+            abandon = mutexes.abandon(self.key, holder=holder)
+            renewer(self._place.engine).release_later(
+                self._place.engine, abandon, self._terms.stale_s, asked=asked
+            )
+
+    def _leave(self) -> Hold | None:
+        """End the hold here; what is left is to tell the database."""
+        hold = self._hold
+        if hold is not None and not hold.is_mine:
+            raise MutexMisuse(
+                f"the mutex {self.key!r} is held by the process that this one was forked from",
+                "only that one can give it back",
+                "take a mutex after the fork",
+            )
+        self._hold = None
+        closed(self)
+        if hold is not None:
+            if self._finalizer is not None:
+                self._finalizer.detach()
+            hold.end()
+            left(hold)
+        return hold
+
+    def _stale(self, token: int) -> StaleToken:
+        return StaleToken(
+            f"token {token} of the mutex {self.key!r} is not the current one",
+            "it was given back, freed by an operator, or taken by another since",
+            "roll back; whoever holds it now does the work",
+        )
+
+
+def _soon(hold: Hold) -> Operation[bool]:
+    # Past that, it goes on in the background: on SQLite this process's own transaction may hold the file.
+    return replace(hold.release(), patience_s=RELEASE_PATIENCE_S)
+
+
+def _left_behind(trouble: Exception, late: bool) -> bool:
+    """The block is over and the database could not be told: harmless, unless the mutex was late already."""
+    if not is_trouble(trouble):
+        raise trouble
+    log.info("a mutex is given back in the background: %s", trouble)
+    return not late
+
+
+def _forgotten(hold: Hold) -> None:
+    log.warning("the mutex %r was never given back: its object is gone, so it is now", hold.key)
+    hold.end()
+    if hold.is_mine:
+        renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
+
+
+def _given(connection: object | None) -> object:
+    if connection is None:
+        raise InvalidInput(
+            "a guard was asked for without a connection", "it guards your own transaction", "pass it"
+        )
+    return connection

@@ -1,0 +1,1 @@
+"""guards.replace."""

@@ -1,0 +1,35 @@
+"""The reaper of a user's table, as something that a worker does beside its jobs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from fencerow.guards.transitions.verbs import Moves
+
+log = logging.getLogger("fencerow.transitions")
+
+
+class Reaper:
+    """Sweeps a table again and again: `app.add_chore(documents.reaper())`.
+
+    In every worker at once, with no leader: its moves are guarded by their own statements. What it moves is
+    logged, since a reaper that has much to do hides something that is broken.
+    """
+
+    def __init__(self, table: str, swept: Sequence[Moves], every_s: float, count: int) -> None:
+        self.name = f"reaper of {table}"
+        self._swept = swept
+        self._every_s = every_s
+        self._count = count
+
+    async def tick(self) -> float:
+        """One sweep; returns the seconds until the next, none if there is more to do."""
+        more = False
+        for moves in self._swept:
+            reaped = await moves.areap(count=self._count)
+            more = more or reaped.more
+            for move, rows in reaped.moved.items():
+                if rows:
+                    log.info("%s: %s moved %d rows", self.name, move, len(rows))
+        return 0.0 if more else self._every_s

@@ -1,0 +1,123 @@
+"""Runs the operations of one declaration, after a look at the table before the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from fencerow.core.db.place import Place, arun, run
+from fencerow.core.db.ready import acheck_tables, check_tables
+from fencerow.core.db.statement import Operation
+from fencerow.core.errors import SchemaMissing, SchemaTooOld
+from fencerow.core.store.running import running_on
+from fencerow.guards.transitions.checking import as_wrong_table, explained
+from fencerow.guards.transitions.composing import Written
+from fencerow.guards.transitions.errors import WrongTable
+from fencerow.guards.transitions.facts import Facts, read_facts
+from fencerow.guards.transitions.handing import Handover
+from fencerow.guards.transitions.machine import Declared
+from fencerow.guards.transitions.noting import Noting, Publisher
+from fencerow.guards.transitions.operations import Operations
+
+T = TypeVar("T")
+
+Make = Callable[[Operations], Operation[T]]
+
+
+class Runner:
+    """One declaration in one place."""
+
+    def __init__(
+        self, place: Place, declared: Declared, publisher: Publisher | None, *, by_attempt: bool
+    ) -> None:
+        self.place = place
+        self.declared = declared
+        self._publisher = publisher
+        self._by_attempt = by_attempt
+        self._ready: Written | None = None
+
+    def run(self, make: Make[T], connection: object | None) -> T:
+        """Run an operation, on the lent connection if there is one."""
+        operation = make(self.operations(self._ready or self.look(connection), connection))
+        with self._told():
+            answer = run(self.place, operation, connection)
+        self._wake(answer, connection)
+        return answer
+
+    async def arun(self, make: Make[T], connection: object | None) -> T:
+        """`run` for async code."""
+        operation = make(self.operations(self._ready or await self.alook(connection), connection))
+        with self._told():
+            answer = await arun(self.place, operation, connection)
+        self._wake(answer, connection)
+        return answer
+
+    def operations(self, written: Written, connection: object | None = None) -> Operations:
+        """The operations as this code makes them: a job's handler on behalf of its attempt, where that is declared."""
+        attempt = running_on(connection)
+        handover = None
+        if attempt is not None and written.hands_over:
+            handover = Handover(self.declared, self.place.engine.queries, attempt)
+        noting = Noting(written, self._publisher)
+        return Operations(written, noting, attempt if self._by_attempt else None, handover)
+
+    def look(self, connection: object | None = None) -> Written:
+        """See that the table fits. On the lent connection: its transaction may have made the table.
+
+        Raises:
+            WrongTable: it does not. SchemaMissing: PostgreSQL has no Fencerow tables, and so no clock of ours.
+        """
+        if self._needs_schema:
+            check_tables(self.place)
+        return self._composed(
+            run(self.place, read_facts(self.declared, self.place.engine.queries), connection)
+        )
+
+    async def alook(self, connection: object | None = None) -> Written:
+        """`look` for async code."""
+        if self._needs_schema:
+            await acheck_tables(self.place)
+        facts = read_facts(self.declared, self.place.engine.queries)
+        return self._composed(await arun(self.place, facts, connection))
+
+    def check(self) -> None:
+        """See that the table fits, and that the database takes every statement."""
+        written = self.look()
+        for told, operation in explained(written, self.operations(written)):
+            with as_wrong_table(str(self.declared.table), told):
+                run(self.place, operation)
+
+    async def acheck(self) -> None:
+        """`check` for async code."""
+        written = await self.alook()
+        for told, operation in explained(written, self.operations(written)):
+            with as_wrong_table(str(self.declared.table), told):
+                await arun(self.place, operation)
+
+    @property
+    def _needs_schema(self) -> bool:
+        """Events need tables of ours; on PostgreSQL the clock is ours too, on SQLite it comes with the connection."""
+        return self.place.engine.dialect == "postgres" or self._publisher is not None
+
+    def _composed(self, facts: Facts) -> Written:
+        self._ready = Written(self.declared, facts, self.place.engine.queries)
+        return self._ready
+
+    def _wake(self, answer: object, connection: object | None) -> None:
+        """Tell who listens that there is something new, unless it is the user who commits."""
+        if self._publisher is not None and connection is None and answer:
+            self.place.engine.wake(self._publisher.wake_ups())
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What a missing table or column means when it is the user's."""
+        try:
+            yield
+        except (SchemaMissing, SchemaTooOld) as error:
+            self._ready = None  # the next use looks again
+            raise WrongTable(
+                f"the database does not take the statement for table {self.declared.table}",
+                error.why,
+                "compare the table and the values with the declaration; check() says more",
+            ) from error

@@ -1,0 +1,1 @@
+"""Large changes of rows, range by range."""

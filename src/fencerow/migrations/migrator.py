@@ -1,0 +1,194 @@
+"""`Migrator`: numbered steps for one database or many, each step once per shard."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from fencerow.core.model.defaults import check_number
+from fencerow.migrations.advance import Aim, apply_next, revert_next
+from fencerow.migrations.errors import InvalidMigrations, UnknownShard
+from fencerow.migrations.folder import Step, read_folder
+from fencerow.migrations.ledger import Ledger
+from fencerow.migrations.report import Report, ShardReport
+from fencerow.migrations.run import Run
+from fencerow.migrations.shard import Shard, declared
+
+Names = Iterable[str] | None
+
+
+class Migrator:
+    """Brings databases of yours up to the steps in a folder, any number of them, several at a time.
+
+        messages = Migrator({"a": "postgresql://…/a", "b": "postgresql://…/b"}, Path(__file__).parent / "steps")
+        report = messages.migrate()
+
+    The folder has `0001_create_messages.sql` (and `0001_create_messages.down.sql`), or `0002_fill.py` with
+    `up(connection)` (and `down(connection)`), and folders `postgres` and `sqlite` where the dialects differ.
+    Which steps ran is noted in each shard, in the table `ledger`. A shard needs no tables of Fencerow.
+
+    Many migrators at once are safe: the lock of a shard is taken before its ledger is read, and a step, the
+    look at the ledger and its line there are one transaction. A step with the line
+    `-- migrate: no transaction` runs outside of one, under a lease of `lease_s`, and bears to be begun again.
+
+    At most `parallel` shards are worked on at a time, with a connection each, and two more while a step runs
+    outside of a transaction. A lock on a table is waited for `lock_wait_s` at a time, so that others get
+    through; `wait_s` is how long a shard may keep us waiting before the next step begins.
+
+    Raises:
+        InvalidMigrations: the folder or a shard cannot be used. UrlError: a URL names no database we can use.
+    """
+
+    def __init__(
+        self,
+        shards: str | Mapping[str, str],
+        folder: str | Path,
+        *,
+        ledger: str = "schema_ledger",
+        parallel: int = 4,
+        out_of_order: bool = False,
+        wait_s: float = 60.0,
+        lock_wait_s: float = 5.0,
+        lease_s: float = 30.0,
+        connect_timeout_s: float = 5.0,
+        actor: str | None = None,
+    ) -> None:
+        check_number("parallel", parallel, 1, 1_000)
+        check_number("wait_s", wait_s, 0.0, 86_400.0)
+        check_number("lock_wait_s", lock_wait_s, 0.01, 3_600.0)
+        check_number("lease_s", lease_s, 1.0, 3_600.0)
+        check_number("connect_timeout_s", connect_timeout_s, 0.1, 300.0)
+        self._shards = declared(shards)
+        self._folder = Path(folder).absolute()
+        self._ledger = Ledger.of(ledger)
+        self._parallel = parallel
+        self._out_of_order = out_of_order
+        self._wait_s, self._lock_wait_s, self._lease_s = wait_s, lock_wait_s, lease_s
+        self._connect_timeout_s = connect_timeout_s
+        self._actor = actor
+        for dialect in sorted(self.dialects):
+            self.steps(dialect)
+
+    @property
+    def shards(self) -> Sequence[str]:
+        """Their names, in the order in which they were declared."""
+        return tuple(self._shards)
+
+    @property
+    def dialects(self) -> set[str]:
+        """Which of `postgres` and `sqlite` the shards are."""
+        return {shard.dialect for shard in self._shards.values()}
+
+    def steps(self, dialect: str) -> list[Step]:
+        """The steps of the folder for one dialect, in order, read afresh.
+
+        Raises:
+            InvalidMigrations: two have one number, or a file cannot work.
+        """
+        return read_folder(self._folder, dialect)
+
+    def plan(self, *, baseline: int | None = None, shards: Names = None) -> Report:
+        """What `migrate` would run on each shard (`left`). Changes nothing and makes nothing.
+
+        Raises:
+            InvalidMigrations, UnknownShard: nothing was looked at.
+        """
+        return self._each(shards, baseline, lambda run: run.look())
+
+    def status(self, *, shards: Names = None) -> Report:
+        """How each shard stands: `plan` under the name by which one asks afterwards."""
+        return self.plan(shards=shards)
+
+    def migrate(self, *, to: int | None = None, baseline: int | None = None, shards: Names = None) -> Report:
+        """Run what is missing on every shard, up to number `to`. May be repeated; it does what is left.
+
+        A shard that fails or cannot be reached stops nothing on the others: see the report's `ok` and `failed`,
+        or `raise_failed()`. A failing step leaves whole steps. `baseline` is for shards that have tables and no
+        ledger yet: steps up to that number are noted there as run. Where a ledger is, it says nothing.
+
+        Raises:
+            InvalidMigrations, UnknownShard: nothing was run on any shard.
+        """
+        return self._each(shards, baseline, lambda run: run.advance(lambda aim: apply_next(aim, to=to)))
+
+    def down(self, to: int, *, shards: Names = None) -> Report:
+        """Take back, newest first, the steps above number `to`, each in one transaction with its line in the ledger.
+
+        Nothing is taken back on a shard where one of them has no way back. Data that a step dropped is gone.
+
+        Raises:
+            InvalidMigrations, UnknownShard: nothing was run on any shard.
+        """
+        if to < 0:
+            raise InvalidMigrations(
+                f"the target is {to}", "a step's number, or 0 for none, is expected", "correct it"
+            )
+        return self._each(shards, None, lambda run: run.advance(lambda aim: revert_next(aim, to)))
+
+    async def aplan(self, *, baseline: int | None = None, shards: Names = None) -> Report:
+        """`plan` for async code."""
+        return await asyncio.to_thread(lambda: self.plan(baseline=baseline, shards=shards))
+
+    async def astatus(self, *, shards: Names = None) -> Report:
+        """`status` for async code."""
+        return await asyncio.to_thread(lambda: self.status(shards=shards))
+
+    async def amigrate(
+        self, *, to: int | None = None, baseline: int | None = None, shards: Names = None
+    ) -> Report:
+        """`migrate` for async code. A cancelled caller does not stop what is under way."""
+        return await asyncio.to_thread(lambda: self.migrate(to=to, baseline=baseline, shards=shards))
+
+    async def adown(self, to: int, *, shards: Names = None) -> Report:
+        """`down` for async code."""
+        return await asyncio.to_thread(lambda: self.down(to, shards=shards))
+
+    def _each(self, names: Names, baseline: int | None, do: Callable[[Run], ShardReport]) -> Report:
+        chosen = self._chosen(names)
+        steps = {dialect: self.steps(dialect) for dialect in {shard.dialect for shard in chosen}}
+        for dialect in steps:
+            _check_baseline(baseline, steps[dialect])
+        runs = [self._run(shard, steps[shard.dialect], baseline) for shard in chosen]
+        with ThreadPoolExecutor(self._parallel, thread_name_prefix="fencerow-migrator") as threads:
+            waiting = [threads.submit(do, run) for run in runs]
+            try:
+                return Report(tuple(each.result() for each in waiting))
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _run(self, shard: Shard, steps: Sequence[Step], baseline: int | None) -> Run:
+        aim = Aim(
+            self._ledger,
+            shard.dialect,
+            steps,
+            holder=str(uuid.uuid4()),
+            actor=self._actor,
+            lease_s=self._lease_s,
+            lock_wait_s=self._lock_wait_s,
+            out_of_order=self._out_of_order,
+            baseline=baseline,
+        )
+        return Run(shard, aim, self._wait_s, self._connect_timeout_s)
+
+    def _chosen(self, names: Names) -> list[Shard]:
+        wanted = set(self._shards) if names is None else {names} if isinstance(names, str) else set(names)
+        if unknown := sorted(wanted - set(self._shards)):
+            raise UnknownShard(
+                f"there is no shard {unknown[0]!r}",
+                f"declared are {', '.join(self._shards)}",
+                "correct its name",
+            )
+        return [shard for name, shard in self._shards.items() if name in wanted]
+
+
+def _check_baseline(baseline: int | None, steps: Sequence[Step]) -> None:
+    if baseline is not None and baseline != 0 and baseline not in {step.version for step in steps}:
+        raise InvalidMigrations(
+            f"the baseline {baseline} is no step",
+            f"the steps are {steps[0].version} to {steps[-1].version}",
+            "give the number of the last step that the database has already, or 0 if it has none",
+        )

@@ -1,0 +1,37 @@
+"""Pausing and resuming queues; it survives restarts, because every claim looks."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fencerow.core.db.statement import Steps, execute, operation, text_or_none, whole
+
+
+class PausedQueue(msgspec.Struct, frozen=True):
+    """A queue from which nothing is claimed: since when, by whom, why."""
+
+    name: str
+    paused_at_us: int
+    paused_by: str | None
+    reason: str | None
+
+
+@operation(alone=True, repeatable=True)
+def pause_queue(queue: str, *, actor: str | None, reason: str | None = None) -> Steps[bool]:
+    """Stop claims from a queue; false when it was paused already (the first word is kept)."""
+    return bool((yield from execute("pause_queue", queue=queue, actor=actor, reason=reason)))
+
+
+@operation(alone=True, repeatable=True)
+def resume_queue(queue: str) -> Steps[bool]:
+    """Let claims go on; false when it was not paused."""
+    return bool((yield from execute("resume_queue", queue=queue)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def paused_queues() -> Steps[list[PausedQueue]]:
+    """The paused queues."""
+    rows = yield from execute("paused_queues")
+    return [
+        PausedQueue(str(row[0]), whole(row[1]), text_or_none(row[2]), text_or_none(row[3])) for row in rows
+    ]

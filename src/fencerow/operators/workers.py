@@ -1,0 +1,231 @@
+"""`client.workers`: look at workers, and change them while they run; sync and async, from anywhere.
+
+A worker is named by its id, its name, a pattern of names (`mail-*`) or its host (`host:db1`, `host:db*`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from fencerow.core.client.choosing import limited, member
+from fencerow.core.client.desk import Desk
+from fencerow.core.client.talk import Say, Talk, ask
+from fencerow.core.errors import InvalidInput, WorkerNotFound
+from fencerow.core.model.ids import parse_id
+from fencerow.core.model.job import HeldJob, WorkerRecord
+from fencerow.core.model.state import WorkerState
+from fencerow.core.model.text import check_text
+from fencerow.core.model.wakeup import Ordered, encode
+from fencerow.core.model.wanted import Change, Leave
+from fencerow.core.store import store
+from fencerow.core.store.orders import ALIVE_MAX, Order, gone
+
+WHICH_LENGTH_MAX = 300
+REASON_LENGTH_MAX = 500
+HOST = "host:"
+WILD = "*?["
+
+
+class Inspected(msgspec.Struct, frozen=True):
+    """A worker: what is wanted of it, what it said last, and the jobs that it holds, the oldest claim first."""
+
+    worker: WorkerRecord
+    jobs: list[HeldJob]
+
+
+class Workers:
+    """What can be asked of workers and ordered from them. Each method has an async twin with an `a` in front."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def registered(self, *, state: WorkerState | str | None = None, limit: int = 100) -> list[WorkerRecord]:
+        """Registrations, the newest first: all, or those that are alive, retired or dead.
+
+        Raises:
+            InvalidInput: there is no such state, or the limit is not from 1 to 10,000.
+        """
+        return self._desk.hold(registrations(state, limit))
+
+    async def aregistered(
+        self, *, state: WorkerState | str | None = None, limit: int = 100
+    ) -> list[WorkerRecord]:
+        """`registered` for async code."""
+        return await self._desk.ahold(registrations(state, limit))
+
+    def find(self, which: str) -> Sequence[WorkerRecord]:
+        """The living workers of this id, name, pattern or host.
+
+        Raises:
+            WorkerNotFound: there is none. WorkerGone: the one of this id or name has ended.
+        """
+        return self._desk.hold(finding(which))
+
+    async def afind(self, which: str) -> Sequence[WorkerRecord]:
+        """`find` for async code."""
+        return await self._desk.ahold(finding(which))
+
+    def inspect(self, which: str, *, jobs_max: int = 100) -> Inspected:
+        """One worker and the jobs that it holds. A registration that has ended may be named by its id.
+
+        Raises:
+            WorkerNotFound: there is none, or the name fits several.
+        """
+        return self._desk.hold(inspecting(which, jobs_max))
+
+    async def ainspect(self, which: str, *, jobs_max: int = 100) -> Inspected:
+        """`inspect` for async code."""
+        return await self._desk.ahold(inspecting(which, jobs_max))
+
+    def change(
+        self,
+        which: str,
+        *,
+        slots: int | None = None,
+        queues: Mapping[str, int | None] | None = None,
+        remove: Sequence[str] = (),
+        paused: bool | None = None,
+        reason: str | None = None,
+        version: int | None = None,
+    ) -> Order:
+        """Change what one worker serves while it runs. It carries it out within `renew_s`, mostly at once.
+
+        `slots`: of queues that share them. `queues`: served from now on, with slots of their own, or with None in
+        the one share that there is. With `version` only if nobody changed it since. Repeating it is harmless.
+
+        Raises:
+            WorkerNotFound, WorkerGone: it is not there, or not any more.
+            OrderRefused: somebody else changed it first, or it is leaving. `version` is what holds.
+            InvalidInput: the change cannot be made to what it serves.
+        """
+        change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
+        return self._desk.hold(changing(which, change, self._desk.actor, reason, version))
+
+    async def achange(
+        self,
+        which: str,
+        *,
+        slots: int | None = None,
+        queues: Mapping[str, int | None] | None = None,
+        remove: Sequence[str] = (),
+        paused: bool | None = None,
+        reason: str | None = None,
+        version: int | None = None,
+    ) -> Order:
+        """`change` for async code."""
+        change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
+        return await self._desk.ahold(changing(which, change, self._desk.actor, reason, version))
+
+    def drain(self, which: str, *, within_s: float | None = None, reason: str | None = None) -> Order:
+        """Let one worker finish what it runs and end. It cannot be taken back, only be told to hurry.
+
+        What still runs after `within_s` seconds is handed back, uncounted; 0 means at once. None is its own limit:
+        the longest timeout of its jobs and a margin.
+
+        Raises:
+            WorkerNotFound, WorkerGone: it is not there, or not any more.
+            OrderRefused: somebody else changed it first.
+        """
+        change = Change(leave=Leave(within_s))
+        return self._desk.hold(changing(which, change, self._desk.actor, reason, None))
+
+    async def adrain(self, which: str, *, within_s: float | None = None, reason: str | None = None) -> Order:
+        """`drain` for async code."""
+        change = Change(leave=Leave(within_s))
+        return await self._desk.ahold(changing(which, change, self._desk.actor, reason, None))
+
+
+def registrations(state: WorkerState | str | None, limit: int) -> Talk[list[WorkerRecord]]:
+    """Registrations in this state, or all."""
+    wanted = None if state is None else member(WorkerState, state, "state").value
+    return (yield from ask(store.list_workers(state=wanted, limit=limited(limit))))
+
+
+def finding(which: str) -> Talk[list[WorkerRecord]]:
+    """The living workers that are meant."""
+    check_text(which, "the worker", WHICH_LENGTH_MAX)
+    holder = _id(which)
+    if holder is not None:
+        return [(yield from _of_id(holder))]
+    alive = yield from ask(store.list_workers(state=WorkerState.ALIVE.value, limit=ALIVE_MAX))
+    found = [worker for worker in alive if fits(worker, which)]
+    if found:
+        return found
+    former = yield from ask(store.list_workers(limit=ALIVE_MAX))
+    for worker in former:
+        if fits(worker, which):
+            raise gone(worker, alive)
+    raise WorkerNotFound(
+        f"no worker fits {ascii(which)[1:-1]}",
+        f"{len(alive)} are alive; none has this name or host",
+        "see `fencerow workers`; a host is written host:NAME, and * stands for anything",
+    )
+
+
+def inspecting(which: str, jobs_max: int) -> Talk[Inspected]:
+    """One worker, and the jobs it holds."""
+    holder = _id(which)
+    if holder is None:
+        worker = yield from _one(which)
+    else:
+        worker = yield from _of_id(holder, ended_too=True)
+    return Inspected(
+        worker, (yield from ask(store.held_jobs(worker.id, limit=limited(jobs_max, "jobs_max"))))
+    )
+
+
+def changing(
+    which: str, change: Change, actor: str | None, reason: str | None, version: int | None
+) -> Talk[Order]:
+    """Order the change, and wake the worker for it."""
+    if reason is not None:
+        check_text(reason, "the reason", REASON_LENGTH_MAX, lines=True)
+    worker = yield from _one(which)
+    order = yield from store.ordering(worker.id, change, actor=actor, reason=reason, version=version)
+    yield Say([encode(Ordered(worker.id))])
+    return order
+
+
+def fits(worker: WorkerRecord, which: str) -> bool:
+    """Whether the worker's name, or its host, is the one that is meant."""
+    if which.startswith(HOST):
+        return fnmatchcase(worker.host, which.removeprefix(HOST))
+    return worker.name == which or fnmatchcase(worker.name, which)
+
+
+def _one(which: str) -> Talk[WorkerRecord]:
+    found = yield from finding(which)
+    if len(found) > 1:
+        raise WorkerNotFound(
+            f"{len(found)} workers fit {ascii(which)[1:-1]}",
+            f"one is meant here; they are {', '.join(worker.id for worker in found[:5])}"
+            + (" and more" if len(found) > 5 else ""),
+            "name one by its id",
+        )
+    return found[0]
+
+
+def _of_id(holder: str, *, ended_too: bool = False) -> Talk[WorkerRecord]:
+    found = yield from ask(store.list_workers(holder=holder))
+    if not found:
+        raise WorkerNotFound(
+            f"there is no worker {holder}",
+            "no registration has this id, or it ended long ago",
+            "see `fencerow workers`",
+        )
+    (worker,) = found
+    if worker.state != WorkerState.ALIVE and not ended_too:
+        raise gone(
+            worker, (yield from ask(store.list_workers(state=WorkerState.ALIVE.value, limit=ALIVE_MAX)))
+        )
+    return worker
+
+
+def _id(which: str) -> str | None:
+    try:
+        return parse_id(which)
+    except InvalidInput:
+        return None

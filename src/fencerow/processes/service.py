@@ -1,0 +1,255 @@
+"""The child's side: waits for attempts, runs each as the worker itself would, and tells what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import msgspec
+
+from fencerow.batches.batches import BatchExecutor
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import NotImportable
+from fencerow.core.model.classify import leaves
+from fencerow.core.model.job import Claimed
+from fencerow.core.model.outcome import Outcome
+from fencerow.core.store.connect import open_engine
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.worker.attempt import Attempt, Interrupt
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.judging import Judge, Verdict
+from fencerow.processes.forwarding import Forwarding
+from fencerow.processes.origin import Declared, load
+from fencerow.processes.wire import (
+    LENGTH,
+    Asked,
+    End,
+    Leave,
+    Missing,
+    OutOfMemory,
+    Ready,
+    Run,
+    Start,
+    ToChild,
+    answer,
+    framed,
+)
+
+POOL_MAX = 2  # connections of a child's own: the transaction of its job, and what the job says meanwhile
+NEVER_S = 1e9  # it is the worker that ends a handler which ignores its end
+OUT_OF_MEMORY = framed(OutOfMemory())  # made in time: later there may be no room for it
+
+_decoder = msgspec.json.Decoder(ToChild)
+
+
+def serve(connection: socket.socket, start: dict[str, Any]) -> None:
+    """Serve the worker at the other end until it says that it is enough.
+
+    A service manager may tell all processes to end: here the worker decides when. Handlers of signals, unlike signals
+    that are ignored, do not pass on to the programs that a job starts.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _nothing)
+    asyncio.run(Service(connection, msgspec.convert(start, Start)).run())
+
+
+class Service:
+    """Runs one attempt at a time. What it hears comes from a thread, so that a blocked loop does not hide the end."""
+
+    def __init__(self, connection: socket.socket, start: Start) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._start = start
+        self._config = replace(Config(**start.config), pool_max=POOL_MAX)
+        self._engine: Engine = open_engine(self._config)
+        self._telemetry = Telemetry()
+        self._attempt: ChildAttempt | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._left = asyncio.Event()
+
+    async def run(self) -> None:
+        for name, level in self._start.levels.items():
+            logging.getLogger(name or None).setLevel(level)
+        logging.root.addHandler(Forwarding(self.send))
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._listen, args=(loop,), name="fencerow-worker", daemon=True).start()
+        self.send(Ready(os.getpid()))
+        await self._left.wait()
+        await self._engine.aclose()
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Tell the worker; from any thread."""
+        self._send_raw(framed(message))
+
+    def out_of_memory(self) -> NoReturn:
+        """Tell it with what was set aside for this, and end: nothing in here can be relied upon any more."""
+        try:
+            self._send_raw(OUT_OF_MEMORY)
+        finally:
+            os._exit(1)
+
+    def _send_raw(self, frame: bytes) -> None:
+        with self._sending:
+            self._connection.sendall(frame)
+
+    # --- in the thread that listens --------------------------------------------------------------------
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            while True:
+                (size,) = LENGTH.unpack(self._received(LENGTH.size))
+                loop.call_soon_threadsafe(self._heard, _decoder.decode(self._received(size)))
+        except OSError:
+            # The worker is gone, and so must everything be that was started for it.
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    def _received(self, size: int) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            part = self._connection.recv(size - len(found))
+            if not part:
+                raise ConnectionResetError
+            found += part
+        return bytes(found)
+
+    # --- on the event loop -------------------------------------------------------------------------------
+
+    def _heard(self, message: ToChild) -> None:
+        match message:
+            case Run():
+                self._running = asyncio.create_task(self._run(message))
+                self._running.add_done_callback(_end_if_broken)
+            case End(why):
+                if self._attempt is not None:
+                    self._attempt.asked(why)
+            case Leave():
+                self._left.set()
+
+    async def _run(self, message: Run) -> None:
+        try:
+            declared = load(message.origin)
+        except NotImportable as error:
+            self.send(Missing(error.what, error.why, error.fix))
+            return
+        claimed = msgspec.structs.replace(message.claimed, args=msgspec.Raw(message.args.encode()))
+        attempt = self._attempt = ChildAttempt(claimed, message.holder, declared.handler, self)
+        verdict = await self._verdict(declared, attempt)
+        self._attempt = None
+        self.send(answer(verdict, resident_bytes()))
+
+    async def _verdict(self, declared: Declared, attempt: Attempt) -> Verdict:
+        said: list[Verdict] = []
+        executor = ChildExecutor(
+            self._engine,
+            WorkersLease(attempt.holder),
+            lambda _, verdict: said.append(verdict),
+            self._telemetry,
+            declared.middleware,
+            judge=ChildJudge(self._engine, self._start.held_max_s, self),
+            kill_s=NEVER_S,
+            unknown_max_s=self._config.unknown_max_s,
+            held_max_s=self._start.held_max_s,
+        )
+        try:
+            if declared.handler.batch_max is None:
+                await executor.run(attempt, _no_slot)
+            else:
+                await executor.run_batch([attempt], _no_slot)
+        finally:
+            executor.close()
+        return said[0]
+
+    def guard_memory(self, error: BaseException) -> None:
+        """End here if the memory limit was met: that is no failure of the attempt, but a crash."""
+        limited = self._start.memory_bytes_max is not None
+        if limited and any(isinstance(each, MemoryError) for each in leaves(error)):
+            self.out_of_memory()
+
+
+class ChildAttempt(Attempt):
+    """An attempt that tells the worker when it ends by itself, so that the worker's patience begins."""
+
+    def __init__(self, claimed: Claimed, holder: str, handler: Handler, service: Service) -> None:
+        super().__init__(claimed, holder, handler)
+        self._service = service
+
+    def asked(self, why: Interrupt) -> None:
+        """The worker asks it to end."""
+        super().end(why)
+
+    def end(self, why: Interrupt, raise_s: float = 0.0) -> None:
+        first = self.interrupt is None
+        super().end(why, raise_s)
+        if first:
+            self._service.send(Asked(why))
+
+
+class ChildJudge(Judge):
+    """Judges as the worker does, but for the memory limit."""
+
+    def __init__(self, engine: Engine, held_max_s: float | None, service: Service) -> None:
+        super().__init__(engine, held_max_s)
+        self._service = service
+
+    def guard_memory(self, error: BaseException) -> None:
+        self._service.guard_memory(error)
+
+    def judged(self, attempt: Attempt, error: BaseException, *, still_ours: bool = False) -> Outcome | None:
+        self.guard_memory(error)
+        return super().judged(attempt, error, still_ours=still_ours)
+
+
+class ChildExecutor(BatchExecutor):
+    """Runs what the worker has sent, under the worker's lease."""
+
+    def unrun(self, attempt: Attempt, error: Exception) -> Outcome:
+        if isinstance(self._judge, ChildJudge):
+            self._judge.guard_memory(error)
+        return super().unrun(attempt, error)
+
+
+class WorkersLease:
+    """The worker's lease, which it watches itself: it says when the attempt must end."""
+
+    def __init__(self, holder: str) -> None:
+        self.holder: str | None = holder
+
+    def holds(self) -> bool:
+        return True
+
+
+def resident_bytes() -> int:
+    """What this process keeps in memory now; its most so far where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - quicker, and it is no path of anybody's
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def _end_if_broken(running: asyncio.Task[None]) -> None:
+    """A child that cannot answer must not look as if it still worked."""
+    if running.cancelled() or running.exception() is not None:
+        logging.getLogger("fencerow.worker").critical(
+            "a child process is broken", exc_info=running.exception()
+        )
+        os._exit(1)
+
+
+def _nothing(_number: int, _frame: object) -> None:
+    """The worker hears it too."""
+
+
+def _no_slot() -> None:
+    """There is none to be lost: the worker kills this process."""

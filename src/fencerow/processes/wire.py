@@ -1,0 +1,119 @@
+"""What a worker and a child process say to one another: JSON documents, each behind its length."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgspec
+
+from fencerow.core.model.job import Claimed
+from fencerow.core.model.outcome import Failed, Released, Retried, Snoozed, Stopped, Succeeded
+from fencerow.core.worker.attempt import Interrupt
+from fencerow.core.worker.judging import Committed, Verdict
+from fencerow.processes.origin import Origin
+
+LENGTH = struct.Struct("!I")
+
+
+class Start(msgspec.Struct, frozen=True):
+    """The first message: what the child becomes before it imports anything of the user's. Read by `_boot.py`."""
+
+    path: list[str]
+    argv: list[str]
+    memory_bytes_max: int | None
+    config: dict[str, Any]
+    levels: dict[str, int]  # of the loggers that have one; "" is the root
+    held_max_s: float | None
+
+
+class Run(msgspec.Struct, frozen=True, tag="run"):
+    """Run this attempt. Its arguments stand beside it as text: whatever somebody stored must not break a message."""
+
+    origin: Origin
+    claimed: Claimed
+    holder: str
+    args: str
+
+
+class End(msgspec.Struct, frozen=True, tag="end"):
+    """The attempt is asked to end: an exception now."""
+
+    why: Interrupt
+
+
+class Leave(msgspec.Struct, frozen=True, tag="leave"):
+    """There is nothing more to do."""
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The child of this number has started and waits for an attempt. It leads a group of its own."""
+
+    pid: int
+
+
+class Line(msgspec.Struct, frozen=True, tag="line"):
+    """A log record."""
+
+    name: str
+    level: int
+    message: str
+    created: float
+    thread: str
+    trace: str | None
+    extra: dict[str, Any]
+
+
+class Asked(msgspec.Struct, frozen=True, tag="asked"):
+    """The child itself asked its attempt to end: its time is over, or it held a transaction for too long."""
+
+    why: Interrupt
+
+
+class OutOfMemory(msgspec.Struct, frozen=True, tag="out_of_memory"):
+    """The attempt met the memory limit; the child ends."""
+
+
+class Missing(msgspec.Struct, frozen=True, tag="missing"):
+    """The job is not to be found by importing its module; nothing was run."""
+
+    what: str
+    why: str
+    fix: str
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
+    """What became of the attempt, and how much memory the child keeps."""
+
+    kind: str
+    body: msgspec.Raw
+    resident_bytes: int
+
+
+ToChild = Run | End | Leave
+ToWorker = Ready | Line | Asked | OutOfMemory | Missing | Answer
+
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (Succeeded, Failed, Retried, Snoozed, Released, Stopped, Committed)
+}
+_LOST = "Lost"
+
+
+def framed(message: msgspec.Struct) -> bytes:
+    """A message as it travels."""
+    body = msgspec.json.encode(message)
+    return LENGTH.pack(len(body)) + body
+
+
+def answer(verdict: Verdict, resident_bytes: int) -> Answer:
+    """The message that tells a verdict."""
+    kind = _LOST if verdict is None else type(verdict).__name__
+    return Answer(kind, msgspec.Raw(msgspec.json.encode(verdict)), resident_bytes)
+
+
+def verdict_of(told: Answer) -> Verdict:
+    """The verdict that was told."""
+    if told.kind == _LOST:
+        return None
+    found: Verdict = msgspec.json.decode(told.body, type=_KINDS[told.kind])
+    return found
