@@ -18,18 +18,10 @@ import fencerow.core.model.platforms  # pyright: ignore[reportUnusedImport]
 import fencerow.wings  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 # isort: split
+from fencerow.app import App
 from fencerow.batches.item import BatchItem
-from fencerow.core.app import (
-    App,
-    Call,
-    Contract,
-    Database,
-    DeclaredJob,
-    Draft,
-    LocalDatabaseWarning,
-    contract,
-)
-from fencerow.core.client.client import Client
+from fencerow.client import Client
+from fencerow.core.app import Call, Contract, Database, DeclaredJob, Draft, LocalDatabaseWarning, contract
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.refs import CancelAnswer, Key
 from fencerow.core.config import Backoff, Config, Defaults

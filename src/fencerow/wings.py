@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from fencerow.core.wing import Wing, build
+from fencerow.batches.wing import WING as BATCHES
+from fencerow.core.wing import build
+from fencerow.events.wing import WING as EVENTS
+from fencerow.guards.wing import WING as GUARDS
+from fencerow.migrations.wing import WING as MIGRATIONS
+from fencerow.operators.wing import WING as OPERATORS
+from fencerow.processes.wing import WING as PROCESSES
+from fencerow.retention.wing import WING as RETENTION
 
-WINGS = (
-    Wing("retention", queries=("fencerow.retention",)),
-    Wing("operators", queries=("fencerow.operators",)),
-    Wing(
-        "guards",
-        queries=(
-            "fencerow.guards.mutex",
-            "fencerow.guards.once",
-            "fencerow.guards.replace",
-            "fencerow.guards.transitions",
-        ),
-    ),
-    Wing("events", queries=("fencerow.events",)),
-    Wing("migrations", queries=("fencerow.migrations.backfills",)),
-)
+WINGS = (PROCESSES, BATCHES, OPERATORS, RETENTION, EVENTS, GUARDS, MIGRATIONS)
 
 build(WINGS)  # whoever imports anything of the package has imported this before

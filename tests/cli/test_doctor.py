@@ -14,11 +14,11 @@ from fencerow.core.db import sqlite_opening
 from fencerow.core.db.filesystem import Mount
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.finding import Finding
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.doctor import backlog, on_postgres, on_sqlite
 from fencerow.doctor.examine import with_queries
-from fencerow.doctor.finding import Finding
 from fencerow.doctor.shape import expected, shape_of
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock

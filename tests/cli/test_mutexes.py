@@ -85,7 +85,7 @@ def test_doctor_tells_of_stale_ones_and_of_those_of_the_dead(
 
 
 async def test_async_code_asks_the_same(engine: AnyEngine) -> None:
-    from fencerow.core.client.client import Client
+    from fencerow.client import Client
 
     taken(engine)
     client = Client(engine, actor="ann")

@@ -164,7 +164,7 @@ def test_a_loop_that_dies_takes_the_process_down_with_its_reason(
 ) -> None:
     (tmp_path / "other.py").write_text(
         "from fencerow import App\n"
-        "from fencerow.worker import claimer\n"
+        "from fencerow.core.worker import claimer\n"
         "app = App()\n"
         "@app.job\n"
         "async def nothing() -> None: ...\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.model.state import State, WorkerState
 from fencerow.errors import InvalidInput
 from tests.client.flaky import Flaky

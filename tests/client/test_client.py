@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.client.refs import CancelAnswer, Key
 from fencerow.core.client.submitting import Submission
 from fencerow.core.model import wakeup

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.client.submitting import COPY_ROWS_MIN, Submission
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.client.group import BATCH_BYTES_MAX, BATCH_ROWS_MAX, Group
 from fencerow.core.client.submitting import Submission
 from fencerow.core.model.job import KeyClaim

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.model.state import State
 from fencerow.core.store import store

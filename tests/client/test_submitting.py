@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.client.submitting import Submission
 from fencerow.core.model import wakeup
 from fencerow.core.model.ids import new_id

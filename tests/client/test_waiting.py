@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from fencerow.client import Client
 from fencerow.core.client import waiting
-from fencerow.core.client.client import Client
 from fencerow.core.client.handle import Handle
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.describe import ErrorRecord

@@ -11,8 +11,8 @@ from fencerow.core.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.state import State
 from fencerow.core.telemetry import Telemetry
-from fencerow.doctor.periods import examine_periods
 from fencerow.errors import Busy
+from fencerow.retention.checks import examine_periods
 from fencerow.retention.maintenance import Maintenance
 from fencerow.retention.periods import close_periods, detach_period, take_period
 from fencerow.testing.clock import PostgresClock

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.db.queries import pyformat
 from fencerow.core.db.statement import Operation
 from fencerow.core.model.state import State

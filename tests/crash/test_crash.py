@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from fencerow.core.store import store
+from fencerow.operators import queues
+from fencerow.retention import disown, periods, purging
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
 from tests.crash.cases import CASES, ON_POSTGRES, swept
 from tests.race.people import FIRST, JOB, fail, reclaim, with_running, with_zombie
@@ -46,7 +48,10 @@ def test_every_point_of_it_is_survived(
 
 def test_every_operation_of_the_store_is_among_them() -> None:
     verbs = {
-        name for name, verb in inspect.getmembers(store, inspect.isfunction) if hasattr(verb, "__wrapped__")
+        name
+        for module in (store, disown, periods, purging, queues)
+        for name, verb in inspect.getmembers(module, inspect.isfunction)
+        if hasattr(verb, "__wrapped__")
     }
 
     assert verbs - {case.operation.name for case in BY_NAME.values()} == ELSEWHERE

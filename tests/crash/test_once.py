@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fencerow.core.db.statement import Operation, Steps
-from fencerow.core.db.user_table import Known
 from fencerow.guards.once import reserving, window
 from fencerow.guards.once.reserving import Turn, end_once, purge_once, release_once, renew_once, reserve_once
 from fencerow.guards.once.window import admit, purge_windows, withdraw_admitted
@@ -25,6 +24,7 @@ from fencerow.guards.replace.sources import (
     reserve_source,
     settle_source,
 )
+from fencerow.guards.replace.user_table import Known
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
 from tests.race import users

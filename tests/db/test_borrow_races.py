@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.client.submitting import Submission
 from fencerow.core.db.adapters.frame import Lent
 from fencerow.core.db.adapters.snapshot import LentPostgres

@@ -12,8 +12,8 @@ import pytest
 from fencerow import EventBus, apublish
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.telemetry import Telemetry
-from fencerow.doctor.events import examine_events
 from fencerow.events import log
+from fencerow.events.checks import examine_events
 from fencerow.events.groups import Start, make_group
 from fencerow.events.retention import EventRetention
 from fencerow.events.sequencer import LOCK

@@ -15,12 +15,12 @@ import pytest
 from fencerow.core.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.statement import Operation
+from fencerow.core.finding import Finding
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
 from fencerow.core.store.finish import Failure, Requeue, Stop, Success
 from fencerow.core.worker.context import Job
 from fencerow.doctor.examine import examine
-from fencerow.doctor.finding import Finding
 from fencerow.errors import LeaseLost
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.standby import restore_files, save_files

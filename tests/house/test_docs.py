@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core import errors
+from fencerow import errors
 from fencerow.core.config import settings
 from fencerow.errors import FencerowError
 from tests.house.tree import ROOT

@@ -20,7 +20,7 @@ def test_both_dialects_have_the_same_queries_with_the_same_parameters() -> None:
 
 
 def test_every_query_is_used_and_every_used_one_is_there() -> None:
-    folder = files(fencerow).joinpath("primitives", "migrator")
+    folder = files(fencerow).joinpath("migrations")
     sources = [file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".py")]
     used = {name for source in sources for name in re.findall(r'execute\(\s*"([a-z_]+)"', source)}
     assert used == set(QUERIES["postgres"])

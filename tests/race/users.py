@@ -10,8 +10,8 @@ import psycopg
 
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.statement import Operation, Steps, execute_composed
-from fencerow.core.db.user_table import Rows, UserTable
 from fencerow.core.store import store
+from fencerow.guards.replace.user_table import Rows, UserTable
 from fencerow.testing.race import Story
 
 TABLES = {"chunks": "(source text, text text)", "effects": "(who text)"}

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from fencerow.batches.item import BatchMiddleware
 from fencerow.core.config import Config
 from fencerow.core.model.codec import ArgumentsCodec, ValueCodec, return_annotation
 from fencerow.core.model.job import JobRecord, NewJob
@@ -17,7 +18,7 @@ from fencerow.core.model.retry import Backoff, RetryRule
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.middleware import BatchMiddleware, Middleware, RunMiddleware
+from fencerow.core.worker.middleware import Middleware, RunMiddleware
 from fencerow.core.worker.worker import Worker
 from tests.jobs import QUEUE, AnyEngine, new_job
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.chore import Chore
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker import endurance, loop
 from fencerow.core.worker.acker import Acker
-from fencerow.core.worker.chore import Chore
 from fencerow.core.worker.loop import Loop
 from fencerow.core.worker.reaper import Reaper
 from fencerow.core.worker.worker import Worker, WorkerDied
@@ -151,9 +151,9 @@ async def test_a_step_of_the_upkeep_that_fails_does_not_keep_the_others_from_the
         purged.append("windows")
         return known(**options)
 
+    monkeypatch.setattr("fencerow.guards.purges.purge_windows", seen)
     upkeep = Maintenance(engine, quick(), Telemetry())
     monkeypatch.setattr(upkeep, "_purge_finished", fails)
-    monkeypatch.setattr("fencerow.retention.maintenance.purge_windows", seen)
 
     with pytest.raises(ZeroDivisionError):
         await upkeep.round()

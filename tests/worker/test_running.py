@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.app import App
+from fencerow.app import App
 from fencerow.core.store.running import Running, running
 from fencerow.core.worker.context import Job
 from tests.jobs import AnyEngine

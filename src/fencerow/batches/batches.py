@@ -30,10 +30,16 @@ from fencerow.core.worker.stepping import in_context
 log = logging.getLogger("fencerow.worker")
 
 
-class BatchExecutor(Executor):
-    """Runs single attempts as its base does, and batches in one call each."""
+class Batches:
+    """Runs the attempts of batch handlers, each batch in one call."""
 
-    async def run_batch(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._report = executor.report
+        self._judge = executor.judge
+        self._calls = executor.calls
+
+    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
         """Run attempts of one name in one call. Returns whether the slot is still the caller's.
 
         It is not when the handler had to be given up; `slot_lost` was called then.
@@ -43,7 +49,7 @@ class BatchExecutor(Executor):
         for attempt in attempts:
             value = await self._value(attempt)
             if value is not None:
-                job = Job(attempt, self._engine, self._calls.loop)
+                job = Job(attempt, self._executor.engine, self._calls.loop)
                 batch.add(
                     BatchItem(value[0], job, attempt.handler.result.encode, partial(self._told, batch)),
                     attempt,
@@ -57,9 +63,9 @@ class BatchExecutor(Executor):
         except Exception as fault:
             for item, attempt in list(batch.open.items()):
                 batch.take(item)
-                self._report(attempt, self.unrun(attempt, fault))
+                self._report(attempt, self._executor.unrun(attempt, fault))
         if batch.call.abandoned:
-            self.hung_count -= 1  # it has ended after all
+            self._executor.hung_count -= 1  # it has ended after all
             return False
         return True
 
@@ -69,20 +75,22 @@ class BatchExecutor(Executor):
         """The item's value; None if this attempt does not start, which is reported then."""
         outcome: Outcome | None = None
         try:
-            text = await self.prepared(attempt)
+            text = await self._executor.prepared(attempt)
             if not isinstance(text, bytes):
                 outcome = text
             else:
                 try:
-                    return (self._decoded(attempt, text)[1][VALUE],)
+                    return (self._executor.decoded(attempt, text)[1][VALUE],)
                 except ArgumentsTooNew as error:
-                    outcome = await given_back(self._engine, attempt.claimed, error, self._unknown_max_s)
+                    outcome = await given_back(
+                        self._executor.engine, attempt.claimed, error, self._executor.unknown_max_s
+                    )
                 except Exception as error:
                     outcome = self._judge.judged(attempt, error)
         except LeaseLost:
             pass
         except Exception as error:
-            outcome = self.unrun(attempt, error)
+            outcome = self._executor.unrun(attempt, error)
         self._report(attempt, outcome)
         return None
 
@@ -90,7 +98,7 @@ class BatchExecutor(Executor):
         """A good deal may have happened while the values came."""
         for item, attempt in list(batch.open.items()):
             try:
-                outcome = self.refused_start(attempt)
+                outcome = self._executor.refused_start(attempt)
                 if outcome is None:
                     continue
             except LeaseLost:
@@ -117,11 +125,11 @@ class BatchExecutor(Executor):
             raise_in = thread_raiser(striker)
             leave = left_behind(striker, call, give_up)
             run = partial(self._thread_call, handler, items, striker)
-        for middleware in reversed(self._middleware.batch):
+        for middleware in reversed(self._executor.middleware.batch):
             run = partial(middleware, items, run)
-        call.begin(raise_in, leave, kill_s=self._kill_s)
+        call.begin(raise_in, leave, kill_s=self._executor.kill_s)
         for item, attempt in batch.open.items():
-            attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._kill_s)
+            attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._executor.kill_s)
         error: BaseException | None = None
         try:
             step = partial(self._calls.on_loop.step, Call([call, *batch.open.values()]))
@@ -229,7 +237,7 @@ class BatchExecutor(Executor):
     def _give_up_call(self, batch: Batch, slot_lost: Callable[[], None]) -> None:
         """Go on without a handler that ignores its end. What it still does, the fences refuse."""
         call = batch.call
-        self._count_hung()
+        self._executor.count_hung()
         log.error(
             "a batch of %d jobs (%s) did not end when asked (%s) and was given up; it may still be running here: %s",
             len(batch.items),

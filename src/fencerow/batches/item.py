@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from fencerow.core.db.strikes import sheltered
@@ -163,3 +163,6 @@ class BatchItem(Generic[V, R]):
         with self._lock:
             self._said = said
         self._told(self)
+
+
+BatchMiddleware = Callable[[Sequence[BatchItem[Any, Any]], Callable[[], Awaitable[None]]], Awaitable[None]]

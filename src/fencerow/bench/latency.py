@@ -9,13 +9,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 
+from fencerow.app import App
 from fencerow.bench import table
 from fencerow.bench.figure import Figure, percentile
 from fencerow.bench.member import member
 from fencerow.bench.place import Place, Raw
 from fencerow.bench.sizes import SLOTS, Sizes
 from fencerow.bench.working import CHANNEL
-from fencerow.core.app import App
 from fencerow.core.model.ids import new_id
 
 WARM = 10  # left out: the first ones open connections

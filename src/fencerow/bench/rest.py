@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from fencerow.app import App
 from fencerow.bench import table
 from fencerow.bench.figure import Figure
 from fencerow.bench.member import member
 from fencerow.bench.place import Place
 from fencerow.bench.sizes import Sizes
-from fencerow.core.app import App
 
 
 def measure(place: Place, sizes: Sizes) -> Iterator[Figure]:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from fencerow.app import App
 from fencerow.bench import table
 from fencerow.bench.figure import Figure, median
 from fencerow.bench.place import AnyEngine, Place, Raw
 from fencerow.bench.sizes import Sizes
-from fencerow.core.app import App
 from fencerow.core.app.chunks import CHUNK_ROWS
 from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.db.postgres import PostgresEngine

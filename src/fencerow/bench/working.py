@@ -14,8 +14,8 @@ from typing import Any
 
 import psycopg
 
+from fencerow.app import App
 from fencerow.bench.place import Place
-from fencerow.core.app import App
 from fencerow.core.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TypeVar
 
-from fencerow.core.app import App
+from fencerow.app import App
 from fencerow.core.errors import ConfigError, FencerowError
 from fencerow.migrations import Migrator
 

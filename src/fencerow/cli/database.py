@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from fencerow.app import App
 from fencerow.cli.app_loading import load_app
 from fencerow.cli.options import Asked
-from fencerow.core.app import App
 from fencerow.core.config import Config, PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.probe import reach_postgres, reach_sqlite

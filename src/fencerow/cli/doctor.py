@@ -7,8 +7,8 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.database import resolved
 from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.core.finding import Finding, Level
 from fencerow.doctor.examine import examine
-from fencerow.doctor.finding import Finding, Level
 
 
 @click.command()

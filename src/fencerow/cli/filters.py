@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from fencerow.cli.arguments import pairs_of
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.client.finding import JobFilter, listing
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput

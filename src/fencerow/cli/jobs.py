@@ -12,7 +12,7 @@ from fencerow.cli.database import working
 from fencerow.cli.filters import filter_options, made, page
 from fencerow.cli.options import app_option, asked, database_options, json_option
 from fencerow.cli.show import show_job
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord

@@ -9,7 +9,7 @@ import click
 from fencerow.cli import exits, output
 from fencerow.cli.database import actor, working
 from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.state import FINAL, LIVE, State
 from fencerow.core.model.text import check_text

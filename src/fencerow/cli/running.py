@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 
+from fencerow.app import App
 from fencerow.cli import exits
 from fencerow.cli.signals import Signals
-from fencerow.core.app import App
 from fencerow.core.errors import FencerowError, TooManyHung
 from fencerow.core.store import store
 from fencerow.core.worker.worker import Worker, WorkerDied

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
+from fencerow.app import App
 from fencerow.cli import exits, output
 from fencerow.cli.app_loading import load_app
 from fencerow.cli.arguments import parsed_arguments
 from fencerow.cli.database import prepared
 from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
-from fencerow.core.app import App
 from fencerow.core.client.handle import Handle
 from fencerow.core.model.state import State
 

@@ -6,12 +6,13 @@ import warnings
 
 import click
 
+from fencerow.app import App
 from fencerow.cli import logs
 from fencerow.cli.app_loading import load_app
 from fencerow.cli.database import prepared
 from fencerow.cli.options import Asked, app_option, asked, database_options
 from fencerow.cli.running import run_worker
-from fencerow.core.app import App, LocalDatabaseWarning
+from fencerow.core.app import LocalDatabaseWarning
 from fencerow.core.errors import InvalidInput, NoDatabase
 from fencerow.core.model.text import check_text
 

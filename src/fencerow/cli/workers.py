@@ -13,7 +13,7 @@ from fencerow.cli import exits, output
 from fencerow.cli.database import actor, working
 from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
 from fencerow.cli.show_worker import show_worker, shown_shares
-from fencerow.core.client.client import Client
+from fencerow.client import Client
 from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState

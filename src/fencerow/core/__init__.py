@@ -1,1 +1,1 @@
-"""core."""
+"""A job from submit to result, and nothing else. It knows no wing."""

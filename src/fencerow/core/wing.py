@@ -1,9 +1,36 @@
-"""A wing: one feature with all that is its own, told to the core by one record."""
+"""A wing: one feature with all that is its own, told to the core by one record. The core knows none of them.
+
+What a record names is made when it is asked for: a program that never uses a wing never loads it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+from fencerow.core.chore import Chore, Site
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.finding import Finding
+from fencerow.core.store import tables
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.worker import upkeep
+from fencerow.core.worker.brought import Processes, Together, bring
+from fencerow.core.worker.executor import Executor
+
+Purge = Callable[[], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One examination of the doctor: it says what it found, and changes nothing."""
+
+    name: str
+    examine: Callable[[Engine, Config], Iterator[Finding]]
+
+
+def _nothing(*_: object) -> tuple[()]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,11 +38,18 @@ class Wing:
     """What a feature brings.
 
     `queries`: the packages in which its named queries lie, each with a folder for each dialect; a folder `schema`
-    in one holds the numbered steps that make its tables.
+    in one holds the numbered steps that make its tables. `chores`: what each worker does for it beside its jobs.
+    `together`, `processes`: how a worker runs several attempts in one call, and some in other processes.
+    `purges`: what retention removes for it, in each round of every worker. `checks`: what the doctor looks at.
     """
 
     name: str
     queries: tuple[str, ...] = ()
+    chores: Callable[[Site], Sequence[Chore]] = _nothing
+    together: Callable[[Executor], Together] | None = None
+    processes: Processes | None = None
+    purges: Callable[[Engine, Config, Telemetry], Sequence[Purge]] = _nothing
+    checks: Callable[[], Sequence[Check]] = _nothing
 
 
 _wings: tuple[Wing, ...] = ()
@@ -25,6 +59,10 @@ def build(wings: Sequence[Wing]) -> None:
     """Said once, by the package itself when it is imported: these are all there are."""
     global _wings
     _wings = tuple(wings)
+    for wing in wings:
+        tables.add_packages(wing.queries)
+        upkeep.add_chores(wing.chores)
+        bring(together=wing.together, processes=wing.processes)
 
 
 def wings() -> tuple[Wing, ...]:

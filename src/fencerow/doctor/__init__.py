@@ -1,1 +1,1 @@
-"""Floor 4: everything that can be wrong with a database, its server, its clock and what lies queued in it."""
+"""Everything that can be wrong with a database, its server, its clock and what lies queued in it."""

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.statement import Steps, execute, operation, whole
+from fencerow.core.finding import Finding, fail, info, ok, warn
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.loss import losses_of
 from fencerow.core.model.state import State, WorkerState
@@ -15,7 +16,6 @@ from fencerow.core.model.wanted import Failing
 from fencerow.core.store import store
 from fencerow.core.store.read import Count
 from fencerow.doctor.descriptors import examine_descriptors
-from fencerow.doctor.finding import Finding, fail, info, ok, warn
 from fencerow.operators.queues import paused_queues
 
 LATE_S = 300.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -16,15 +17,13 @@ from fencerow.core.db.probe import reach_postgres, reach_sqlite
 from fencerow.core.db.queries import load
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import DatabaseError, FencerowError
+from fencerow.core.finding import Finding, failed, ok
 from fencerow.core.model.url import masked
 from fencerow.core.store.connect import open_engine
+from fencerow.core.wing import wings
 from fencerow.doctor import backlog, schema
-from fencerow.doctor.events import examine_events
-from fencerow.doctor.finding import Finding, failed, ok
-from fencerow.doctor.mutexes import examine_mutexes
 from fencerow.doctor.on_postgres import examine_postgres
 from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
-from fencerow.doctor.periods import examine_periods
 from fencerow.doctor.shape import examine_shape
 
 PACKAGE = "fencerow.doctor"
@@ -63,10 +62,8 @@ def _checks(engine: PostgresEngine | SqliteEngine, config: Config) -> Iterable[F
     if all(each.level != "fail" for each in state):
         yield from _guarded("tables", lambda: examine_shape(engine))
         yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
-        yield from _guarded("mutexes", lambda: examine_mutexes(engine))
-        yield from _guarded("events", lambda: examine_events(engine, config))
-        if isinstance(engine, PostgresEngine):
-            yield from _guarded("periods", lambda: examine_periods(engine, config))
+        for check in (check for wing in wings() for check in wing.checks()):
+            yield from _guarded(check.name, partial(check.examine, engine, config))
 
 
 def with_queries(engine: PostgresEngine | SqliteEngine) -> None:

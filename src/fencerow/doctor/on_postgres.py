@@ -13,7 +13,7 @@ from fencerow.core.config import Config
 from fencerow.core.db.connections import of_worker
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.statement import Steps, execute, operation
-from fencerow.doctor.finding import Finding, fail, info, ok, warn
+from fencerow.core.finding import Finding, fail, info, ok, warn
 
 VERSION_MIN = 150_000
 VERSION_TESTED_MAX = 189_999

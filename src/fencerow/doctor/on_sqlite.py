@@ -13,7 +13,7 @@ from fencerow.core.db.filesystem import DOUBTFUL, mount_of
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_opening import VERSION_MIN, wal_is_safe
 from fencerow.core.db.statement import Steps, execute, first_column, operation
-from fencerow.doctor.finding import Finding, fail, info, ok, warn
+from fencerow.core.finding import Finding, fail, info, ok, warn
 
 ROOM_WARN_BYTES = 256 * 1024 * 1024
 ROOM_FAIL_BYTES = 16 * 1024 * 1024

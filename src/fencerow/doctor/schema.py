@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fencerow.core.db.engine import Engine
+from fencerow.core.finding import Finding, fail, info, ok
 from fencerow.core.store.migrate import judged, ledger, ledger_name, refuse_foreign
 from fencerow.core.store.tables import known_migrations
-from fencerow.doctor.finding import Finding, fail, info, ok
 
 
 def foreign(engine: Engine) -> list[Finding]:

@@ -15,7 +15,7 @@ import msgspec
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.statement import Steps, execute, operation
-from fencerow.doctor.finding import Finding, fail, ok
+from fencerow.core.finding import Finding, fail, ok
 
 PACKAGE = "fencerow.doctor"
 SHOWN_MAX = 5

@@ -1,1 +1,1 @@
-"""Delivering events: which partitions this process reads, and how it hands their events to the user's functions."""
+"""Events published in the user's transaction, read by groups in order."""

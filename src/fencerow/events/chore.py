@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fencerow.core.chore import Chore
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import Placed, Published, WakeUp
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker.chore import Chore
 from fencerow.events.consumer import Consumer
 from fencerow.events.log import Log
 from fencerow.events.reader import Reader

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from fencerow.core.app.app import App
+from fencerow.core.app.app import JobsApp
 from fencerow.core.app.declare import refuse_uncallable
 from fencerow.core.app.handlers import is_async, refuse_generators
 from fencerow.core.errors import DeclarationError
@@ -26,7 +26,7 @@ BACKOFF = Backoff(base_s=1.0)
 
 
 def consumer(
-    app: App,
+    app: JobsApp,
     *,
     group: str,
     topics: Sequence[str],
@@ -73,7 +73,7 @@ def consumer(
     return declare
 
 
-def _register(app: App, declared: Consumer) -> None:
+def _register(app: JobsApp, declared: Consumer) -> None:
     """Put it among those that the app's events chore reads for."""
     chore = next((each for each in app.chores if isinstance(each, EventsChore)), None)
     if chore is None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
+from fencerow.core.removal import removed
 from fencerow.core.telemetry import Event as Told
 from fencerow.core.telemetry import Telemetry
 from fencerow.events import asides, consumers, lag
@@ -64,7 +63,7 @@ class EventRetention:
 
     async def _trim(self) -> None:
         """Remove what may go, half of the time at most."""
-        config, total = self._config, 0
+        config = self._config
         trimming = lag.trim(
             age_s=config.retention_events_s,
             unread_age_s=config.retention_unread_events_s,
@@ -72,14 +71,7 @@ class EventRetention:
             keep=config.retention_events_max,
             limit=BATCH_ROWS,
         )
-        while True:
-            began = time.monotonic()
-            count = await self._engine.arun(trimming)
-            total += count
-            if count < BATCH_ROWS:
-                break
-            await asyncio.sleep(time.monotonic() - began)
-        if total:
+        if total := await removed(self._engine, trimming, limit=BATCH_ROWS):
             self._telemetry.emit(Told.EVENTS_TRIMMED, count=total)
 
 

@@ -1,1 +1,1 @@
-"""guards."""
+"""Guards for the user's own tables, with or without jobs."""

@@ -1,4 +1,4 @@
-"""Guarded, resumable migrations of the user's own databases, one or many. They need no tables of ours."""
+"""Steps for databases of the user's own, one or many, and large changes of rows."""
 
 from fencerow.migrations.migrator import Migrator
 from fencerow.migrations.report import Outcome, Report, ShardReport

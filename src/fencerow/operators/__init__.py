@@ -1,1 +1,1 @@
-"""operators."""
+"""What people do to a running system: workers changed, queues paused."""

@@ -1,1 +1,1 @@
-"""Attempts in processes of their own: started fresh, bounded in memory and time, ended with all they started."""
+"""Child processes, in which jobs run that may take their process down."""

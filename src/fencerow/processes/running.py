@@ -9,15 +9,17 @@ from functools import partial
 
 import msgspec
 
+from fencerow.core.config import Config
 from fencerow.core.errors import Busy, CancelRequested, LeaseLost, NotImportable
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.executor import Executor, Report
+from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.judging import Judge, Verdict, rule_of, timeout_error
 from fencerow.processes.child import Child, Said
 from fencerow.processes.children import Children
-from fencerow.processes.origin import Origin
+from fencerow.processes.origin import Origin, origin_of
 from fencerow.processes.wire import Missing, OutOfMemory, Run, verdict_of
 
 log = logging.getLogger("fencerow.worker")
@@ -30,15 +32,29 @@ class ChildRuns:
     """Runs attempts in child processes, and reports what becomes of each."""
 
     def __init__(
-        self, executor: Executor, children: Children, judge: Judge, report: Report, *, kill_s: float
+        self, executor: Executor, judge: Judge, report: Report, config: Config, held_max_s: float | None
     ) -> None:
         self._executor = executor
-        self._children = children
+        self._children = Children(config, held_max_s)
         self._judge = judge
         self._report = report
-        self._kill_s = kill_s
+        self._kill_s = config.cancel_kill_s
+        self._origins: dict[str, Origin] = {}
 
-    async def run(self, attempt: Attempt, origin: Origin) -> None:
+    def finds(self, handler: Handler) -> bool:
+        """Whether a fresh interpreter would find what it is to run."""
+        try:
+            self._origins[handler.name] = origin_of(handler)
+        except NotImportable as error:
+            log.info("a suspect %s runs in its worker: %s", handler.name, error.what)
+            return False
+        return True
+
+    async def close(self) -> None:
+        """End every child, and wait until nothing is left."""
+        await self._children.close()
+
+    async def run(self, attempt: Attempt) -> None:
         """Run one attempt to its outcome.
 
         Raises:
@@ -46,7 +62,7 @@ class ChildRuns:
         """
         verdict: Verdict
         try:
-            verdict = await self._outcome(attempt, origin)
+            verdict = await self._outcome(attempt, self._origins[attempt.handler.name])
         except LeaseLost:
             verdict = None
         except NotImportable:

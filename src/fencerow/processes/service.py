@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from fencerow.batches.batches import BatchExecutor
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import NotImportable
@@ -24,6 +23,8 @@ from fencerow.core.model.outcome import Outcome
 from fencerow.core.store.connect import open_engine
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.attempt import Attempt, Interrupt
+from fencerow.core.worker.brought import Here
+from fencerow.core.worker.executor import Executor
 from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.judging import Judge, Verdict
 from fencerow.processes.forwarding import Forwarding
@@ -159,10 +160,7 @@ class Service:
             held_max_s=self._start.held_max_s,
         )
         try:
-            if declared.handler.batch_max is None:
-                await executor.run(attempt, _no_slot)
-            else:
-                await executor.run_batch([attempt], _no_slot)
+            await Here(executor).run([attempt], _no_slot)
         finally:
             executor.close()
         return said[0]
@@ -207,12 +205,12 @@ class ChildJudge(Judge):
         return super().judged(attempt, error, still_ours=still_ours)
 
 
-class ChildExecutor(BatchExecutor):
+class ChildExecutor(Executor):
     """Runs what the worker has sent, under the worker's lease."""
 
     def unrun(self, attempt: Attempt, error: Exception) -> Outcome:
-        if isinstance(self._judge, ChildJudge):
-            self._judge.guard_memory(error)
+        if isinstance(self.judge, ChildJudge):
+            self.judge.guard_memory(error)
         return super().unrun(attempt, error)
 
 

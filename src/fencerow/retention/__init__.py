@@ -1,1 +1,1 @@
-"""retention."""
+"""What goes when it is old enough: finished jobs in periods, the rest in short batches."""

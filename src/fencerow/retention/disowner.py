@@ -7,12 +7,11 @@ worker looks at the queues that it serves.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
 
-from fencerow.core.db.engine import Engine
+from fencerow.core.chore import Site
+from fencerow.core.model.wakeup import encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.finish import Moved
-from fencerow.core.telemetry import Telemetry
 from fencerow.retention.disown import disown
 
 log = logging.getLogger("fencerow.worker.disowner")
@@ -24,26 +23,16 @@ LOOK_ROWS = 5_000
 class Disowner:
     """One look after another."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        telemetry: Telemetry,
-        *,
-        age_s: float,
-        actor: str,
-        queues: Callable[[], Iterable[str]],
-        on_ended: Callable[[list[str]], None],
-    ) -> None:
-        self._engine = engine
-        self._telemetry = telemetry
-        self._age_s = age_s
-        self._actor = actor
-        self._queues = queues
-        self._on_ended = on_ended
+    name = "disowner"
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._engine = site.engine
+        self._age_s = site.config.unknown_max_s
 
     async def tick(self) -> float:
         """One look; returns the pause until the next."""
-        for queue in tuple(self._queues()):
+        for queue in tuple(self._site.queues()):
             for priority in await self._old_lanes(queue):
                 self._tell(queue, await self._disown(queue, priority))
         return LOOK_EVERY_S
@@ -57,7 +46,7 @@ class Disowner:
     async def _disown(self, queue: str, priority: int) -> list[Moved]:
         found: list[Moved] = []
         while moved := await self._engine.arun(
-            disown(queue, priority, age_s=self._age_s, look=LOOK_ROWS, actor=self._actor)
+            disown(queue, priority, age_s=self._age_s, look=LOOK_ROWS, actor=f"worker {self._site.worker}")
         ):
             found += moved
         return found
@@ -68,5 +57,6 @@ class Disowner:
         log.error(
             "%d jobs of queue %s failed: for %g s no worker knew their names", len(moved), queue, self._age_s
         )
-        self._telemetry.counters.add("jobs_disowned", len(moved))
-        self._on_ended([job.id for job in moved if job.awaited])
+        self._site.telemetry.counters.add("jobs_disowned", len(moved))
+        if awaited := [job.id for job in moved if job.awaited]:
+            self._engine.wake(encode_ended(awaited))

@@ -5,9 +5,7 @@ What goes by rows goes in short transactions, and as long as one took nothing is
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
@@ -17,15 +15,11 @@ from fencerow.core.db.statement import Operation
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import Busy, SchemaMissing
 from fencerow.core.model.state import State
+from fencerow.core.removal import removed
 from fencerow.core.store import store
 from fencerow.core.store.migrate import lock_number
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.events.retention import EventRetention
-from fencerow.guards.mutex import mutexes
-from fencerow.guards.once.reserving import purge_once
-from fencerow.guards.once.window import purge_windows
-from fencerow.guards.replace.sources import purge_sources
-from fencerow.guards.transitions.handing import purge_row_leases
+from fencerow.core.wing import wings
 from fencerow.retention.periods import (
     AHEAD,
     Period,
@@ -59,14 +53,14 @@ NOTES_ROWS = 5000
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
 REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a statement for so long
-MUTEXES_KEPT_S = 30 * 86_400.0  # since anybody held or renewed it
-MUTEX_KEYS = 5000  # looked at in a round
 # A table may go when its youngest job is past its retention: so much of the retention, at most, jobs stay longer.
 PERIODS_PER_RETENTION = 4
 
 
 class Maintenance:
     """One round after another; the first comes when the worker has settled."""
+
+    name = "maintenance"
 
     def __init__(self, engine: Engine, config: Config, telemetry: Telemetry) -> None:
         self._engine = engine
@@ -80,8 +74,7 @@ class Maintenance:
         self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
         self._warned = False
         self._started = False
-        self._mutexes_after = ""  # how far the purge of mutexes has come: some keys in each round
-        self._events = EventRetention(engine, config, telemetry)
+        self._wings = [purge for wing in wings() for purge in wing.purges(engine, config, telemetry)]
 
     async def tick(self) -> float:
         """The loop's body."""
@@ -100,7 +93,7 @@ class Maintenance:
             steps += [self._make_periods] if in_periods else []
             steps += [partial(self._alarm, in_periods)]
             steps += [self._end_periods] if in_periods else []
-        await _each([*steps, self._move_parked, *self._purges(everywhere=not in_periods), self._events.round])
+        await _each([*steps, self._move_parked, *self._purges(everywhere=not in_periods), *self._wings])
 
     # --- periods -----------------------------------------------------------------------------------
 
@@ -193,15 +186,10 @@ class Maintenance:
             purge_spent(age_s=self._config.retention_ephemeral_s, limit=BATCH_ROWS),
             purge_repeated(age_s=REPEATED_KEPT_S, limit=BATCH_ROWS),
             purge_keys(limit=BATCH_ROWS),
-            purge_once(limit=BATCH_ROWS),
-            purge_windows(limit=BATCH_ROWS),
-            purge_row_leases(limit=BATCH_ROWS),
-            purge_sources(age_s=self._config.retention_sources_s, limit=BATCH_ROWS),
         ]
         return [
             *(partial(self._purge_finished, state, everywhere) for state in self._ages),
             *(partial(self._all, removal) for removal in removals),
-            self._purge_mutexes,
             self._forget_workers,
         ]
 
@@ -214,11 +202,6 @@ class Maintenance:
         if count:
             self._telemetry.emit(Event.PRUNED, state=state, count=count)
 
-    async def _purge_mutexes(self) -> None:
-        self._mutexes_after = await self._engine.arun(
-            mutexes.purge(self._mutexes_after, age_s=MUTEXES_KEPT_S, limit=MUTEX_KEYS)
-        )
-
     async def _forget_workers(self) -> None:
         # A name counts as known for as long as the row of a worker that knew it is there.
         kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
@@ -226,15 +209,7 @@ class Maintenance:
             await self._engine.arun(store.forget_workers(spent, age_s=kept_s))
 
     async def _all(self, removal: Operation[int]) -> int:
-        """Run a bounded removal until it has caught up, half of the time at most."""
-        total = 0
-        while True:
-            began = time.monotonic()
-            count = await self._engine.arun(removal)
-            total += count
-            if count < BATCH_ROWS:
-                return total
-            await asyncio.sleep(time.monotonic() - began)
+        return await removed(self._engine, removal, limit=BATCH_ROWS)
 
 
 async def _each(steps: Iterable[Step]) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from fencerow.core.app import App
+from fencerow.app import App
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.errors import NoTestApp

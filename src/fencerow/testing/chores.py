@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol, runtime_checkable
 
-from fencerow.core.app import App
-from fencerow.core.worker.chore import Chore, EndingChore, OwnChore
+from fencerow.app import App
+from fencerow.core.chore import Chore, EndingChore, OwnChore
 
 PAUSE_S = 0.002
 END_S = 1.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fencerow.core.app import App
+from fencerow.app import App
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from fencerow.core.app import App
+from fencerow.app import App
 from fencerow.core.config import Config
 from fencerow.core.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.testing.errors import NoTestDatabase

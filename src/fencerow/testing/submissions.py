@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.app import App, DeclaredJob
+from fencerow.app import App
+from fencerow.core.app import DeclaredJob
 from fencerow.core.errors import InvalidInput, UnknownJob
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store

@@ -1,4 +1,4 @@
-"""`App`: declares jobs, holds the settings, submits, and hands out clients and workers."""
+"""`JobsApp`: declares jobs, holds the settings, submits, and hands out clients and workers. Users meet it as `App`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn, ParamSpec, TypeVar, Unpack
 
-from fencerow.batches.declare import DeclareBatch
 from fencerow.core.app.contract import Contract, Contracts, Handles
 from fencerow.core.app.database import Database
 from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
@@ -23,16 +22,16 @@ from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
 from fencerow.core.app.submission import Call, Layers, SubmitGenerator
 from fencerow.core.app.submitter import Submitter
-from fencerow.core.client.client import Client
+from fencerow.core.chore import Chore
+from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.config import Config, Defaults
 from fencerow.core.db.ready import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob
 from fencerow.core.model.text import check_text
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker.chore import Chore
 from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.middleware import BatchMiddleware, Middleware, RunMiddleware
+from fencerow.core.worker.middleware import Middleware, RunMiddleware, TogetherMiddleware
 from fencerow.core.worker.worker import Worker
 
 log = logging.getLogger("fencerow.app")
@@ -41,19 +40,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class App(Database):
-    """The jobs of one program and the database they are kept in.
-
-    The database is named by `url`, else by `config`, else by FENCEROW_URL; without any it is the SQLite file
-    `fencerow.db` in the working directory, with a `LocalDatabaseWarning`. Nothing is opened before it is
-    needed. A SQLite file gets its tables by itself; PostgreSQL needs `fencerow migrate` once.
-
-    `defaults` hold for all jobs, `queues` for those of a queue; what a job declares wins over both, and what
-    a submit says wins over that. Close the app when done, or use it as a context manager.
-
-    Raises:
-        ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
-    """
+class JobsApp(Database):
+    """An app as far as jobs go, without what the wings give it. See `App`."""
 
     def __init__(
         self,
@@ -75,16 +63,17 @@ class App(Database):
             self.config.key_lifetime_s,
         )
         self._submitter = Submitter(lambda: self.client, layers)
-        declarer = Declarer(self._submitter, self._register, layers, self.config.payload_bytes_max)
+        self._declarer = declarer = Declarer(
+            self._submitter, self._register, layers, self.config.payload_bytes_max
+        )
         self.job = Declare(declarer)
-        self.batch_job = DeclareBatch(declarer)
         self._contracts = Contracts(declarer)
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
         self._run_middleware: list[RunMiddleware] = []
-        self._batch_middleware: list[BatchMiddleware] = []
+        self._batch_middleware: list[TogetherMiddleware] = []
         self._middleware = Middleware(self._run_middleware, self._batch_middleware)  # as it grows
         self._chores: list[Chore] = []
-        self._client: Client | None = None
+        self._client: JobsClient | None = None
 
     # --- what it is made of ------------------------------------------------------------------------
 
@@ -99,16 +88,11 @@ class App(Database):
         return {name: job.handler for name, job in self._jobs.items() if job.runs_here}
 
     @property
-    def client(self) -> Client:
+    def client(self) -> JobsClient:
         """Looks at, waits for and moves the jobs that are stored."""
         with self._opening:
             if self._client is None:
-                self._client = Client(
-                    self.engine,
-                    actor=self.actor,
-                    telemetry=self.telemetry,
-                    ready=partial(check_tables, self),
-                )
+                self._client = self._made_client()
             return self._client
 
     # --- submitting --------------------------------------------------------------------------------
@@ -205,31 +189,6 @@ class App(Database):
         self._run_middleware.append(middleware)
         return middleware
 
-    def on_batch(self, middleware: BatchMiddleware) -> BatchMiddleware:
-        """Wrap every call of a batch handler: an async function of its items and of what to call next.
-
-            @app.on_batch
-            async def timed(items, call_next):
-                with timer(items[0].name, len(items)):
-                    await call_next()
-
-        The first one declared is the outermost. The items are those that the handler gets, and may be told their
-        outcomes here too. What it raises counts as raised by the handler: it judges the items of which nothing was
-        said. One that returns without calling next leaves them to succeed with None.
-        """
-        self._batch_middleware.append(middleware)
-        return middleware
-
-    # --- queues ------------------------------------------------------------------------------------
-
-    def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
-        """Stop claims from a queue, also across restarts; false when it was paused already."""
-        return self.client.pause_queue(queue, reason=reason)
-
-    def resume_queue(self, queue: str) -> bool:
-        """Let claims from a queue go on; false when it was not paused."""
-        return self.client.resume_queue(queue)
-
     # --- workers -----------------------------------------------------------------------------------
 
     def worker(
@@ -307,6 +266,11 @@ class App(Database):
 
     # --- inside ------------------------------------------------------------------------------------
 
+    def _made_client(self) -> JobsClient:
+        return JobsClient(
+            self.engine, actor=self.actor, telemetry=self.telemetry, ready=partial(check_tables, self)
+        )
+
     def _register(self, job: DeclaredJob[..., ..., Any, Any]) -> None:
         known = self._jobs.get(job.name)
         if known is not None and (known.runs_here or not job.runs_here):
@@ -326,7 +290,7 @@ class App(Database):
                 ", ".join(batches),
             )
 
-    def _without_client(self) -> Client | None:
+    def _without_client(self) -> JobsClient | None:
         with self._opening:
             client, self._client = self._client, None
             return client

@@ -28,10 +28,10 @@ from fencerow.core.errors import DeclarationError, InvalidInput
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.text import check_text
+from fencerow.core.worker.brought import check_apart
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
-from fencerow.processes.origin import check_place
 
 C = ParamSpec("C")  # the parameters of the function itself
 P = ParamSpec("P")  # those of a submit: without `job`
@@ -209,7 +209,7 @@ class Declarer:
             handler, arguments=codec, process=options.process, memory_bytes_max=options.memory_bytes_max
         )
         if handler.process:
-            check_place(handler)
+            check_apart(handler, served=False)
         declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
         declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
             self.submitter, declaration, called or function, runs_here

@@ -17,7 +17,7 @@ from fencerow.core.app.submission import (
     submission_of,
     with_labels,
 )
-from fencerow.core.client.client import Client
+from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.submitting import Submission
 from fencerow.core.errors import InvalidInput
@@ -31,7 +31,7 @@ R = TypeVar("R")
 class Submitter:
     """Turns calls into stored jobs and handles. `client` is asked for at each submit: it may be opened anew."""
 
-    def __init__(self, client: Callable[[], Client], layers: Layers) -> None:
+    def __init__(self, client: Callable[[], JobsClient], layers: Layers) -> None:
         self.middleware: list[SubmitMiddleware] = []
         self.layers = layers
         self._client = client
@@ -78,7 +78,7 @@ class Submitter:
         return handles
 
     def _drafted(
-        self, client: Client, calls: Sequence[Call[Any]]
+        self, client: JobsClient, calls: Sequence[Call[Any]]
     ) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
         if self.middleware:
@@ -86,7 +86,7 @@ class Submitter:
         ids = new_ids(len(calls))
         return nullcontext(list(map(partial(self._submission, client), calls, ids)))
 
-    def _submission(self, client: Client, call: Call[Any], new: str) -> Submission:
+    def _submission(self, client: JobsClient, call: Call[Any], new: str) -> Submission:
         """The row of a call, under this id if the caller has none of their own."""
         try:
             return submission_of(call, call.recipe.options.id or new, self.layers, client.actor)
@@ -95,7 +95,7 @@ class Submitter:
             raise
 
     @contextmanager
-    def _in_middleware(self, client: Client, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
+    def _in_middleware(self, client: JobsClient, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
         drafts = [call.draft() for call in calls]
         with ExitStack() as around:
             for draft in drafts:
@@ -103,7 +103,7 @@ class Submitter:
                     around.enter_context(middleware(draft))
             yield [self._of_draft(client, call, draft) for call, draft in zip(calls, drafts, strict=True)]
 
-    def _of_draft(self, client: Client, call: Call[Any], draft: Draft) -> Submission:
+    def _of_draft(self, client: JobsClient, call: Call[Any], draft: Draft) -> Submission:
         try:
             return with_labels(self._submission(client, call, draft.id), draft)
         except InvalidInput as error:
@@ -111,7 +111,7 @@ class Submitter:
             raise
 
 
-def _handle(client: Client, call: Call[R], answer: Submitted) -> Handle[R]:
+def _handle(client: JobsClient, call: Call[R], answer: Submitted) -> Handle[R]:
     recipe = call.recipe
     existed = recipe.options.connection is None
     return Handle(client, answer.id, recipe.declaration.handler.result.decode, answer.replay, existed)

@@ -1,1 +1,1 @@
-"""Floor 4: submit, look at, wait for and move jobs; knows no declared job, only names and JSON."""
+"""Submit, look at, wait for and move jobs; knows no declared job, only names and JSON."""

@@ -1,4 +1,4 @@
-"""`Client`: everything one can do with jobs, sync and async, around one engine.
+"""`JobsClient`: everything one can do with jobs, sync and async, around one engine. Users meet it as `Client`.
 
 Each method is one talk (see `talk.py`), held by the sync or the async loop; the twin with an `a` in front
 does the same.
@@ -21,29 +21,24 @@ from fencerow.core.client.moving import (
     cancelling,
     deleting,
     logs_reading,
-    pausing,
-    resuming,
     reviving,
     timeline_reading,
 )
 from fencerow.core.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.core.client.submitting import Submission, due_lanes, local_now_us, storing
-from fencerow.core.client.talk import Talk, ask
+from fencerow.core.client.talk import Talk
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.state import State
 from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.guards.mutex.client import Mutexes
-from fencerow.operators.queues import PausedQueue, paused_queues
-from fencerow.operators.workers import Workers
 
 PATIENCE_S = 5.0
 FLUSH_S = 1.0
 
 
-class Client(Desk):
+class JobsClient(Desk):
     """Submits, looks at, waits for and moves jobs.
 
     A job is named by its id, or by `Key(scope, key)`. One client serves threads and event loops together.
@@ -62,8 +57,6 @@ class Client(Desk):
         super().__init__(engine, actor=actor, ready=ready)
         self.telemetry = telemetry or Telemetry()
         self.patience_s = patience_s
-        self.workers = Workers(self)
-        self.mutexes = Mutexes(self)
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
 
     # --- submitting --------------------------------------------------------------------------------
@@ -236,30 +229,6 @@ class Client(Desk):
     async def adelete(self, ref: Ref) -> None:
         """`delete` for async code."""
         await self.ahold(deleting(ref))
-
-    def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
-        """Stop claims from a queue, also across restarts; false when it was paused already."""
-        return self.hold(pausing(queue, self.actor, reason))
-
-    async def apause_queue(self, queue: str, *, reason: str | None = None) -> bool:
-        """`pause_queue` for async code."""
-        return await self.ahold(pausing(queue, self.actor, reason))
-
-    def resume_queue(self, queue: str) -> bool:
-        """Let claims from a queue go on; false when it was not paused."""
-        return self.hold(resuming(queue))
-
-    async def aresume_queue(self, queue: str) -> bool:
-        """`resume_queue` for async code."""
-        return await self.ahold(resuming(queue))
-
-    def paused_queues(self) -> list[PausedQueue]:
-        """The paused queues: since when, by whom, why."""
-        return self.hold(ask(paused_queues()))
-
-    async def apaused_queues(self) -> list[PausedQueue]:
-        """`paused_queues` for async code."""
-        return await self.ahold(ask(paused_queues()))
 
     # --- waiting -----------------------------------------------------------------------------------
 

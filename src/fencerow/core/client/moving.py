@@ -11,15 +11,13 @@ from fencerow.core.model.job import Happening, LogLine
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import CancelAsked, Queued, encode, encode_ended
 from fencerow.core.store import store
-from fencerow.operators.queues import pause_queue, resume_queue
 
 REASON_LENGTH_MAX = 500
-QUEUE_LENGTH_MAX = 100
 
 
 def cancelling(ref: Ref, actor: str | None, reason: str | None, only_queued: bool) -> Talk[CancelAnswer]:
     """Cancel the job, or ask whoever runs it."""
-    _check_reason(reason)
+    check_reason(reason)
     job_id = yield from resolving(ref)
     done = yield from cancelled_surely(job_id, actor=actor, reason=reason, only_queued=only_queued)
     if done.moved is not None:
@@ -31,7 +29,7 @@ def cancelling(ref: Ref, actor: str | None, reason: str | None, only_queued: boo
 
 def reviving(ref: Ref, actor: str | None, reason: str | None) -> Talk[None]:
     """Queue the finished job again."""
-    _check_reason(reason)
+    check_reason(reason)
     job_id = yield from resolving(ref)
     queued = yield from revived_surely(job_id, actor=actor, reason=reason)
     yield Say([encode(Queued(queued.queue, queued.priority, queued.run_at_us))])
@@ -65,24 +63,7 @@ def logs_reading(ref: Ref) -> Talk[list[LogLine]]:
     return (yield from ask(store.logs(job_id)))
 
 
-def pausing(queue: str, actor: str | None, reason: str | None) -> Talk[bool]:
-    """Pause the queue; false when it was paused already."""
-    check_text(queue, "queue", QUEUE_LENGTH_MAX)
-    _check_reason(reason)
-    return (yield from ask(pause_queue(queue, actor=actor, reason=reason)))
-
-
-def resuming(queue: str) -> Talk[bool]:
-    """Resume the queue, and wake its workers for what has gathered; false when it was not paused."""
-    check_text(queue, "queue", QUEUE_LENGTH_MAX)
-    if not (yield from ask(resume_queue(queue))):
-        return False
-    lanes, now_us = yield from ask(store.lanes(queue))
-    due = [Queued(queue, lane.priority or 0, lane.first_us) for lane in lanes if lane.first_us <= now_us]
-    yield Say([encode(message) for message in due])
-    return True
-
-
-def _check_reason(reason: str | None) -> None:
+def check_reason(reason: str | None) -> None:
+    """A reason that can be kept, if one is given."""
     if reason is not None:
         check_text(reason, "the reason", REASON_LENGTH_MAX, lines=True)

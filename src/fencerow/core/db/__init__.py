@@ -1,1 +1,1 @@
-"""Floor 1: how to talk to a database. Knows no jobs."""
+"""How to talk to a database. Knows no jobs."""

@@ -1,1 +1,1 @@
-"""Floor 0: jobs, states, retry rules and payloads. No I/O and no clock of its own."""
+"""Jobs, states, retry rules and payloads. No I/O and no clock of its own."""

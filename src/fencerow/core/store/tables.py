@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from fencerow.core.db import postgres, sqlite
 from fencerow.core.db.queries import Migration, Queries, load, migrations
-from fencerow.core.wing import wings
 
 PACKAGE = "fencerow.core.store"
+_of_wings: list[str] = []
 
 
 @lru_cache(
@@ -32,9 +32,14 @@ def known_migrations(dialect: str) -> list[Migration]:
     return sorted(steps, key=lambda step: step.version)
 
 
+def add_packages(names: Sequence[str]) -> None:
+    """Said once for each wing, when the package is imported: its queries lie there."""
+    _of_wings.extend(names)
+
+
 def packages() -> list[str]:
     """Where queries lie: the core's own package, and those of the wings."""
-    return [PACKAGE, *(package for wing in wings() for package in wing.queries)]
+    return [PACKAGE, *_of_wings]
 
 
 def _loaded(dialect: str, rename: Callable[[str], str]) -> Queries:

@@ -1,1 +1,1 @@
-"""Floor 4: from a row to a result. Knows the database only through the store, and jobs only by their handlers."""
+"""From a row to a result. Knows the database only through the store, and jobs only by their handlers."""

@@ -10,9 +10,9 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.errors import ConfigError, TooManyHung
 from fencerow.core.worker.begun import AHEAD
+from fencerow.core.worker.brought import check_apart
 from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.pool import Pool
-from fencerow.processes.origin import origin_of
 from fencerow.version import __version__
 
 
@@ -60,7 +60,7 @@ def check_children(handlers: Mapping[str, Handler], config: Config) -> None:
     """
     for handler in handlers.values():
         if handler.process:
-            origin_of(handler)
+            check_apart(handler, served=True)
             if config.url is None:
                 raise ConfigError(
                     f"job {handler.name} runs in child processes, and the settings name no database",

@@ -9,9 +9,9 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from fencerow.core.chore import Chore, EndingChore, FinishingChore, HearingChore, OwnChore
 from fencerow.core.model.wakeup import WakeUp
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker.chore import Chore, EndingChore, FinishingChore, HearingChore, OwnChore
 from fencerow.core.worker.loop import Loop
 
 log = logging.getLogger("fencerow.worker")

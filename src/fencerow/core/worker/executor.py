@@ -59,15 +59,15 @@ class Executor:
         held_max_s: float | None = None,
         on_loop: OnLoop | None = None,
     ) -> None:
-        self._engine = engine
+        self.engine = engine
         self._lease = lease
-        self._report = report
+        self.report = report
         self._telemetry = telemetry
-        self._judge = judge
-        self._middleware = middleware
-        self._kill_s = kill_s
-        self._unknown_max_s = unknown_max_s
-        self._calls = Calls(
+        self.judge = judge
+        self.middleware = middleware
+        self.kill_s = kill_s
+        self.unknown_max_s = unknown_max_s
+        self.calls = Calls(
             engine,
             judge,
             telemetry,
@@ -79,7 +79,7 @@ class Executor:
         self.hung_count = 0  # handlers that were given up and have not ended since
 
     def close(self) -> None:
-        self._calls.close()
+        self.calls.close()
 
     async def run(self, attempt: Attempt, slot_lost: Callable[[], None]) -> None:
         """Run one attempt to its outcome. `slot_lost` is called when the slot's handler had to be given up."""
@@ -94,7 +94,7 @@ class Executor:
             self.hung_count -= 1  # it has ended after all
             return  # it was reported when it was given up
         attempt.finish()
-        self._report(attempt, verdict)
+        self.report(attempt, verdict)
 
     async def prepared(self, attempt: Attempt) -> Outcome | bytes:
         """The arguments of an attempt that may start, or what becomes of one that may not.
@@ -141,24 +141,25 @@ class Executor:
         if not isinstance(text, bytes):
             return text
         try:
-            args, kwargs = self._decoded(attempt, text)
+            args, kwargs = self.decoded(attempt, text)
         except ArgumentsTooNew as error:
-            return await given_back(self._engine, attempt.claimed, error, self._unknown_max_s)
+            return await given_back(self.engine, attempt.claimed, error, self.unknown_max_s)
         except Exception as error:
-            return self._judge.judged(attempt, error)
-        return await self._calls.call(attempt, args, kwargs, partial(self._give_up, attempt, slot_lost))
+            return self.judge.judged(attempt, error)
+        return await self.calls.call(attempt, args, kwargs, partial(self._give_up, attempt, slot_lost))
 
     def _at_hand(self, attempt: Attempt) -> Outcome | bytes | None:
         """What `prepared` says if it need not ask the database; None if the arguments did not come with the claim."""
         return self.refused_start(attempt) or attempt.claimed.inline_args
 
-    def _decoded(self, attempt: Attempt, text: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def decoded(self, attempt: Attempt, text: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What its handler takes."""
         version = args_version_of(bytes(attempt.claimed.options))
         return attempt.handler.arguments.decode(text, version)
 
     async def _fetched_args(self, attempt: Attempt) -> bytes:
         claimed = attempt.claimed
-        text = await self._engine.arun(
+        text = await self.engine.arun(
             store.fetch_args(claimed.id, holder=attempt.holder, attempt=claimed.attempt)
         )
         if text is None:
@@ -167,7 +168,7 @@ class Executor:
 
     def _give_up(self, attempt: Attempt, slot_lost: Callable[[], None]) -> None:
         """Go on without a handler that ignores its end. What it still does, the fence refuses."""
-        self._count_hung()
+        self.count_hung()
         log.error(
             "job %s (%s) attempt %d did not end when asked (%s) and was given up; it may still be running here",
             attempt.claimed.id,
@@ -176,9 +177,10 @@ class Executor:
             attempt.interrupt,
         )
         error = CancelRequested("the handler ignored its end and was given up")
-        self._report(attempt, self._judge.judged(attempt, error))
+        self.report(attempt, self.judge.judged(attempt, error))
         slot_lost()
 
-    def _count_hung(self) -> None:
+    def count_hung(self) -> None:
+        """One more handler was given up, and may still run."""
         self.hung_count += 1
         self._telemetry.counters.add("handlers_given_up")

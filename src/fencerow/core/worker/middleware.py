@@ -1,4 +1,4 @@
-"""What an application wraps around its runs: middleware of single jobs, and of the calls of batch handlers."""
+"""What an application wraps around its runs: middleware of single jobs, and of calls that run several together."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fencerow.batches.item import BatchItem
 from fencerow.core.worker.context import Job
 
 RunMiddleware = Callable[[Job, Callable[[], Awaitable[Any]]], Awaitable[Any]]
-BatchMiddleware = Callable[[Sequence[BatchItem[Any, Any]], Callable[[], Awaitable[None]]], Awaitable[None]]
+TogetherMiddleware = Callable[[Sequence[Any], Callable[[], Awaitable[None]]], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class Middleware:
     """The first of each kind is the outermost."""
 
     run: Sequence[RunMiddleware] = ()
-    batch: Sequence[BatchMiddleware] = ()
+    batch: Sequence[TogetherMiddleware] = ()
 
 
 NO_MIDDLEWARE = Middleware()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from fencerow.core.chore import Chore, Site
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.outcome import Released
@@ -28,7 +29,6 @@ from fencerow.core.worker.building import (
     registration,
 )
 from fencerow.core.worker.carried import Carried
-from fencerow.core.worker.chore import Chore
 from fencerow.core.worker.chores import Chores
 from fencerow.core.worker.claimer import Claimer
 from fencerow.core.worker.claims import Claims
@@ -201,15 +201,14 @@ class Parts:
         self.tasks.append(asyncio.create_task(self.death.guard(loop), name=f"fencerow-{loop.name}"))
 
     def _all_loops(self, name: str) -> list[Loop]:
-        upkeep = upkeep_loops(
+        site = Site(
             self._engine,
-            self.lease,
             self._config,
             self._telemetry,
-            self.hearing,
-            actor=f"worker {name}",
-            queues=lambda: [queue for pool in self.pools for queue in pool.queues],
+            name,
+            lambda: [queue for pool in self.pools for queue in pool.queues],
         )
+        upkeep = upkeep_loops(site, self.lease, self.hearing)
         acker = Loop("acker", self.acker.tick, self._telemetry, endures_s=self._config.lease_s)
         return [*self.claims.loops, acker, *upkeep, *self.chores.loops]
 

@@ -6,18 +6,16 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from fencerow.batches.batches import BatchExecutor
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import NotImportable
 from fencerow.core.model.outcome import Released
 from fencerow.core.store import store
 from fencerow.core.worker.alone import Alone, Place
 from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.brought import Apart, Here
 from fencerow.core.worker.executor import Report
 from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.judging import Judge
-from fencerow.processes.origin import Origin, origin_of
-from fencerow.processes.running import ChildRuns
 
 log = logging.getLogger("fencerow.worker")
 
@@ -31,32 +29,33 @@ class Placing:
 
     In a child process run the jobs declared with `process=True` and every suspect that a child can find; any other
     suspect runs here, alone if the others end soon, else beside them: it must not wait for ever, nor keep its
-    neighbours from work. Without `child_runs` no suspect runs in a child.
+    neighbours from work. Without `apart` no suspect runs in a child.
     """
 
     def __init__(
         self,
         engine: Engine,
-        executor: BatchExecutor,
-        child_runs: ChildRuns | None,
+        here: Here,
+        apart: Apart | None,
         alone: Alone,
         judge: Judge,
         report: Report,
     ) -> None:
         self._engine = engine
-        self._executor = executor
-        self._child_runs = child_runs
+        self._here = here
+        self._executor = here.executor
+        self._apart = apart
         self._alone = alone
         self._judge = judge
         self._report = report
-        self._origins: dict[str, Origin | None] = {}
+        self._found: dict[str, bool] = {}
         self._busy_until = 0.0  # the others did not end in time: nobody waits for them until then
 
     def stays_here(self, handler: Handler) -> bool:
         """Whether no child can run its suspects."""
         if handler.process:
             return False
-        return self._child_runs is None or self._origin(handler) is None
+        return not self._found_apart(handler)
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
         """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
@@ -84,27 +83,19 @@ class Placing:
             slot_lost()
 
         try:
-            return await self._here(attempts, lost)
+            return await self._here.run(attempts, lost)
         finally:
             place.leave()
 
-    async def _here(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
-        first = attempts[0]
-        if first.handler.batch_max is not None:
-            return await self._executor.run_batch(attempts, slot_lost)
-        await self._executor.run(first, slot_lost)
-        return not first.abandoned
-
     async def _in_child(self, attempt: Attempt) -> bool:
         """Run it in a child process; false if it must run elsewhere."""
-        origin = self._origin(attempt.handler)
         try:
-            if origin is not None and self._child_runs is not None:
-                await self._child_runs.run(attempt, origin)
+            if self._apart is not None and self._found_apart(attempt.handler):
+                await self._apart.run(attempt)
                 return True
         except NotImportable as error:
             log.error("%s", error)
-            self._origins[attempt.handler.name] = None
+            self._found[attempt.handler.name] = False
             if attempt.handler.process:
                 self._report(attempt, self._judge.judged(attempt, error))
                 return True
@@ -142,7 +133,7 @@ class Placing:
                 store.note_alone(claimed.id, holder=attempt.holder, attempt=claimed.attempt)
             )
             if noted:
-                return await self._here([attempt], lost)
+                return await self._here.run([attempt], lost)
             self._report(attempt, None)
         except Exception as error:
             self._report(attempt, self._executor.unrun(attempt, error))
@@ -150,13 +141,10 @@ class Placing:
             place.leave()
         return True
 
-    def _origin(self, handler: Handler) -> Origin | None:
-        if handler.process is False:
-            return None
-        if handler.name not in self._origins:
-            try:
-                self._origins[handler.name] = origin_of(handler)
-            except NotImportable as error:
-                log.info("a suspect %s runs in its worker: %s", handler.name, error.what)
-                self._origins[handler.name] = None
-        return self._origins[handler.name]
+    def _found_apart(self, handler: Handler) -> bool:
+        """Whether a child process can run its jobs."""
+        if handler.process is False or self._apart is None:
+            return False
+        if handler.name not in self._found:
+            self._found[handler.name] = self._apart.finds(handler)
+        return self._found[handler.name]

@@ -6,50 +6,33 @@ the next one with it; it is stated on the row of each instead, and jobs go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
-from fencerow.core.config import Config
-from fencerow.core.db.engine import Engine
-from fencerow.core.telemetry import Telemetry
+from fencerow.core.chore import Chore, Site
 from fencerow.core.worker.hearing import Hearing
 from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.loop import Loop
 from fencerow.core.worker.reaper import Reaper
-from fencerow.retention.disowner import Disowner
-from fencerow.retention.maintenance import Maintenance
+
+_of_wings: list[Callable[[Site], Sequence[Chore]]] = []
 
 
-def upkeep_loops(
-    engine: Engine,
-    lease: Lease,
-    config: Config,
-    telemetry: Telemetry,
-    hearing: Hearing,
-    *,
-    actor: str,
-    queues: Callable[[], Iterable[str]],
-) -> list[Loop]:
-    """The reaper, the disowner for these queues, and retention."""
+def add_chores(make: Callable[[Site], Sequence[Chore]]) -> None:
+    """Said once for each wing, when the package is imported: every worker does this for it."""
+    _of_wings.append(make)
+
+
+def upkeep_loops(site: Site, lease: Lease, hearing: Hearing) -> list[Loop]:
+    """The reaper, and what the wings want done."""
     reaper = Reaper(
-        engine,
+        site.engine,
         lease,
-        config,
-        telemetry,
-        actor=actor,
+        site.config,
+        site.telemetry,
+        actor=f"worker {site.worker}",
         on_queued=hearing.announce_queued,
         on_ended=hearing.announce_ended,
     )
-    disowner = Disowner(
-        engine,
-        telemetry,
-        age_s=config.unknown_max_s,
-        actor=actor,
-        queues=queues,
-        on_ended=hearing.announce_ended,
-    )
-    maintenance = Maintenance(engine, config, telemetry)
-    return [
-        Loop("reaper", reaper.tick, telemetry, jitter=0.2, background=True),
-        Loop("disowner", disowner.tick, telemetry, jitter=0.2, background=True),
-        Loop("maintenance", maintenance.tick, telemetry, jitter=0.2, background=True),
-    ]
+    chores = [chore for make in _of_wings for chore in make(site)]
+    each = [("reaper", reaper.tick), *((chore.name, chore.tick) for chore in chores)]
+    return [Loop(name, tick, site.telemetry, jitter=0.2, background=True) for name, tick in each]

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from fencerow.core.chore import Chore
 from fencerow.core.config import Config
 from fencerow.core.db.connections import told
 from fencerow.core.db.engine import Engine, arun_all
@@ -21,7 +22,6 @@ from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.building import check_children, connections, described
-from fencerow.core.worker.chore import Chore
 from fencerow.core.worker.death import WorkerDied
 from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.leaving import claims_answered, drain_s, tasks_ended

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fencerow.batches.batches import BatchExecutor
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.alone import Alone
 from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.brought import Here, brought
+from fencerow.core.worker.executor import Executor
 from fencerow.core.worker.judging import Judge
 from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.middleware import Middleware
@@ -18,8 +19,6 @@ from fencerow.core.worker.onloop import OnLoop
 from fencerow.core.worker.placing import Placing
 from fencerow.core.worker.reporting import Reports
 from fencerow.core.worker.suspects import Suspects
-from fencerow.processes.children import Children
-from fencerow.processes.running import ChildRuns
 
 
 class Workplace:
@@ -39,7 +38,7 @@ class Workplace:
         self.on_loop = OnLoop()
         self.judge = judge = Judge(engine, held_max_s)
         report = Reports(acker, telemetry).report
-        self._executor = BatchExecutor(
+        self._executor = Executor(
             engine,
             lease,
             report,
@@ -51,15 +50,12 @@ class Workplace:
             held_max_s=held_max_s,
             on_loop=self.on_loop,
         )
-        self._children = Children(config, held_max_s)
-        # Without a named database a child would not know where to write what its job says.
-        child_runs = (
-            ChildRuns(self._executor, self._children, judge, report, kill_s=config.cancel_kill_s)
-            if config.url is not None
-            else None
-        )
+        processes = brought().processes
+        self._apart = None
+        if processes is not None and config.url is not None:  # else a child would not know where to write
+            self._apart = processes.make(self._executor, judge, report, config, held_max_s)
         self.alone = Alone()
-        self._placing = Placing(engine, self._executor, child_runs, self.alone, judge, report)
+        self._placing = Placing(engine, Here(self._executor), self._apart, self.alone, judge, report)
         self.suspects = Suspects(config.suspects_max, self._placing.stays_here)
 
     @property
@@ -82,4 +78,5 @@ class Workplace:
     async def close(self) -> None:
         """End the threads that are idle, and every child."""
         self._executor.close()
-        await self._children.close()
+        if self._apart is not None:
+            await self._apart.close()

@@ -1,1 +1,1 @@
-"""guards.mutex."""
+"""One holder at a time, under a token that never goes back."""

@@ -1,1 +1,1 @@
-"""guards.once."""
+"""Effects that happen once, and windows in which equal things count once."""

@@ -1,1 +1,1 @@
-"""guards.replace."""
+"""The rows of a source, replaced as a whole."""

@@ -15,7 +15,6 @@ from uuid import UUID
 from fencerow.core.db.place import Place, arun, arun_back, run, still_open
 from fencerow.core.db.ready import acheck_tables, check_tables
 from fencerow.core.db.statement import Operation, Steps
-from fencerow.core.db.user_table import Known, Rows, UserTable
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.ids import new_id
 from fencerow.core.store.running import Running, running
@@ -35,6 +34,7 @@ from fencerow.guards.replace.sources import (
     settle_source,
     stamp_source,
 )
+from fencerow.guards.replace.user_table import Known, Rows, UserTable
 
 log = logging.getLogger("fencerow.once")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from fencerow.core.db.statement import Param, Steps, execute, operation, text_or_none, whole, whole_or_none
-from fencerow.core.db.user_table import Known
 from fencerow.core.errors import Busy
 from fencerow.core.store.running import Running
 from fencerow.guards.checked import hold_attempt
 from fencerow.guards.once.errors import SourceConflict
+from fencerow.guards.replace.user_table import Known
 
 ROUNDS_MAX = 20
 

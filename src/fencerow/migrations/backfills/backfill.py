@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fencerow.core.app.app import App
+from fencerow.core.app.app import JobsApp
 from fencerow.core.db.engine import Engine, Session
 from fencerow.core.errors import Busy, CancelRequested, LeaseLost, OutcomeUnknown, Unavailable
 from fencerow.core.model.control import Snooze
@@ -61,7 +61,7 @@ class Backfill:
 
     def __init__(
         self,
-        app: App,
+        app: JobsApp,
         name: str,
         fill: Fill,
         *,
@@ -277,7 +277,7 @@ def job_name(name: str) -> str:
     return f"backfill.{name}"
 
 
-def submit_lanes(app: App, name: str, lanes: Sequence[tuple[int, int]], session: Session) -> None:
+def submit_lanes(app: JobsApp, name: str, lanes: Sequence[tuple[int, int]], session: Session) -> None:
     """Submit the job of each lane in the transaction that planned or resumed it."""
     for lane, run in lanes:
         app.submit_by_name(
@@ -293,7 +293,7 @@ def pause(engine: Engine, name: str) -> int:
     return engine.run(backfills.pause(name))
 
 
-def resume(app: App, name: str) -> int:
+def resume(app: JobsApp, name: str) -> int:
     """Begin a new run of what is not done, and submit its jobs; how many lanes that are.
 
     Raises:

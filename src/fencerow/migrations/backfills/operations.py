@@ -18,7 +18,7 @@ from fencerow.core.db.statement import (
     text_or_none,
     whole,
 )
-from fencerow.core.db.user_table import UserTable
+from fencerow.guards.replace.user_table import UserTable
 from fencerow.migrations.errors import InvalidBackfill
 
 LaneState = Literal["running", "paused", "failed", "done"]

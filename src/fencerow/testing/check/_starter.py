@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fencerow.core.app import App
+from fencerow.app import App
 from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.app.options import submit_options
 from fencerow.core.errors import FencerowError, UnknownJob

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.app import App
+from fencerow.app import App
 from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.app.options import submit_options
 from fencerow.core.db.ready import check_tables

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fencerow.core.app.app import App
+from fencerow.app import App
 from fencerow.core.db.borrow import Borrowed
 from fencerow.core.db.engine import AsyncSession, Engine, Session
 from fencerow.core.db.statement import Operation

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
-from fencerow.doctor.finding import Finding, fail, info, ok, warn
+from fencerow.core.finding import Finding, fail, info, ok, warn
 from fencerow.events.lag import Lag, lags
 
 LATE_S = 300.0

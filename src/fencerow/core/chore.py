@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import WakeUp
+from fencerow.core.telemetry import Telemetry
 
 
 class Chore(Protocol):
@@ -59,3 +64,14 @@ class EndingChore(Chore, Protocol):
     async def end(self, within_s: float) -> None:
         """Finish what is under way and give back what is held. `tick` is not called any more."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a worker's chores work. `queues`: which it serves just now."""
+
+    engine: Engine
+    config: Config
+    telemetry: Telemetry
+    worker: str
+    queues: Callable[[], Iterable[str]]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
+from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.doctor.finding import Finding, info, ok, warn
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import MutexRecord
 
 SHOWN_MAX = 5
 
 
-def examine_mutexes(engine: Engine) -> Iterator[Finding]:
+def examine_mutexes(engine: Engine, _config: Config) -> Iterator[Finding]:
     """How many are held; those past their time; those of attempts that are over."""
     held = engine.run(mutexes.held())
     live = [each for each in held if not each.is_stale]

@@ -1,0 +1,33 @@
+"""`Client`: what the core and the wings can do for who holds no app, in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fencerow.core.client.client import PATIENCE_S, JobsClient
+from fencerow.core.db.engine import Engine
+from fencerow.core.telemetry import Telemetry
+from fencerow.guards.mutex.client import Mutexes
+from fencerow.operators.queue_verbs import QueueVerbs
+from fencerow.operators.workers import Workers
+
+
+class Client(JobsClient, QueueVerbs):
+    """Submits, looks at, waits for and moves jobs; pauses queues; `workers` and `mutexes` for operators.
+
+    A job is named by its id, or by `Key(scope, key)`. One client serves threads and event loops together.
+    `ready` is called before the database is first used. Close it when done: it may hold a thread for waiting.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        actor: str | None = None,
+        telemetry: Telemetry | None = None,
+        ready: Callable[[], None] | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        super().__init__(engine, actor=actor, telemetry=telemetry, ready=ready, patience_s=patience_s)
+        self.workers = Workers(self)
+        self.mutexes = Mutexes(self)

@@ -1,0 +1,112 @@
+"""What wings bring into a worker: a way to run several attempts in one call, and one to run them in other processes.
+
+Said once, when the package is imported; see `core/wing.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from fencerow.core.config import Config
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.executor import Executor, Report
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.judging import Judge
+
+
+class Together(Protocol):
+    """Runs attempts of one name in one call of their handler."""
+
+    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Returns whether the slot is still the caller's; else `slot_lost` was called."""
+        ...
+
+
+class Apart(Protocol):
+    """Runs attempts in other processes."""
+
+    def finds(self, handler: Handler) -> bool:
+        """Whether another process would find what it is to run."""
+        ...
+
+    async def run(self, attempt: Attempt) -> None:
+        """Run one attempt to its outcome.
+
+        Raises:
+            NotImportable: it cannot be found there. Nothing was run, and nothing is reported.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End every process."""
+        ...
+
+
+MakeApart = Callable[[Executor, Judge, Report, Config, float | None], Apart]
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """`declared` looks at a job when it is declared, `served` when a worker is made; each raises NotImportable."""
+
+    make: MakeApart
+    declared: Callable[[Handler], None]
+    served: Callable[[Handler], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What there is; None where no wing brings it."""
+
+    together: Callable[[Executor], Together] | None = None
+    processes: Processes | None = None
+
+
+_brought = Brought()
+
+
+def bring(
+    *, together: Callable[[Executor], Together] | None = None, processes: Processes | None = None
+) -> None:
+    """From now on there is this as well."""
+    global _brought
+    if together is not None:
+        _brought = replace(_brought, together=together)
+    if processes is not None:
+        _brought = replace(_brought, processes=processes)
+
+
+def brought() -> Brought:
+    """All that was brought."""
+    return _brought
+
+
+def check_apart(handler: Handler, *, served: bool) -> None:
+    """Whether another process could run this, as far as can be said when it is declared, or when it is to be served.
+
+    Raises:
+        NotImportable: it could not.
+    """
+    processes = brought().processes
+    assert processes is not None, "no wing brings child processes"
+    (processes.served if served else processes.declared)(handler)
+
+
+class Here:
+    """Runs attempts in this process: one by itself, or several in one call of a batch handler."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        make = brought().together
+        self._together = None if make is None else make(executor)
+
+    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Returns whether the slot is still the caller's; else `slot_lost` was called."""
+        first = attempts[0]
+        if first.handler.batch_max is not None:
+            assert self._together is not None, "what declares such a handler brings how it is run"
+            return await self._together.run(attempts, slot_lost)
+        await self.executor.run(first, slot_lost)
+        return not first.abandoned

@@ -1,0 +1,25 @@
+"""Events, as the core is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.wing import Check, Purge, Wing
+
+
+def _purges(engine: Engine, config: Config, telemetry: Telemetry) -> Sequence[Purge]:
+    from fencerow.events.retention import EventRetention
+
+    return (EventRetention(engine, config, telemetry).round,)
+
+
+def _checks() -> Sequence[Check]:
+    from fencerow.events.checks import examine_events
+
+    return (Check("events", examine_events),)
+
+
+WING = Wing("events", queries=("fencerow.events",), purges=_purges, checks=_checks)

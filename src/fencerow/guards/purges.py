@@ -1,0 +1,48 @@
+"""What retention removes of the guards: keys, windows, sources, row leases and mutexes past their time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.removal import removed
+from fencerow.core.wing import Purge
+from fencerow.guards.mutex import mutexes
+from fencerow.guards.once.reserving import purge_once
+from fencerow.guards.once.window import purge_windows
+from fencerow.guards.replace.sources import purge_sources
+from fencerow.guards.transitions.handing import purge_row_leases
+
+BATCH_ROWS = 500
+MUTEXES_KEPT_S = 30 * 86_400.0  # since anybody held or renewed it
+MUTEX_KEYS = 5000  # looked at in a round
+
+
+def purges(engine: Engine, config: Config) -> Sequence[Purge]:
+    """One for each kind of row."""
+    removals = (
+        purge_once(limit=BATCH_ROWS),
+        purge_windows(limit=BATCH_ROWS),
+        purge_row_leases(limit=BATCH_ROWS),
+        purge_sources(age_s=config.retention_sources_s, limit=BATCH_ROWS),
+    )
+    return [
+        *(partial(removed, engine, removal, limit=BATCH_ROWS) for removal in removals),
+        MutexPurge(engine).round,
+    ]
+
+
+class MutexPurge:
+    """Some keys in each round; it remembers how far it has come."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._after = ""
+
+    async def round(self) -> None:
+        """The next keys in order, from the first again after the last."""
+        self._after = await self._engine.arun(
+            mutexes.purge(self._after, age_s=MUTEXES_KEPT_S, limit=MUTEX_KEYS)
+        )

@@ -1,0 +1,35 @@
+"""The guards for users' own tables, as the core is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fencerow.core.config import Config
+from fencerow.core.db.engine import Engine
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.wing import Check, Purge, Wing
+
+
+def _purges(engine: Engine, config: Config, _telemetry: Telemetry) -> Sequence[Purge]:
+    from fencerow.guards.purges import purges
+
+    return purges(engine, config)
+
+
+def _checks() -> Sequence[Check]:
+    from fencerow.guards.mutex.checks import examine_mutexes
+
+    return (Check("mutexes", examine_mutexes),)
+
+
+WING = Wing(
+    "guards",
+    queries=(
+        "fencerow.guards.mutex",
+        "fencerow.guards.once",
+        "fencerow.guards.replace",
+        "fencerow.guards.transitions",
+    ),
+    purges=_purges,
+    checks=_checks,
+)

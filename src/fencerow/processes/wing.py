@@ -1,0 +1,33 @@
+"""Child processes, as the core is told of them."""
+
+from __future__ import annotations
+
+from fencerow.core.config import Config
+from fencerow.core.wing import Wing
+from fencerow.core.worker.brought import Apart, Processes
+from fencerow.core.worker.executor import Executor, Report
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.judging import Judge
+
+
+def _made(
+    executor: Executor, judge: Judge, report: Report, config: Config, held_max_s: float | None
+) -> Apart:
+    from fencerow.processes.running import ChildRuns
+
+    return ChildRuns(executor, judge, report, config, held_max_s)
+
+
+def _declared(handler: Handler) -> None:
+    from fencerow.processes.origin import check_place
+
+    check_place(handler)
+
+
+def _served(handler: Handler) -> None:
+    from fencerow.processes.origin import origin_of
+
+    origin_of(handler)
+
+
+WING = Wing("processes", processes=Processes(_made, _declared, _served))

@@ -1,0 +1,24 @@
+"""Retention, as the core is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fencerow.core.chore import Chore, Site
+from fencerow.core.wing import Check, Wing
+
+
+def _chores(site: Site) -> Sequence[Chore]:
+    from fencerow.retention.disowner import Disowner
+    from fencerow.retention.maintenance import Maintenance
+
+    return Disowner(site), Maintenance(site.engine, site.config, site.telemetry)
+
+
+def _checks() -> Sequence[Check]:
+    from fencerow.retention.checks import examine_periods
+
+    return (Check("periods", examine_periods),)
+
+
+WING = Wing("retention", queries=("fencerow.retention",), chores=_chores, checks=_checks)
