@@ -156,6 +156,8 @@ class LoopWatch:
         return Blocked(round(blocked_s, 1), first.id, first.name, where)
 
     def _say(self, blocked: Blocked) -> None:
+        frame = self._frame()
+        stack = "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "?"
         self._telemetry.counters.add("loop_blocked")
         self._telemetry.emit(
             Event.LOOP_BLOCKED,
@@ -164,13 +166,12 @@ class LoopWatch:
             job=blocked.job,
             where=blocked.where,
         )
-        frame = self._frame()
         log.warning(
             "the event loop has been blocked for %.1f s by %s: no other job goes on meanwhile; a blocking handler "
             "should be a plain def, and blocking code in an async one goes to asyncio.to_thread. It stands at:\n%s",
             blocked.seconds,
             blocked.by,
-            "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "?",
+            stack,
         )
 
     # --- on the event loop -------------------------------------------------------------------------------
