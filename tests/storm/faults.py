@@ -12,7 +12,7 @@ from typing import Any
 from tests.storm.orders import BlockLoop, TakeDescriptors, tell
 from tests.storm.plan import LEASE_S
 from tests.storm.scene import Scene, Silence, until
-from tests.storm.team import is_stopped
+from tests.storm.team import Member, is_stopped
 
 INSIDE_S = 3.0  # how long a fault waits until a worker is where it is to be struck
 
@@ -35,7 +35,14 @@ def kill_client(scene: Scene[Any]) -> bool:
 
 def stop_inside(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) -> bool:
     """SIGSTOP while a guarded `job.transaction()` is open: its locks must not keep the job from others."""
-    return stop_worker(scene, all_stand, only_inside=True)
+    until_s = time.monotonic() + INSIDE_S
+    with scene.stops:
+        while time.monotonic() < until_s:
+            with scene.team.one(scene.chance, is_worker=True, fit=_is_inside) as victim:
+                if victim is not None:
+                    return _stopped(scene, victim, all_stand, still=victim.post.is_inside)
+            time.sleep(0.01)
+    return False
 
 
 def block_loop(scene: Scene[Any]) -> bool:
@@ -59,23 +66,31 @@ def take_descriptors(scene: Scene[Any]) -> bool:
             return tell(victim.control, order, within_s=LEASE_S + 2.0) is not None
 
 
-def stop_worker(
-    scene: Scene[Any], all_stand: Callable[[], bool] | None = None, *, only_inside: bool = False
-) -> bool:
+def stop_worker(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) -> bool:
     """SIGSTOP for longer than the lease, so that others take over what it runs, then SIGCONT.
 
-    `all_stand` is asked meanwhile: whether the stopped one keeps all the others from working. `only_inside` waits
-    for the moment when a guarded transaction is open.
+    `all_stand` is asked meanwhile: whether the stopped one keeps all the others from working.
     """
-    with scene.stops, scene.team.one(scene.chance, is_worker=True) as victim, ExitStack() as stack:
-        if victim is None or (only_inside and not until(victim.post.is_inside, INSIDE_S)):
-            return False
+    with scene.stops, scene.team.one(scene.chance, is_worker=True) as victim:
+        return victim is not None and _stopped(scene, victim, all_stand)
+
+
+def _is_inside(member: Member) -> bool:
+    return member.post.is_inside()
+
+
+def _stopped(
+    scene: Scene[Any],
+    victim: Member,
+    all_stand: Callable[[], bool] | None,
+    still: Callable[[], bool] = lambda: True,
+) -> bool:
+    """Stop it for longer than its lease; whether it stood so long, and stood where it should: `still`."""
+    with ExitStack() as stack:
         os.kill(victim.pid, signal.SIGSTOP)
         at = time.time()
         try:
-            if not until(lambda: is_stopped(victim.pid), 1.0) or (
-                only_inside and not victim.post.is_inside()
-            ):
+            if not until(lambda: is_stopped(victim.pid), 1.0) or not still():
                 return False
             if all_stand is not None and all_stand():
                 stack.enter_context(scene.trouble("stopped with a lock in its hands"))

@@ -83,8 +83,14 @@ class Team:
             return list(self.members)
 
     @contextmanager
-    def one(self, chance: random.Random, *, is_worker: bool) -> Iterator[Member | None]:
-        """A process that may be struck, for as long as the block lasts; None if there is none just now."""
+    def one(
+        self,
+        chance: random.Random,
+        *,
+        is_worker: bool,
+        fit: Callable[[Member], bool] = lambda _member: True,
+    ) -> Iterator[Member | None]:
+        """A process that may be struck, for as long as the block lasts; None if there is no fit one just now."""
         with self._lock:
             able = [
                 each
@@ -92,6 +98,7 @@ class Team:
                 if each.is_worker is is_worker
                 and not (each.struck or each.spared)
                 and each.process.is_alive()
+                and fit(each)
             ]
             # One that has only just started holds nothing yet.
             settled = [each for each in able if time.time() - each.started_at > SETTLED_S]
