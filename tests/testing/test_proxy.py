@@ -171,10 +171,12 @@ async def test_a_half_open_connection_answers_nobody(
         await run("SELECT 1")
         proxy.inject(Fault(phase, "INSERT"))
         waiting = asyncio.ensure_future(run(INSERT))
+        stored = 1 if phase is Phase.MUTE else 0
+        while proxy.count() != {phase: 1} or rows() != stored:
+            await asyncio.sleep(0.01)
         done, _ = await asyncio.wait([waiting], timeout=0.3)
         assert not done, "somebody answered"
-        assert proxy.count() == {phase: 1}
-        assert rows() == (1 if phase is Phase.MUTE else 0)
+        assert rows() == stored
         proxy.cut_all()
         with pytest.raises(BROKEN):
             await waiting
