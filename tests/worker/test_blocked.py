@@ -15,7 +15,7 @@ from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker import blocked
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.blocked import LoopWatch
-from fencerow.core.worker.onloop import Call, OnLoop
+from fencerow.core.worker.onloop import OnLoop
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, handler, quick, working
 from tests.worker.test_batches import batch
@@ -198,7 +198,7 @@ class Scene:
         self.attempt = Attempt(structs.replace(claimed(), timeout_s=timeout_s), "holder", handler(blocks))
         self.attempt.started = self.clock.now
         on_loop = OnLoop()
-        on_loop.call, on_loop.since = Call([self.attempt]), self.clock.now
+        on_loop.attempts, on_loop.since = (self.attempt,), self.clock.now
         self.watch = LoopWatch(
             Deaf(),  # type: ignore[arg-type]
             on_loop,

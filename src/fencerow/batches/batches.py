@@ -24,7 +24,6 @@ from fencerow.core.worker.executor import Executor
 from fencerow.core.worker.handler import VALUE, Handler
 from fencerow.core.worker.judging import Verdict, timeout_error
 from fencerow.core.worker.newer import given_back
-from fencerow.core.worker.onloop import Call
 from fencerow.core.worker.stepping import in_context
 
 log = logging.getLogger("fencerow.worker")
@@ -132,7 +131,8 @@ class Batches:
             attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._executor.kill_s)
         error: BaseException | None = None
         try:
-            step = partial(self._calls.on_loop.step, Call([call, *batch.open.values()]))
+            attempts = (call, *batch.open.values())
+            step = partial(self._calls.on_loop.step, attempts, min(each.deadline for each in attempts))
             await in_context(copy_context(), _awaited(run), step)
         except asyncio.CancelledError as raised:
             if call.interrupt is None and task.cancelling():

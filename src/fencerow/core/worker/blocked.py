@@ -136,9 +136,8 @@ class LoopWatch:
 
     def _culprits(self) -> tuple[Attempt, ...]:
         """Whose handler the loop is in: a step of its own, or of a task or callback that it has started."""
-        call = self._on_loop.call
-        if call is not None:
-            return tuple(each for each in call.attempts if self._find(*each.key) is each)
+        if at_work := self._on_loop.attempts:
+            return tuple(each for each in at_work if self._find(*each.key) is each)
         frame = self._frame()
         known = _running_in(frame)
         found = None if known is None else self._find(known.job_id, known.attempt)

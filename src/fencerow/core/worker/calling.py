@@ -20,7 +20,7 @@ from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime, left_beh
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.judging import Committed, Judge, Verdict
 from fencerow.core.worker.middleware import RunMiddleware
-from fencerow.core.worker.onloop import Call, OnLoop
+from fencerow.core.worker.onloop import OnLoop
 from fencerow.core.worker.stepping import in_context
 from fencerow.core.worker.threads import Threads
 from fencerow.core.worker.transaction import JobTransaction
@@ -66,7 +66,7 @@ class Calls:
         error: BaseException | None = None
         value: Any = None
         try:
-            step = partial(self.on_loop.step, Call([attempt]))
+            step = partial(self.on_loop.step, (attempt,), attempt.deadline)
             value = await in_context(
                 copy_context(), _in_attempt(attempt, job, call), step, attempt.limit_time
             )

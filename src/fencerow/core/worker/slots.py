@@ -52,10 +52,11 @@ class Slots:
             if attempt is None:
                 return
             attempts = [attempt] if attempt.handler.batch_max is None else pool.joined(attempt)
-            keys = [each.key for each in attempts]
-            self._at_work.update(keys)
+            for each in attempts:
+                self._at_work.add(each.key)
             kept = await noticed(self._workplace.run(attempts, slot_lost), pool.stir)
-            self._at_work.difference_update(keys)
+            for each in attempts:
+                self._at_work.discard(each.key)
             if not kept:
                 return  # another slot has taken this one's place
             pool.done(len(attempts))
