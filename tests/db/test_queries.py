@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.db import postgres, sqlite
+from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.queries import (
     Queries,
     Query,
@@ -63,11 +63,11 @@ def test_a_cast_by_colons_is_no_parameter() -> None:
     ("rename", "expected"),
     [
         (
-            postgres.names("shop"),
+            postgres_names("shop"),
             """SELECT 'fencerow.jobs' FROM "shop".jobs, "shop".workers -- fencerow.keys""",
         ),
         (
-            sqlite.names("shop_"),
+            sqlite_names("shop_"),
             """SELECT 'fencerow.jobs' FROM shop_jobs, shop_file.shop_workers -- fencerow.keys""",
         ),
     ],

@@ -13,10 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fencerow import App, Backoff, Config, Defaults, Job, Worker
+from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.postgres import names as postgres_names
 from fencerow.core.db.queries import qualified
-from fencerow.core.db.sqlite import names as sqlite_names
 from fencerow.core.telemetry import Event
 from fencerow.testing.invariants import together
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.postgres import names as postgres_names
 from fencerow.core.db.queries import Queries, qualified
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite import names as sqlite_names
 from fencerow.core.store import store
 from fencerow.testing.arena_postgres import PostgresArena
 from fencerow.testing.arena_sqlite import SqliteArena

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencerow.core.db.postgres import names as postgres_names
+from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite import names as sqlite_names
 from fencerow.core.model.state import FINAL, State
 from fencerow.testing.history.check import Options, check
 from fencerow.testing.history.report import NAMES, Report, Violation

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fencerow.core.wing import Wing
-from fencerow.core.worker.brought import Together
-from fencerow.core.worker.executor import Executor
+
+if TYPE_CHECKING:
+    from fencerow.core.worker.brought import Together
+    from fencerow.core.worker.executor import Executor
 
 
 def _together(executor: Executor) -> Together:

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from fencerow.core.config import Config, PostgresUrl, parse_url
-from fencerow.core.db import postgres, sqlite
+from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.probe import reach_postgres
 from fencerow.core.db.queries import load, pyformat
@@ -150,9 +150,9 @@ def scratch(config: Config, *, force: bool = False) -> Iterator[Place]:
 def with_bench(engine: AnyEngine) -> AnyEngine:
     """Teach an engine the statements of the bench."""
     if isinstance(engine, PostgresEngine):
-        names, folder = postgres.names(engine.schema), "postgres"
+        names, folder = postgres_names(engine.schema), "postgres"
     else:
-        names, folder = sqlite.names(engine.prefix), "sqlite"
+        names, folder = sqlite_names(engine.prefix), "sqlite"
     engine.queries = engine.queries.joined(load(PACKAGE, folder, folder, names))
     return engine
 
@@ -184,7 +184,7 @@ def _refuse_unfit(config: Config, force: bool) -> None:
     engine = with_bench(open_engine(config))
     try:
         may_create, is_standby, *_ = engine.run(_asked("bench_may_create"))[0]
-        busy = engine.run(_busy_workers(postgres.names(config.schema)("workers")))
+        busy = engine.run(_busy_workers(postgres_names(config.schema)("workers")))
     finally:
         engine.close()
     if is_standby:

@@ -10,8 +10,8 @@ from fencerow.cli import exits, output
 from fencerow.cli.database import actor, opened, parsed_path, resolved
 from fencerow.cli.options import app_option, asked, database_options, json_option
 from fencerow.core.config import Config, SqliteUrl, parse_url
-from fencerow.core.db import postgres, sqlite
 from fencerow.core.db.filesystem import refuse_network
+from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
 from fencerow.core.db.queries import Migration, qualified
 from fencerow.core.errors import SchemaMissing, Unavailable
@@ -113,9 +113,9 @@ def sql(context: click.Context, dialect: str | None, worker_role: str, submit_ro
 def schema_sql(dialect: str, config: Config) -> str:
     """Every step as it would be applied, and the ledger."""
     if dialect == "sqlite":
-        rename, queries = sqlite.names(config.table_prefix), sqlite_queries(config.table_prefix)
+        rename, queries = sqlite_names(config.table_prefix), sqlite_queries(config.table_prefix)
     else:
-        rename, queries = postgres.names(config.schema), postgres_queries(config.schema)
+        rename, queries = postgres_names(config.schema), postgres_queries(config.schema)
     head = [f'CREATE SCHEMA IF NOT EXISTS "{config.schema}";'] if dialect == "postgres" else []
     ledger_text = f"{queries['make_ledger'].statements[0]};"
     steps = [

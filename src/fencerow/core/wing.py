@@ -1,22 +1,26 @@
 """A wing: one feature with all that is its own, told to the core by one record. The core knows none of them.
 
-What a record names is made when it is asked for: a program that never uses a wing never loads it.
+What a record names is made when it is asked for, so the record itself imports next to nothing: a program that never
+uses a wing never loads it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fencerow.core.chore import Chore, Site
-from fencerow.core.config import Config
-from fencerow.core.db.engine import Engine
-from fencerow.core.finding import Finding
 from fencerow.core.store import tables
-from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker import upkeep
-from fencerow.core.worker.brought import Processes, Together, bring
-from fencerow.core.worker.executor import Executor
+from fencerow.core.worker.brought import bring
+
+if TYPE_CHECKING:
+    from fencerow.core.chore import Chore, Site
+    from fencerow.core.config import Config
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.finding import Finding
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.worker.brought import Processes, Together
+    from fencerow.core.worker.executor import Executor
 
 Purge = Callable[[], Awaitable[object]]
 
@@ -29,7 +33,7 @@ class Check:
     examine: Callable[[Engine, Config], Iterator[Finding]]
 
 
-def _nothing(*_: object) -> tuple[()]:
+def _none(*_: object) -> tuple[()]:
     return ()
 
 
@@ -45,11 +49,11 @@ class Wing:
 
     name: str
     queries: tuple[str, ...] = ()
-    chores: Callable[[Site], Sequence[Chore]] = _nothing
+    chores: Callable[[Site], Sequence[Chore]] | None = None
     together: Callable[[Executor], Together] | None = None
     processes: Processes | None = None
-    purges: Callable[[Engine, Config, Telemetry], Sequence[Purge]] = _nothing
-    checks: Callable[[], Sequence[Check]] = _nothing
+    purges: Callable[[Engine, Config, Telemetry], Sequence[Purge]] = _none
+    checks: Callable[[], Sequence[Check]] = _none
 
 
 _wings: tuple[Wing, ...] = ()
@@ -61,8 +65,7 @@ def build(wings: Sequence[Wing]) -> None:
     _wings = tuple(wings)
     for wing in wings:
         tables.add_packages(wing.queries)
-        upkeep.add_chores(wing.chores)
-        bring(together=wing.together, processes=wing.processes)
+        bring(chores=wing.chores, together=wing.together, processes=wing.processes)
 
 
 def wings() -> tuple[Wing, ...]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 
 from fencerow.core.config import Config, PostgresUrl, parse_url
-from fencerow.core.db import postgres, sqlite
 from fencerow.core.db.faults import first_line
+from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
 from fencerow.core.db.queries import load
@@ -68,7 +68,7 @@ def _checks(engine: PostgresEngine | SqliteEngine, config: Config) -> Iterable[F
 
 def with_queries(engine: PostgresEngine | SqliteEngine) -> None:
     """Let an engine know the queries of the doctor."""
-    names = sqlite.names(engine.prefix) if isinstance(engine, SqliteEngine) else postgres.names(engine.schema)
+    names = sqlite_names(engine.prefix) if isinstance(engine, SqliteEngine) else postgres_names(engine.schema)
     engine.queries = engine.queries.joined(load(PACKAGE, engine.dialect, engine.dialect, names))
 
 

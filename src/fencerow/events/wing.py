@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from fencerow.core.config import Config
-from fencerow.core.db.engine import Engine
-from fencerow.core.telemetry import Telemetry
-from fencerow.core.wing import Check, Purge, Wing
+from fencerow.core.wing import Check, Wing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fencerow.core.config import Config
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.wing import Purge
 
 
 def _purges(engine: Engine, config: Config, telemetry: Telemetry) -> Sequence[Purge]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from fencerow.core.config import Config
+from typing import TYPE_CHECKING
+
 from fencerow.core.wing import Wing
-from fencerow.core.worker.brought import Apart, Processes
-from fencerow.core.worker.executor import Executor, Report
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.judging import Judge
+from fencerow.core.worker.brought import Processes
+
+if TYPE_CHECKING:
+    from fencerow.core.config import Config
+    from fencerow.core.worker.brought import Apart
+    from fencerow.core.worker.executor import Executor, Report
+    from fencerow.core.worker.handler import Handler
+    from fencerow.core.worker.judging import Judge
 
 
 def _made(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from fencerow.core.chore import Chore, Site
 from fencerow.core.wing import Check, Wing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fencerow.core.chore import Chore, Site
 
 
 def _chores(site: Site) -> Sequence[Chore]:

@@ -13,7 +13,7 @@ from collections.abc import (
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NoReturn, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack
 
 from fencerow.core.app.contract import Contract, Contracts, Handles
 from fencerow.core.app.database import Database
@@ -32,7 +32,9 @@ from fencerow.core.model.text import check_text
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.middleware import Middleware, RunMiddleware, TogetherMiddleware
-from fencerow.core.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from fencerow.core.worker.worker import Worker
 
 log = logging.getLogger("fencerow.app")
 
@@ -215,6 +217,8 @@ class JobsApp(Database):
                 "a worker without handlers can run nothing",
                 "declare some with @app.job, and import the module that does",
             )
+        from fencerow.core.worker.worker import Worker  # who only submits never loads it
+
         self._warn_of_unwrapped()
         self.check_or_create()
         return Worker(

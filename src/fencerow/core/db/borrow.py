@@ -14,14 +14,16 @@ that in one transaction should submit them in one call.
 from __future__ import annotations
 
 import sqlite3
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 from fencerow.core.db.adapters.frame import Lent, aplay, play
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.statement import Operation
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.errors import UnusableConnection
+
+if TYPE_CHECKING:
+    from fencerow.core.db.sqlite import SqliteEngine
 
 T = TypeVar("T")
 
@@ -188,9 +190,9 @@ def _sqlite(connection: Any, engine: Engine, name: str) -> Borrowed:
     _same_dialect("sqlite", engine, name)
     if name == "sqlite3.Connection":
         return SyncBorrowed(
-            LentSqlite3(cast(sqlite3.Connection, connection), cast(SqliteEngine, engine)), name
+            LentSqlite3(cast(sqlite3.Connection, connection), cast("SqliteEngine", engine)), name
         )
-    return AsyncBorrowed(LentAiosqlite(connection, cast(SqliteEngine, engine)), name)
+    return AsyncBorrowed(LentAiosqlite(connection, cast("SqliteEngine", engine)), name)
 
 
 def _sqlalchemy(connection: Any, engine: Engine, name: str) -> Borrowed:

@@ -50,12 +50,6 @@ FROM unnest(CAST(%s AS text[])) AS message
 TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it was rolled back for certain
 
 
-def names(schema: str) -> Callable[[str], str]:
-    """How `fencerow.x` is written in PostgreSQL: a quoted schema, and `fencerow.own_schema` for the schema itself."""
-    identifier(schema, "schema name")
-    return lambda name: f'"{schema}"' if name == "own_schema" else f'"{schema}".{name}'
-
-
 class PostgresEngine:
     """Runs operations on one PostgreSQL database."""
 

@@ -41,16 +41,6 @@ KEEPER_WAIT_S = (
 )
 
 
-def names(prefix: str) -> Callable[[str], str]:
-    """How `fencerow.x` is written in a SQLite file: a prefix, and the attached file for the workers."""
-    identifier(prefix, "table prefix")
-
-    def rename(name: str) -> str:
-        return f"{prefix}file.{prefix}workers" if name == "workers" else f"{prefix}{name}"
-
-    return rename
-
-
 class SqliteEngine:
     """Runs operations on one SQLite file."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import sqlite3
 
-import psycopg
-
 from fencerow.core.errors import DatabaseError, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
 
 # The schema will not mend itself while we wait.
@@ -21,9 +19,11 @@ def is_trouble(error: BaseException) -> bool:
         return False
     if isinstance(error, DatabaseError):
         return True
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
+    if isinstance(error, sqlite3.OperationalError | OSError):
         return True
-    return isinstance(error, sqlite3.OperationalError | OSError)
+    import psycopg  # not before there is trouble: a program on SQLite never needs it
+
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError)
 
 
 def is_shortage(error: BaseException) -> bool:
@@ -38,4 +38,8 @@ def is_shortage(error: BaseException) -> bool:
 
 def took_too_long(error: BaseException) -> bool:
     """Whether the server gave the statement up when its time was over, so that nothing of it was stored."""
-    return isinstance(error, DatabaseError) and isinstance(error.__cause__, psycopg.errors.QueryCanceled)
+    if not isinstance(error, DatabaseError):
+        return False
+    from psycopg.errors import QueryCanceled
+
+    return isinstance(error.__cause__, QueryCanceled)

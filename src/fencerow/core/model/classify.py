@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from fencerow.core.errors import DeclarationError, InvalidInput, MalformedPayload
@@ -141,6 +140,8 @@ def _seconds(value: Any, now: datetime | None) -> float | None:
 def _until_s(date: str, now: datetime | None) -> float | None:
     if now is None:
         return None
+    from email.utils import parsedate_to_datetime  # seldom needed, and it brings fifteen modules
+
     until = parsedate_to_datetime(date)
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)

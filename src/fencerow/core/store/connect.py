@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fencerow.core.config import Config, PostgresUrl, parse_url
-from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import NoDatabase
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
+
+if TYPE_CHECKING:
+    from fencerow.core.db.postgres import PostgresEngine
+    from fencerow.core.db.sqlite import SqliteEngine
 
 DEFAULT_URL = "sqlite:///fencerow.db"
 
@@ -28,6 +31,8 @@ def open_engine(config: Config) -> PostgresEngine | SqliteEngine:
         )
     url = parse_url(config.url)
     if isinstance(url, PostgresUrl):
+        from fencerow.core.db.postgres import PostgresEngine  # with its driver: only where it is used
+
         return PostgresEngine(
             url.conninfo,
             postgres_queries(config.schema),
@@ -38,6 +43,8 @@ def open_engine(config: Config) -> PostgresEngine | SqliteEngine:
             statement_timeout_s=config.statement_timeout_s,
             prepares=config.prepared_statements == "auto",
         )
+    from fencerow.core.db.sqlite import SqliteEngine
+
     return SqliteEngine(
         Path(url.path),
         sqlite_queries(config.table_prefix),

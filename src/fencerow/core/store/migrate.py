@@ -13,9 +13,7 @@ from dataclasses import dataclass
 
 from fencerow.core.db import locks
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.probe import is_foreign_sqlite
 from fencerow.core.db.queries import Migration
-from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.statement import Rows, Steps, execute, operation, whole
 from fencerow.core.errors import Busy, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
 from fencerow.core.store.tables import known_migrations
@@ -143,6 +141,9 @@ def refuse_foreign(engine: Engine) -> None:
     Raises:
         SchemaMissing: it is somebody else's, or was never migrated.
     """
+    from fencerow.core.db.probe import is_foreign_sqlite  # with the drivers
+    from fencerow.core.db.sqlite import SqliteEngine
+
     if isinstance(engine, SqliteEngine) and is_foreign_sqlite(engine.path, ledger_name(engine)):
         raise _missing()
 

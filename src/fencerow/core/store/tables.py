@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from fencerow.core.db import postgres, sqlite
+from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.queries import Migration, Queries, load, migrations
 
 PACKAGE = "fencerow.core.store"
@@ -17,13 +17,13 @@ _of_wings: list[str] = []
 )  # they never change, and reading them takes a hundred times longer than making an engine
 def postgres_queries(schema: str = "fencerow") -> Queries:
     """The queries for PostgreSQL, their tables in this schema."""
-    return _loaded("postgres", postgres.names(schema))
+    return _loaded("postgres", postgres_names(schema))
 
 
 @lru_cache(maxsize=8)
 def sqlite_queries(prefix: str = "fencerow_") -> Queries:
     """The queries for a SQLite file, their tables under this prefix."""
-    return _loaded("sqlite", sqlite.names(prefix))
+    return _loaded("sqlite", sqlite_names(prefix))
 
 
 def known_migrations(dialect: str) -> list[Migration]:

@@ -1,4 +1,4 @@
-"""What wings bring into a worker: a way to run several attempts in one call, and one to run them in other processes.
+"""What wings bring into a worker: chores, and ways to run attempts: several in one call, or in other processes.
 
 Said once, when the package is imported; see `core/wing.py`.
 """
@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from fencerow.core.config import Config
-from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.executor import Executor, Report
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.judging import Judge
+if TYPE_CHECKING:
+    from fencerow.core.chore import Chore, Site
+    from fencerow.core.config import Config
+    from fencerow.core.worker.attempt import Attempt
+    from fencerow.core.worker.executor import Executor, Report
+    from fencerow.core.worker.handler import Handler
+    from fencerow.core.worker.judging import Judge
 
 
 class Together(Protocol):
@@ -44,7 +46,8 @@ class Apart(Protocol):
         ...
 
 
-MakeApart = Callable[[Executor, Judge, Report, Config, float | None], Apart]
+if TYPE_CHECKING:
+    MakeApart = Callable[[Executor, Judge, Report, Config, float | None], Apart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +65,22 @@ class Brought:
 
     together: Callable[[Executor], Together] | None = None
     processes: Processes | None = None
+    chores: tuple[Callable[[Site], Sequence[Chore]], ...] = ()
 
 
 _brought = Brought()
 
 
 def bring(
-    *, together: Callable[[Executor], Together] | None = None, processes: Processes | None = None
+    *,
+    together: Callable[[Executor], Together] | None = None,
+    processes: Processes | None = None,
+    chores: Callable[[Site], Sequence[Chore]] | None = None,
 ) -> None:
     """From now on there is this as well."""
     global _brought
+    if chores is not None:
+        _brought = replace(_brought, chores=(*_brought.chores, chores))
     if together is not None:
         _brought = replace(_brought, together=together)
     if processes is not None:

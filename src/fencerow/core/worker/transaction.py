@@ -13,8 +13,6 @@ from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Any
 
-from psycopg.pq import TransactionStatus
-
 from fencerow.core.db.engine import AsyncSession, Engine, Session
 from fencerow.core.db.statement import Operation
 from fencerow.core.db.strikes import SHELTER, sheltered
@@ -212,6 +210,8 @@ class JobTransaction:
 def _in_transaction(connection: Any) -> bool:
     if hasattr(connection, "in_transaction"):
         return bool(connection.in_transaction)
+    from psycopg.pq import TransactionStatus
+
     return bool(connection.info.transaction_status != TransactionStatus.IDLE)
 
 

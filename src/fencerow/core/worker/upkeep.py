@@ -6,20 +6,12 @@ the next one with it; it is stated on the row of each instead, and jobs go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from fencerow.core.chore import Chore, Site
+from fencerow.core.chore import Site
+from fencerow.core.worker.brought import brought
 from fencerow.core.worker.hearing import Hearing
 from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.loop import Loop
 from fencerow.core.worker.reaper import Reaper
-
-_of_wings: list[Callable[[Site], Sequence[Chore]]] = []
-
-
-def add_chores(make: Callable[[Site], Sequence[Chore]]) -> None:
-    """Said once for each wing, when the package is imported: every worker does this for it."""
-    _of_wings.append(make)
 
 
 def upkeep_loops(site: Site, lease: Lease, hearing: Hearing) -> list[Loop]:
@@ -33,6 +25,6 @@ def upkeep_loops(site: Site, lease: Lease, hearing: Hearing) -> list[Loop]:
         on_queued=hearing.announce_queued,
         on_ended=hearing.announce_ended,
     )
-    chores = [chore for make in _of_wings for chore in make(site)]
+    chores = [chore for make in brought().chores for chore in make(site)]
     each = [("reaper", reaper.tick), *((chore.name, chore.tick) for chore in chores)]
     return [Loop(name, tick, site.telemetry, jitter=0.2, background=True) for name, tick in each]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from fencerow.core.db import postgres, sqlite
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import load
 from fencerow.core.db.sqlite import SqliteEngine
@@ -88,9 +88,9 @@ def _prepared(engine: Engine) -> PostgresEngine | SqliteEngine:
     assert isinstance(real, PostgresEngine | SqliteEngine), "an engine of ours is expected"
     if "final_rows" not in real.queries:
         real.queries = real.queries.joined(
-            load(PACKAGE, "postgres", "postgres", postgres.names(real.schema))
+            load(PACKAGE, "postgres", "postgres", postgres_names(real.schema))
             if isinstance(real, PostgresEngine)
-            else load(PACKAGE, "sqlite", "sqlite", sqlite.names(real.prefix))
+            else load(PACKAGE, "sqlite", "sqlite", sqlite_names(real.prefix))
         )
     return real
 
@@ -153,7 +153,7 @@ def _counted(engine: Engine) -> Counter[State]:
 def _broken(engine: PostgresEngine | SqliteEngine) -> list[str]:
     """The names of the invariants of the tables that do not hold."""
     names = (
-        postgres.names(engine.schema) if isinstance(engine, PostgresEngine) else sqlite.names(engine.prefix)
+        postgres_names(engine.schema) if isinstance(engine, PostgresEngine) else sqlite_names(engine.prefix)
     )
     return _ask(engine, together(names))
 

@@ -1,0 +1,75 @@
+"""Importing the package is cheap, and what is loaded later is what editors and type checkers were told."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.house.tree import ROOT
+
+MODULES_MAX = 350
+RESIDENT_KIB_MAX = 32 * 1024
+LAZY = ("fencerow", "fencerow.migrations")
+
+
+def loaded(statement: str) -> tuple[set[str], int]:
+    """Which modules a fresh interpreter has loaded after a statement, and the most memory that it took, in KiB."""
+    status = "open('/proc/self/status').read().split('VmHWM:')[1].split()[0]"  # `getrusage` counts the parent's too
+    code = f"import sys\n{statement}\nprint({status}, *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={})
+    size, *modules = done.stdout.split()
+    return set(modules), int(size)
+
+
+def test_who_submits_loads_neither_worker_nor_driver() -> None:
+    modules, resident_kib = loaded("from fencerow import App")
+
+    assert len(modules) <= MODULES_MAX
+    assert resident_kib <= RESIDENT_KIB_MAX
+    assert modules.isdisjoint({"psycopg", "fencerow.core.worker.worker", "fencerow.guards.mutex.mutex"})
+
+
+def test_the_rest_comes_when_it_is_used() -> None:
+    modules, _ = loaded(
+        "import fencerow; fencerow.Worker; fencerow.Mutex; fencerow.publish; fencerow.errors.Busy"
+    )
+
+    assert {"fencerow.core.worker.worker", "fencerow.guards.mutex.mutex", "fencerow.events.outbox"} <= modules
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_type_checkers_are_told_the_same(package: str) -> None:
+    tree = ast.parse((ROOT / "src" / Path(*package.split(".")) / "__init__.py").read_text("utf-8"))
+    (said,) = (node for node in tree.body if isinstance(node, ast.If))
+    told = {
+        alias.name: node.module
+        for node in said.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    (table,) = (node for node in ast.walk(said) if isinstance(node, ast.Dict))
+    homes = {
+        str(key.value): str(value.value)
+        for key, value in zip(table.keys, table.values, strict=True)
+        if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
+    }
+    module = import_module(package)
+    modules = {name: home for name, home in homes.items() if home == f"{package}.{name}"}
+
+    assert homes == {**told, **modules}
+    assert set(module.__all__) - {"__version__"} == set(homes) - set(modules)
+    assert all(
+        getattr(module, name) is getattr(import_module(home), name)
+        for name, home in homes.items()
+        if name not in modules
+    )
+
+
+def test_what_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        import_module("fencerow").Nonsense  # noqa: B018
