@@ -20,6 +20,11 @@ def margin_of(lease_s: float) -> float:
     return min(2.0, lease_s * 0.1)
 
 
+def deadline_of(lease_s: float, sent: float) -> float:
+    """Until which `steady()` time a lease may be relied upon that was taken or renewed by what was sent at this one."""
+    return sent + lease_s - margin_of(lease_s)
+
+
 class Belief:
     """Until when one lease may be relied upon. Safe from any thread, without a lock: each field is written whole.
 
@@ -29,7 +34,7 @@ class Belief:
     def __init__(self, lease_s: float, sent: float) -> None:
         """The take was sent at this `steady()` time."""
         self.lease_s = lease_s
-        self._deadline = self._after(sent)
+        self._deadline = deadline_of(lease_s, sent)
         self._lost = False
 
     @property
@@ -52,11 +57,8 @@ class Belief:
     def renewed(self, sent: float) -> None:
         """A renewal that was sent at this `steady()` time went well. An older answer takes nothing away."""
         if not self._lost:
-            self._deadline = max(self._deadline, self._after(sent))
+            self._deadline = max(self._deadline, deadline_of(self.lease_s, sent))
 
     def lose(self) -> None:
         """The database refused a renewal, or it was given back."""
         self._lost = True
-
-    def _after(self, sent: float) -> float:
-        return sent + self.lease_s - margin_of(self.lease_s)

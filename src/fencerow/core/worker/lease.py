@@ -1,10 +1,8 @@
 """What a worker believes of its own lease, by the steady clock of its own host.
 
-The database decides who owns what; this only makes the worker stop earlier than others may start.
-The deadline counts from before the renewal was sent, as after River's trust window:
-
-    sent ──────────── reply ─────────────────────────── deadline ── lease_until in the database
-     └── lease_s minus margin ──────────────────────────────┘
+The database decides who owns what; this only makes the worker stop earlier than others may start, by the rule of all
+leases (`db/leases.py`; it is River's trust window). Other than a mutex, a worker that was late goes on after its next
+renewal: that its row lives says that nobody has declared it dead.
 
 A gap in the renewals also takes away the right to declare others dead: after an outage everybody's
 lease has run out, and whoever wakes first would execute all the others. So does a jump of the database's clock:
@@ -16,6 +14,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
+from fencerow.core.db.leases import deadline_of, margin_of
 from fencerow.core.db.steady import steady
 
 
@@ -32,7 +31,7 @@ class Lease:
 
     def __init__(self, lease_s: float, renew_s: float) -> None:
         self.lease_s = lease_s
-        self.margin_s = min(2.0, lease_s * 0.1)
+        self.margin_s = margin_of(lease_s)
         self._gap_s = max(renew_s * 2.5, 0.5)
         self._lock = threading.Lock()
         self._holder: str | None = None
@@ -52,7 +51,7 @@ class Lease:
         """A fresh registration was made by a statement sent at this `steady()` time."""
         with self._lock:
             self._holder = holder
-            self._deadline = sent + self.lease_s - self.margin_s
+            self._deadline = deadline_of(self.lease_s, sent)
             self._renewed_at = self._gapless_since = sent
             self._renewed_us = None
 
@@ -61,7 +60,7 @@ class Lease:
         with self._lock:
             if sent - self._renewed_at > self._gap_s or self._may_have_jumped(sent, at_us):
                 self._gapless_since = sent
-            self._deadline = sent + self.lease_s - self.margin_s
+            self._deadline = deadline_of(self.lease_s, sent)
             self._renewed_at, self._replied_at = sent, steady()
             self._renewed_us = at_us
 
