@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fencerow.batches.wing import WING as BATCHES
 from fencerow.core.wing import build
+from fencerow.doctor.wing import WING as DOCTOR
 from fencerow.events.wing import WING as EVENTS
 from fencerow.guards.wing import WING as GUARDS
 from fencerow.migrations.wing import WING as MIGRATIONS
@@ -11,6 +12,6 @@ from fencerow.operators.wing import WING as OPERATORS
 from fencerow.processes.wing import WING as PROCESSES
 from fencerow.retention.wing import WING as RETENTION
 
-WINGS = (PROCESSES, BATCHES, OPERATORS, RETENTION, EVENTS, GUARDS, MIGRATIONS)
+WINGS = (PROCESSES, BATCHES, OPERATORS, DOCTOR, RETENTION, EVENTS, GUARDS, MIGRATIONS)
 
 build(WINGS)  # whoever imports anything of the package has imported this before

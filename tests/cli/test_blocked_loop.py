@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.cli import exits
+from fencerow.core.command import exits
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.job import JobRecord

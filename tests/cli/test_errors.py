@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.cli import exits, main
+from fencerow.cli import main
+from fencerow.core.command import exits
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.statement import Steps, execute, operation
 from fencerow.core.model.describe import describe
@@ -289,12 +290,12 @@ def test_what_kubernetes_makes_for_a_service_of_our_name_stops_no_command(
 
 
 def test_every_error_of_ours_has_an_exit_code() -> None:
-    from fencerow.core import errors
+    from fencerow import errors
 
     kinds = [each for each in vars(errors).values() if isinstance(each, type)]
 
     for kind in kinds:
         if issubclass(kind, errors.FencerowError):
             made = kind("what", error=describe(ValueError())) if kind is errors.JobFailed else kind("what")
-            assert exits.exit_code(made) in range(1, 7)
+            assert made.exit_code in range(1, 7)
     assert main.run(["--help"]) == 0

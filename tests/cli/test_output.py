@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from fencerow.cli import output
 from fencerow.cli.logs import ConsoleFormatter, JsonFormatter
+from fencerow.core.command import output
 
 
 @pytest.fixture

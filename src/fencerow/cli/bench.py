@@ -15,8 +15,8 @@ from fencerow.bench.figure import Figure
 from fencerow.bench.place import Place, private_postgres, private_sqlite, scratch
 from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import FULL, QUICK
-from fencerow.cli import output
-from fencerow.cli.options import Asked, asked, database_options, json_option
+from fencerow.core.command import output
+from fencerow.core.command.options import Asked, asked, database_options, json_option
 from fencerow.core.errors import InvalidInput
 from fencerow.testing.postgres import BinariesMissing, find_binaries
 

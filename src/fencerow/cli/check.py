@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import click
 
-from fencerow.cli import exits, output
-from fencerow.cli.app_loading import look_here
-from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
+from fencerow.core.command import exits, output
+from fencerow.core.command.app_loading import look_here
+from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
 from fencerow.core.errors import InvalidInput
 from fencerow.testing.check.check import check as check_options
 from fencerow.testing.check.errors import NothingToCheck

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from fencerow.cli import exits, output
-from fencerow.cli.database import resolved, working
-from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
+from fencerow.core.command import exits, output
+from fencerow.core.command.database import resolved, working
+from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
 from fencerow.core.db.engine import Engine
 from fencerow.testing.history.check import Options, check
 from fencerow.testing.history.report import Report

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from fencerow.cli import output
 from fencerow.cli.bulk import Bulk, bulk_options
-from fencerow.cli.database import working
 from fencerow.cli.filters import filter_options, made, page
-from fencerow.cli.options import app_option, asked, database_options, json_option
 from fencerow.cli.show import show_job
 from fencerow.client import Client
 from fencerow.core.client.refs import CancelAnswer
+from fencerow.core.command import output
+from fencerow.core.command.database import working
+from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import FINAL, LIVE, State

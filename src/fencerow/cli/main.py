@@ -16,17 +16,16 @@ import click
 import psycopg
 
 from fencerow import __version__
-from fencerow.cli import exits, output
-from fencerow.cli.backfills import backfills
 from fencerow.cli.bench import bench
 from fencerow.cli.check import check
 from fencerow.cli.demo import demo
-from fencerow.cli.doctor import doctor
-from fencerow.cli.events import events
 from fencerow.cli.history import history
 from fencerow.cli.jobs import jobs
-from fencerow.cli.mutexes import mutexes
-from fencerow.cli.options import (
+from fencerow.cli.schema import migrate, sql
+from fencerow.cli.submit import submit
+from fencerow.cli.worker import dev, worker
+from fencerow.core.command import exits, output
+from fencerow.core.command.options import (
     Asked,
     app_option,
     asked,
@@ -34,15 +33,9 @@ from fencerow.cli.options import (
     json_option,
     refuse_unknown_variables,
 )
-from fencerow.cli.queues import queues
-from fencerow.cli.schema import migrate, sql
-from fencerow.cli.shards import shards
-from fencerow.cli.submit import submit
-from fencerow.cli.why import why
-from fencerow.cli.worker import dev, worker
-from fencerow.cli.workers import workers
 from fencerow.core.config import COMMAND_PREFIX, masked
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput
+from fencerow.core.wing import wings
 
 
 @click.group(
@@ -76,11 +69,8 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-COMMANDS = (
-    demo, dev, worker, submit, jobs, queues, workers, mutexes, events, backfills, migrate, shards, sql, doctor, why,
-    history, check, bench,
-)  # fmt: skip
-for command in COMMANDS:
+COMMANDS = (demo, dev, worker, submit, jobs, migrate, sql, history, check, bench)
+for command in (*COMMANDS, *(each for wing in wings() for each in wing.commands())):
     root.add_command(command)
 
 
@@ -127,7 +117,7 @@ def _failed(error: Exception, *, debug: bool) -> int:
         for line in "".join(traceback.format_exception(error)).splitlines():
             output.warn(masked(line) if "://" in line else line)
     output.report(known or _unexpected(error))
-    return exits.exit_code(known) if known else exits.UNEXPECTED
+    return known.exit_code if known else exits.UNEXPECTED
 
 
 def _known(error: Exception) -> FencerowError | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from fencerow.app import App
-from fencerow.cli import exits
 from fencerow.cli.signals import Signals
+from fencerow.core.app import JobsApp
+from fencerow.core.command import exits
 from fencerow.core.errors import FencerowError, TooManyHung
 from fencerow.core.store import store
 from fencerow.core.worker.worker import Worker, WorkerDied
@@ -16,7 +16,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LOOK_S = 0.5
 
 
-def run_worker(app: App, worker: Worker, *, once: bool = False, drain: bool = False) -> int:
+def run_worker(app: JobsApp, worker: Worker, *, once: bool = False, drain: bool = False) -> int:
     """Run it to its end and return the exit code.
 
     Raises:
@@ -35,7 +35,7 @@ def run_worker(app: App, worker: Worker, *, once: bool = False, drain: bool = Fa
     return exits.OK
 
 
-async def _run(app: App, worker: Worker, once: bool, drain: bool) -> None:
+async def _run(app: JobsApp, worker: Worker, once: bool, drain: bool) -> None:
     watch = asyncio.create_task(_watch(app, worker)) if drain else None
     try:
         # Asked a second time, it stops at once.
@@ -47,7 +47,7 @@ async def _run(app: App, worker: Worker, once: bool, drain: bool) -> None:
         await app.aclose()
 
 
-async def _watch(app: App, worker: Worker) -> None:
+async def _watch(app: JobsApp, worker: Worker) -> None:
     """Stop the worker when no job that it could run is left, due or not."""
     names = set(app.handlers)
     # The event is in the database, and others may bring it about.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from fencerow.cli import exits, output
-from fencerow.cli.database import actor, opened, parsed_path, resolved
-from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.core.command import exits, output
+from fencerow.core.command.database import actor, opened, parsed_path, resolved
+from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.core.config import Config, SqliteUrl, parse_url
 from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.naming import postgres_names, sqlite_names

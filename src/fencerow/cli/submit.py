@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from fencerow.app import App
-from fencerow.cli import exits, output
-from fencerow.cli.app_loading import load_app
 from fencerow.cli.arguments import parsed_arguments
-from fencerow.cli.database import prepared
-from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
+from fencerow.core.app import JobsApp
 from fencerow.core.client.handle import Handle
+from fencerow.core.command import exits, output
+from fencerow.core.command.app_loading import load_app
+from fencerow.core.command.database import prepared
+from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
 from fencerow.core.model.state import State
 
 
@@ -62,7 +62,7 @@ def submit(
     return exits.OK
 
 
-def _waited(app: App, handle: Handle[Any], wait_s: float | None, wanted: Asked) -> int:
+def _waited(app: JobsApp, handle: Handle[Any], wait_s: float | None, wanted: Asked) -> int:
     output.warn(f"submitted {handle.id}")
     ended = app.client.wait_ended(handle.id, wait_s)
     if wanted.json:

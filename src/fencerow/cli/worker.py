@@ -6,13 +6,12 @@ import warnings
 
 import click
 
-from fencerow.app import App
 from fencerow.cli import logs
-from fencerow.cli.app_loading import load_app
-from fencerow.cli.database import prepared
-from fencerow.cli.options import Asked, app_option, asked, database_options
 from fencerow.cli.running import run_worker
-from fencerow.core.app import LocalDatabaseWarning
+from fencerow.core.app import JobsApp, LocalDatabaseWarning
+from fencerow.core.command.app_loading import load_app
+from fencerow.core.command.database import prepared
+from fencerow.core.command.options import Asked, app_option, asked, database_options
 from fencerow.core.errors import InvalidInput, NoDatabase
 from fencerow.core.model.text import check_text
 
@@ -84,7 +83,9 @@ def dev(context: click.Context, queues: str | None, slots: int | None, log_level
         return _developed(app, chosen, slots, wanted)
 
 
-def _developed(app: App, queues: dict[str, int] | list[str] | None, slots: int | None, wanted: Asked) -> int:
+def _developed(
+    app: JobsApp, queues: dict[str, int] | list[str] | None, slots: int | None, wanted: Asked
+) -> int:
     with prepared(app, wanted, migrate=True):
         return run_worker(app, app.worker(queues=queues, slots=slots))
 

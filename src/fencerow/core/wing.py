@@ -14,6 +14,8 @@ from fencerow.core.store import tables
 from fencerow.core.worker.brought import bring
 
 if TYPE_CHECKING:
+    import click
+
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import Config
     from fencerow.core.db.engine import Engine
@@ -45,6 +47,7 @@ class Wing:
     in one holds the numbered steps that make its tables. `chores`: what each worker does for it beside its jobs.
     `together`, `processes`: how a worker runs several attempts in one call, and some in other processes.
     `purges`: what retention removes for it, in each round of every worker. `checks`: what the doctor looks at.
+    `commands`: what the command `fencerow` can do with it.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Wing:
     processes: Processes | None = None
     purges: Callable[[Engine, Config, Telemetry], Sequence[Purge]] = _none
     checks: Callable[[], Sequence[Check]] = _none
+    commands: Callable[[], Sequence[click.Command]] = _none
 
 
 _wings: tuple[Wing, ...] = ()

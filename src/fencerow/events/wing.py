@@ -9,6 +9,8 @@ from fencerow.core.wing import Check, Wing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import click
+
     from fencerow.core.config import Config
     from fencerow.core.db.engine import Engine
     from fencerow.core.telemetry import Telemetry
@@ -27,4 +29,10 @@ def _checks() -> Sequence[Check]:
     return (Check("events", examine_events),)
 
 
-WING = Wing("events", queries=("fencerow.events",), purges=_purges, checks=_checks)
+def _commands() -> Sequence[click.Command]:
+    from fencerow.events.commands import events
+
+    return (events,)
+
+
+WING = Wing("events", queries=("fencerow.events",), purges=_purges, checks=_checks, commands=_commands)

@@ -9,6 +9,8 @@ from fencerow.core.wing import Check, Wing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import click
+
     from fencerow.core.config import Config
     from fencerow.core.db.engine import Engine
     from fencerow.core.telemetry import Telemetry
@@ -27,6 +29,12 @@ def _checks() -> Sequence[Check]:
     return (Check("mutexes", examine_mutexes),)
 
 
+def _commands() -> Sequence[click.Command]:
+    from fencerow.guards.mutex.commands import mutexes
+
+    return (mutexes,)
+
+
 WING = Wing(
     "guards",
     queries=(
@@ -37,4 +45,5 @@ WING = Wing(
     ),
     purges=_purges,
     checks=_checks,
+    commands=_commands,
 )

@@ -15,6 +15,7 @@ class InvalidMigrations(FencerowError):
     """The folder of steps, or the migrator itself, cannot work as declared. Nothing ran on any shard."""
 
     code = "FR-751"
+    exit_code = 2
 
 
 class MigrationEdited(FencerowError):
@@ -71,6 +72,7 @@ class UnknownShard(FencerowError):
     """No shard of that name was declared."""
 
     code = "FR-760"
+    exit_code = 2
 
 
 class InvalidBackfill(FencerowError):

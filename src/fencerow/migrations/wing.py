@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fencerow.core.wing import Wing
 
-WING = Wing("migrations", queries=("fencerow.migrations.backfills",))
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import click
+
+
+def _commands() -> Sequence[click.Command]:
+    from fencerow.migrations.backfills.commands import backfills
+    from fencerow.migrations.commands import shards
+
+    return backfills, shards
+
+
+WING = Wing("migrations", queries=("fencerow.migrations.backfills",), commands=_commands)

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fencerow.core.wing import Wing
 
-WING = Wing("operators", queries=("fencerow.operators",))
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import click
+
+
+def _commands() -> Sequence[click.Command]:
+    from fencerow.operators.queue_commands import queues
+    from fencerow.operators.worker_commands import workers
+
+    return queues, workers
+
+
+WING = Wing("operators", queries=("fencerow.operators",), commands=_commands)

@@ -31,7 +31,9 @@ class Desk:
     `ready` is called once, before the database is first used; until it succeeds it is called again each time.
     """
 
-    def __init__(self, engine: Engine, *, actor: str | None, ready: Callable[[], None] | None) -> None:
+    def __init__(
+        self, engine: Engine, *, actor: str | None = None, ready: Callable[[], None] | None = None
+    ) -> None:
         self.engine = engine
         self.actor = actor
         self._ready = ready

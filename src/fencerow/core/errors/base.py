@@ -18,6 +18,7 @@ class FencerowError(Exception):
 
     code = "FR-000"
     repeat = "no"
+    exit_code = 1  # of a command that meets it; docs/cli.md has the table
 
     def __init_subclass__(cls) -> None:
         # The public name is what is stored with a failed job and stands in tracebacks, wherever the family lies.

@@ -9,6 +9,7 @@ class InvalidInput(FencerowError):
     """Input was refused and nothing was stored. Correct it and submit again."""
 
     code = "FR-201"
+    exit_code = 2
 
 
 class UnknownJob(InvalidInput):

@@ -34,6 +34,7 @@ class ResultTimeout(FencerowError, TimeoutError):
 
     code = "FR-304"
     repeat = "yes"
+    exit_code = 6
 
 
 class ReportedError(Protocol):
@@ -56,6 +57,7 @@ class JobFailed(FencerowError):
     """The awaited job ended `failed`. `error` holds what the last attempt reported."""
 
     code = "FR-305"
+    exit_code = 5
 
     def __init__(
         self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: ReportedError
@@ -69,6 +71,7 @@ class JobCancelled(FencerowError):
     """The awaited job ended `cancelled`; it has no result."""
 
     code = "FR-306"
+    exit_code = 5
 
 
 class NotReady(ResultTimeout):

@@ -9,6 +9,7 @@ class ConfigError(FencerowError):
     """A setting is unknown, ill-typed or out of range. Correct it; nothing was started."""
 
     code = "FR-101"
+    exit_code = 2
 
 
 class UrlError(ConfigError):
@@ -21,6 +22,7 @@ class MissingExtra(FencerowError):
     """An optional library is not installed. Install the extra named in `fix`."""
 
     code = "FR-103"
+    exit_code = 2
 
 
 class UnsupportedPlatform(FencerowError):
@@ -33,6 +35,7 @@ class DeclarationError(FencerowError):
     """A job was declared in a way that cannot work (name taken, unsupported parameter kind, bad option)."""
 
     code = "FR-104"
+    exit_code = 2
 
 
 class NoDatabase(ConfigError):

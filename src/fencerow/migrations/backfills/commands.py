@@ -6,10 +6,10 @@ from itertools import groupby
 
 import click
 
-from fencerow.cli import exits, output
-from fencerow.cli.app_loading import load_app
-from fencerow.cli.database import prepared, working
-from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.core.command import exits, output
+from fencerow.core.command.app_loading import load_app
+from fencerow.core.command.database import prepared, working
+from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.migrations.backfills.backfill import pause as pause_backfill
 from fencerow.migrations.backfills.backfill import resume as resume_backfill
 from fencerow.migrations.backfills.backfill import unknown

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from fencerow.cli import exits, output
-from fencerow.cli.database import actor, working
-from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.client import Client
+from fencerow.core.command import exits, output
+from fencerow.core.command.database import actor, working
+from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.state import FINAL, LIVE, State
 from fencerow.core.model.text import check_text
 from fencerow.core.store import store
+from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.queues import paused_queues
 
 NAME_MAX = 100
@@ -53,8 +53,8 @@ def pause(context: click.Context, queue: str, reason: str | None) -> int:
     if reason is not None:
         check_text(reason, "--reason", REASON_MAX)
     with working(asked(context)) as engine:
-        client = Client(engine, actor=actor(asked(context).config()))
-        changed = client.pause_queue(queue, reason=reason)
+        verbs = QueueVerbs(engine, actor=actor(asked(context).config()))
+        changed = verbs.pause_queue(queue, reason=reason)
     output.say(f"{queue} is paused" if changed else f"{queue} was paused already; the first reason is kept")
     return exits.OK
 
@@ -68,7 +68,7 @@ def resume(context: click.Context, queue: str) -> int:
     """Let claims from a queue go on."""
     check_text(queue, "the queue's name", NAME_MAX)
     with working(asked(context)) as engine:
-        changed = Client(engine).resume_queue(queue)
+        changed = QueueVerbs(engine).resume_queue(queue)
     output.say(f"{queue} is resumed" if changed else f"{queue} was not paused")
     return exits.OK
 

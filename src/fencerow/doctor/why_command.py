@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from fencerow.cli import exits, output
-from fencerow.cli.database import working
-from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.core.command import exits, output
+from fencerow.core.command.database import working
+from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.core.model.ids import parse_id
 from fencerow.doctor.why import why as examine
 

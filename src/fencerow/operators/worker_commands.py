@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from fencerow.cli import exits, output
-from fencerow.cli.database import actor, working
-from fencerow.cli.options import Asked, app_option, asked, database_options, json_option
-from fencerow.cli.show_worker import show_worker, shown_shares
-from fencerow.client import Client
+from fencerow.core.client.desk import Desk
+from fencerow.core.command import exits, output
+from fencerow.core.command.database import actor, working
+from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
 from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
@@ -21,9 +20,11 @@ from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import LEAVE_S_MAX, SLOTS_MAX
 from fencerow.core.store import store
 from fencerow.core.store.orders import Order
+from fencerow.operators.show_worker import show_worker, shown_shares
+from fencerow.operators.workers import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
-Once = Callable[[Client, str], Order]
+Once = Callable[[Workers, str], Order]
 
 REASON_MAX = 500
 LOOK_S = 0.1
@@ -75,7 +76,7 @@ def list_(context: click.Context, state: str | None, limit: int) -> None:
 def show(context: click.Context, worker: str, jobs: int) -> None:
     """Show a worker: what is wanted of it, what it does now, and each job that it holds."""
     with working(asked(context)) as engine:
-        found = Client(engine).workers.inspect(worker, jobs_max=jobs)
+        found = Workers(Desk(engine)).inspect(worker, jobs_max=jobs)
     if asked(context).json:
         output.say_json(found)
     else:
@@ -128,8 +129,8 @@ def set_(
         )
     served = dict(_queue(text) for text in queues)
 
-    def once(client: Client, holder: str) -> Order:
-        return client.workers.change(
+    def once(workers: Workers, holder: str) -> Order:
+        return workers.change(
             holder, slots=slots, queues=served, remove=remove, reason=options["reason"], version=version
         )
 
@@ -168,15 +169,15 @@ def drain(context: click.Context, /, within_s: float | None, now: bool, **option
     if now and within_s is not None:
         raise InvalidInput("both --within and --now were given", "one of them is meant", "leave one out")
 
-    def once(client: Client, holder: str) -> Order:
+    def once(workers: Workers, holder: str) -> Order:
         limit_s = 0.0 if now else within_s
-        return client.workers.drain(holder, within_s=limit_s, reason=options["reason"])
+        return workers.drain(holder, within_s=limit_s, reason=options["reason"])
 
     return _order(asked(context), once, ends=True, **options)
 
 
 def _pausing(paused: bool, options: dict[str, Any]) -> Once:
-    return lambda client, holder: client.workers.change(holder, paused=paused, reason=options["reason"])
+    return lambda workers, holder: workers.change(holder, paused=paused, reason=options["reason"])
 
 
 def _queue(text: str) -> tuple[str, int | None]:
@@ -199,11 +200,11 @@ def _order(
     if reason is not None:
         check_text(reason, "--reason", REASON_MAX)
     with working(asked) as engine:
-        client = Client(engine, actor=actor(asked.config()))
-        meant = {worker.id: worker for each in which for worker in client.workers.find(each)}
-        orders, refused = _ordered(client, once, list(meant))
+        workers = Workers(Desk(engine, actor=actor(asked.config())))
+        meant = {worker.id: worker for each in which for worker in workers.find(each)}
+        orders, refused = _ordered(workers, once, list(meant))
         engine.flush(1.0)
-        late = _awaited(client, orders, time.monotonic() + wait_s, ends=ends) if wait_s else []
+        late = _awaited(workers, orders, time.monotonic() + wait_s, ends=ends) if wait_s else []
     if asked.json:
         output.say_json(
             {"orders": orders, "not_yet": late, "refused": {key: e.code for key, e in refused.items()}}
@@ -220,12 +221,14 @@ def _order(
     return exits.FAILED if refused or late else exits.OK
 
 
-def _ordered(client: Client, once: Once, holders: list[str]) -> tuple[list[Order], dict[str, FencerowError]]:
+def _ordered(
+    workers: Workers, once: Once, holders: list[str]
+) -> tuple[list[Order], dict[str, FencerowError]]:
     orders: list[Order] = []
     refused: dict[str, FencerowError] = {}
     for holder in holders:
         try:
-            orders.append(once(client, holder))
+            orders.append(once(workers, holder))
         except (OrderRefused, WorkerGone, WorkerNotFound, InvalidInput) as error:
             if len(holders) == 1:
                 raise
@@ -234,12 +237,12 @@ def _ordered(client: Client, once: Once, holders: list[str]) -> tuple[list[Order
     return orders, refused
 
 
-def _awaited(client: Client, orders: list[Order], until: float, *, ends: bool) -> list[str]:
+def _awaited(workers: Workers, orders: list[Order], until: float, *, ends: bool) -> list[str]:
     """Those that have not said in time that they carried it out."""
     left = {order.holder: order for order in orders}
     while left:
         for holder, order in tuple(left.items()):
-            if _is_done(client.workers.inspect(holder, jobs_max=1).worker, order, ends):
+            if _is_done(workers.inspect(holder, jobs_max=1).worker, order, ends):
                 del left[holder]
         if not left or time.monotonic() >= until:
             break

@@ -1,4 +1,4 @@
-"""From `module:name` to an application or a migrator, with an answer for each way in which that goes wrong."""
+"""From `module:name` to an application or another thing of the user's, with an answer for each way that goes wrong."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import sys
 from pathlib import Path
 from typing import TypeVar
 
-from fencerow.app import App
+from fencerow.core.app import JobsApp
 from fencerow.core.errors import ConfigError, FencerowError
-from fencerow.migrations import Migrator
 
 T = TypeVar("T")
 
 
-def load_app(name: str | None, *, url: str | None = None) -> App:
+def load_app(name: str | None, *, url: str | None = None) -> JobsApp:
     """Import the application, looking in the working directory first.
 
     With `url` it finds that in its environment, where an application that names no database looks for one.
@@ -33,26 +32,16 @@ def load_app(name: str | None, *, url: str | None = None) -> App:
         )
     if url is not None:
         os.environ["FENCEROW_URL"] = url
-    return _loaded(name, App, "application", "app")
+    return loaded(name, JobsApp, "application", "app = App()")
 
 
-def load_migrator(name: str | None) -> Migrator:
-    """Import a migrator in the same way.
+def loaded(name: str, kind: type[T], what: str, example: str) -> T:
+    """What `module:name` names, if it is of this kind. `example` is a line that would make one, under its usual name.
 
     Raises:
-        ConfigError: none was named, or it cannot be found or imported.
-        FencerowError: what it raised itself while it was declared, such as `InvalidMigrations`.
+        ConfigError: it cannot be found or imported, or is something else.
     """
-    if not name:
-        raise ConfigError(
-            "no migrator was named",
-            "it names the shards and the folder of their steps",
-            "give -A module:migrator",
-        )
-    return _loaded(name, Migrator, "migrator", "migrator")
-
-
-def _loaded(name: str, kind: type[T], what: str, default: str) -> T:
+    default = example.split()[0]
     module_name, colon, attribute = name.partition(":")
     if not module_name or (colon and not attribute):
         raise ConfigError(
@@ -67,10 +56,10 @@ def _loaded(name: str, kind: type[T], what: str, default: str) -> T:
     there = [each for each, value in vars(module).items() if isinstance(value, kind)]
     raise ConfigError(
         f"module {module_name} has no {what} {attribute or default!r}",
-        "it is not there" if found is None else f"it is of type {type(found).__name__}, not {kind.__name__}",
-        f"did you mean -A {module_name}:{there[0]}?"
-        if there
-        else f"make one with {default} = {kind.__name__}({'...' if kind is not App else ''})",
+        "it is not there"
+        if found is None
+        else f"it is of type {type(found).__name__}, not {example.split()[2].partition('(')[0]}",
+        f"did you mean -A {module_name}:{there[0]}?" if there else f"make one with {example}",
     )
 
 

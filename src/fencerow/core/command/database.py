@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
-from fencerow.app import App
-from fencerow.cli.app_loading import load_app
-from fencerow.cli.options import Asked
+from fencerow.core.app import JobsApp
+from fencerow.core.command.app_loading import load_app
+from fencerow.core.command.options import Asked
 from fencerow.core.config import Config, PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
@@ -54,6 +55,9 @@ def reach(config: Config) -> None:
         reach_postgres(url.conninfo, config.connect_timeout_s)
 
 
+A = TypeVar("A", bound=JobsApp)
+
+
 @contextmanager
 def opened(config: Config) -> Iterator[Engine]:
     """An engine on a database that answers; nothing is known of its tables."""
@@ -77,7 +81,7 @@ def working(asked: Asked) -> Iterator[Engine]:
 
 
 @contextmanager
-def prepared(app: App, asked: Asked, *, migrate: bool = False) -> Iterator[App]:
+def prepared(app: A, asked: Asked, *, migrate: bool = False) -> Iterator[A]:
     """An application on a database that answers; closed at the end.
 
     A SQLite file is made where there is none, as the library does.

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from fencerow.cli import exits, output
-from fencerow.cli.app_loading import load_migrator
-from fencerow.cli.options import app_option, asked, database_options, json_option
+from fencerow.core.command import exits, output
+from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.migrations import Migrator, Report, ShardReport
+from fencerow.migrations.loading import load_migrator
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from fencerow.cli import exits, output
-from fencerow.cli.database import actor, working
-from fencerow.cli.options import app_option, asked, database_options, json_option
-from fencerow.client import Client
+from fencerow.core.client.desk import Desk
+from fencerow.core.command import exits, output
+from fencerow.core.command.database import actor, working
+from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.guards.mutex.client import Mutexes
 from fencerow.guards.mutex.mutexes import MutexRecord
 
 
@@ -44,7 +45,7 @@ def list_(context: click.Context, limit: int) -> None:
 def show(context: click.Context, key: str) -> None:
     """Show a mutex: who holds it, or held it last."""
     with working(asked(context)) as engine:
-        found = Client(engine).mutexes.get(key)
+        found = Mutexes(Desk(engine)).get(key)
     if asked(context).json:
         output.say_json(_document(found))
         return
@@ -75,10 +76,10 @@ def show(context: click.Context, key: str) -> None:
 def release(context: click.Context, key: str, token: int | None, reason: str | None) -> int:
     """Take a mutex from its holder. The holder learns it at its next renewal; a living one may still be at work."""
     with working(asked(context)) as engine:
-        client = Client(engine, actor=actor(asked(context).config()))
-        found = client.mutexes.get(key)
+        known = Mutexes(Desk(engine, actor=actor(asked(context).config())))
+        found = known.get(key)
         wanted = found.token if token is None else token
-        done = client.mutexes.free(key, wanted, reason=reason)
+        done = known.free(key, wanted, reason=reason)
     if asked(context).json:
         output.say_json({"key": key, "token": wanted, "released": done})
     elif done:
@@ -90,7 +91,7 @@ def release(context: click.Context, key: str, token: int | None, reason: str | N
 
 def _list(context: click.Context, limit: int) -> None:
     with working(asked(context)) as engine:
-        found = Client(engine).mutexes.held(limit=limit)
+        found = Mutexes(Desk(engine)).held(limit=limit)
     if asked(context).json:
         output.say_json([_document(each) for each in found])
         return
