@@ -20,8 +20,9 @@ from typing import Any
 
 import psycopg
 
-from fencerow import Database, Lease, Move, Transitions
+from fencerow import Database
 from fencerow.core.store import store
+from fencerow.guards.transitions import Lease, Move, Transitions
 from fencerow.testing.postgres import PostgresServer
 
 BLOCK = 50

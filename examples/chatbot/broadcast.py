@@ -11,7 +11,8 @@ from typing import Any
 from examples.chatbot.base import app, connected, execute
 from examples.chatbot.messages import Message, deliver
 from examples.chatbot.web import Refused
-from fencerow import Backoff, Job, Lease, Move, Transitions
+from fencerow import Backoff, Job
+from fencerow.guards.transitions import Lease, Move, Transitions
 
 BATCH_MAX = 50
 CLAIMS_MAX = 20  # of one recipient: a message that takes its worker along must not do so for ever

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from examples.chatbot import knowledge
 from examples.chatbot.base import app, connected
 from examples.chatbot.messages import Message, deliver, keep
-from fencerow import DedupeWindow
+from fencerow.guards.once import DedupeWindow
 
 SAME_WITHIN_S = 60.0
 UNKNOWN = "I do not know that. A colleague will write to you."

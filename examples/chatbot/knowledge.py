@@ -10,7 +10,7 @@ from examples.chatbot.base import OUTSIDE, app, connected, execute
 from examples.chatbot.chunking import chunks
 from examples.chatbot.embedding import Embedder, Provider, likeness, packed, unpacked
 from examples.chatbot.reading import sections
-from fencerow import replace_for
+from fencerow.guards.replace import replace_for
 
 MODEL = b"hashing-1024/70 words"  # a change of it changes every hash, so that all is computed anew
 LIKENESS_MIN = 0.15  # below it nothing that is known answers the question

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from examples.chatbot.base import SHARDS, STEPS, app
-from fencerow import Migrator
+from fencerow.migrations import Migrator
 
 
 def migrate() -> list[str]:

@@ -9,6 +9,8 @@ async def extract(path: str) -> int: ...
 
 handle = await extract.asubmit("invoice.pdf")
 pages = await handle.aresult()
+
+Here is what nearly every program uses. The rest lies with its feature: `from fencerow.events import publish`.
 """
 
 from typing import TYPE_CHECKING
@@ -26,11 +28,10 @@ from fencerow.version import __version__
 if TYPE_CHECKING:
     from fencerow import errors as errors
     from fencerow.app import App
-    from fencerow.batches.item import BatchItem
     from fencerow.client import Client
-    from fencerow.core.app import Call, Contract, Database, DeclaredJob, Draft, LocalDatabaseWarning, contract
+    from fencerow.core.app import Contract, Database, contract
     from fencerow.core.client.handle import Handle
-    from fencerow.core.client.refs import CancelAnswer, Key
+    from fencerow.core.client.refs import Key
     from fencerow.core.config import Backoff, Config, Defaults
     from fencerow.core.errors import (
         CancelRequested,
@@ -51,58 +52,17 @@ if TYPE_CHECKING:
     from fencerow.core.model.state import State
     from fencerow.core.worker.context import Job
     from fencerow.core.worker.worker import Worker
-    from fencerow.events.bus import EventBus
-    from fencerow.events.declare import consumer
-    from fencerow.events.errors import PartitionLost
-    from fencerow.events.event import Event
-    from fencerow.events.outbox import NewEvent, apublish, apublish_many, publish, publish_many
-    from fencerow.guards.mutex.advisory import (
-        aadvisory_lock,
-        advisory_lock,
-        atry_advisory_lock,
-        try_advisory_lock,
-    )
-    from fencerow.guards.mutex.errors import MutexBusy, MutexLost, StaleToken
-    from fencerow.guards.mutex.mutex import Mutex
-    from fencerow.guards.once.once import Once, once
-    from fencerow.guards.once.run import OnceRun
-    from fencerow.guards.once.window import Admitted, DedupeWindow
-    from fencerow.guards.replace.replace import Replacing, forget_source, replace_for
-    from fencerow.guards.replace.sources import Found
-    from fencerow.guards.transitions import (
-        Lease,
-        Move,
-        Moved,
-        MoveEvents,
-        Overdue,
-        Publisher,
-        Reaped,
-        Refusal,
-        Stuck,
-        SubState,
-        Transitions,
-    )
-    from fencerow.guards.transitions.errors import InvalidMove, MovesMisdeclared, UnknownMove, WrongTable
-    from fencerow.migrations import Migrator
-    from fencerow.migrations.backfills.backfill import Backfill
-    from fencerow.migrations.backfills.status import BackfillStatus
 else:
     __getattr__ = lazily(
         __name__,
         {
             "errors": "fencerow.errors",
             "App": "fencerow.app",
-            "BatchItem": "fencerow.batches.item",
             "Client": "fencerow.client",
-            "Call": "fencerow.core.app",
             "Contract": "fencerow.core.app",
             "Database": "fencerow.core.app",
-            "DeclaredJob": "fencerow.core.app",
-            "Draft": "fencerow.core.app",
-            "LocalDatabaseWarning": "fencerow.core.app",
             "contract": "fencerow.core.app",
             "Handle": "fencerow.core.client.handle",
-            "CancelAnswer": "fencerow.core.client.refs",
             "Key": "fencerow.core.client.refs",
             "Backoff": "fencerow.core.config",
             "Config": "fencerow.core.config",
@@ -128,32 +88,45 @@ else:
             "State": "fencerow.core.model.state",
             "Job": "fencerow.core.worker.context",
             "Worker": "fencerow.core.worker.worker",
-            "EventBus": "fencerow.events.bus",
-            "consumer": "fencerow.events.declare",
-            "PartitionLost": "fencerow.events.errors",
-            "Event": "fencerow.events.event",
-            "NewEvent": "fencerow.events.outbox",
-            "apublish": "fencerow.events.outbox",
-            "apublish_many": "fencerow.events.outbox",
-            "publish": "fencerow.events.outbox",
-            "publish_many": "fencerow.events.outbox",
-            "aadvisory_lock": "fencerow.guards.mutex.advisory",
-            "advisory_lock": "fencerow.guards.mutex.advisory",
-            "atry_advisory_lock": "fencerow.guards.mutex.advisory",
-            "try_advisory_lock": "fencerow.guards.mutex.advisory",
-            "MutexBusy": "fencerow.guards.mutex.errors",
-            "MutexLost": "fencerow.guards.mutex.errors",
-            "StaleToken": "fencerow.guards.mutex.errors",
-            "Mutex": "fencerow.guards.mutex.mutex",
-            "Once": "fencerow.guards.once.once",
-            "once": "fencerow.guards.once.once",
-            "OnceRun": "fencerow.guards.once.run",
-            "Admitted": "fencerow.guards.once.window",
-            "DedupeWindow": "fencerow.guards.once.window",
-            "Replacing": "fencerow.guards.replace.replace",
-            "forget_source": "fencerow.guards.replace.replace",
-            "replace_for": "fencerow.guards.replace.replace",
-            "Found": "fencerow.guards.replace.sources",
+        },
+        # They were here until 0.2, and go on for one release.
+        moved={
+            "Call": "fencerow.app",
+            "DeclaredJob": "fencerow.app",
+            "Draft": "fencerow.app",
+            "LocalDatabaseWarning": "fencerow.app",
+            "BatchItem": "fencerow.batches",
+            "CancelAnswer": "fencerow.client",
+            "InvalidMove": "fencerow.errors",
+            "MovesMisdeclared": "fencerow.errors",
+            "MutexBusy": "fencerow.errors",
+            "MutexLost": "fencerow.errors",
+            "PartitionLost": "fencerow.errors",
+            "StaleToken": "fencerow.errors",
+            "UnknownMove": "fencerow.errors",
+            "WrongTable": "fencerow.errors",
+            "Event": "fencerow.events",
+            "EventBus": "fencerow.events",
+            "NewEvent": "fencerow.events",
+            "apublish": "fencerow.events",
+            "apublish_many": "fencerow.events",
+            "consumer": "fencerow.events",
+            "publish": "fencerow.events",
+            "publish_many": "fencerow.events",
+            "Mutex": "fencerow.guards.mutex",
+            "aadvisory_lock": "fencerow.guards.mutex",
+            "advisory_lock": "fencerow.guards.mutex",
+            "atry_advisory_lock": "fencerow.guards.mutex",
+            "try_advisory_lock": "fencerow.guards.mutex",
+            "Admitted": "fencerow.guards.once",
+            "DedupeWindow": "fencerow.guards.once",
+            "Once": "fencerow.guards.once",
+            "OnceRun": "fencerow.guards.once",
+            "once": "fencerow.guards.once",
+            "Found": "fencerow.guards.replace",
+            "Replacing": "fencerow.guards.replace",
+            "forget_source": "fencerow.guards.replace",
+            "replace_for": "fencerow.guards.replace",
             "Lease": "fencerow.guards.transitions",
             "Move": "fencerow.guards.transitions",
             "MoveEvents": "fencerow.guards.transitions",
@@ -165,97 +138,43 @@ else:
             "Stuck": "fencerow.guards.transitions",
             "SubState": "fencerow.guards.transitions",
             "Transitions": "fencerow.guards.transitions",
-            "InvalidMove": "fencerow.guards.transitions.errors",
-            "MovesMisdeclared": "fencerow.guards.transitions.errors",
-            "UnknownMove": "fencerow.guards.transitions.errors",
-            "WrongTable": "fencerow.guards.transitions.errors",
+            "Backfill": "fencerow.migrations",
+            "BackfillStatus": "fencerow.migrations",
             "Migrator": "fencerow.migrations",
-            "Backfill": "fencerow.migrations.backfills.backfill",
-            "BackfillStatus": "fencerow.migrations.backfills.status",
         },
     )
 
 __all__ = [
     "__version__",
     "App",
-    "Database",
-    "Job",
-    "BatchItem",
-    "Handle",
-    "DeclaredJob",
-    "Contract",
-    "contract",
-    "Call",
-    "Draft",
     "Client",
-    "Key",
-    "CancelAnswer",
-    "Worker",
-    "once",
-    "Once",
-    "OnceRun",
-    "DedupeWindow",
-    "Admitted",
-    "replace_for",
-    "Replacing",
-    "Found",
-    "forget_source",
-    "Mutex",
-    "advisory_lock",
-    "aadvisory_lock",
-    "try_advisory_lock",
-    "atry_advisory_lock",
-    "consumer",
-    "Event",
-    "EventBus",
-    "NewEvent",
-    "publish",
-    "apublish",
-    "publish_many",
-    "apublish_many",
-    "State",
-    "Transitions",
-    "Move",
-    "Lease",
-    "Overdue",
-    "SubState",
-    "Refusal",
-    "Stuck",
-    "Reaped",
-    "Moved",
-    "MoveEvents",
-    "Publisher",
     "Config",
+    "Contract",
+    "Database",
     "Defaults",
     "Backoff",
-    "RetryRule",
-    "Retry",
     "Fail",
-    "Snooze",
-    "is_retryable",
     "FencerowError",
+    "Handle",
     "InvalidInput",
-    "UnknownJob",
-    "KeyConflict",
-    "JobNotFound",
-    "JobGone",
-    "JobFailed",
+    "Job",
     "JobCancelled",
-    "ResultTimeout",
-    "CancelRequested",
+    "JobFailed",
+    "JobGone",
+    "JobNotFound",
+    "Key",
+    "KeyConflict",
     "LeaseLost",
-    "MutexBusy",
-    "MutexLost",
-    "StaleToken",
-    "Unavailable",
+    "CancelRequested",
     "OutcomeUnknown",
-    "MovesMisdeclared",
-    "UnknownMove",
-    "InvalidMove",
-    "WrongTable",
-    "PartitionLost",
-    "LocalDatabaseWarning",
-    "Migrator",
-    "Backfill",
-    "BackfillStatus",
+    "ResultTimeout",
+    "Retry",
+    "RetryRule",
+    "Snooze",
+    "State",
+    "Unavailable",
+    "UnknownJob",
+    "Worker",
+    "contract",
+    "is_retryable",
 ]

@@ -8,10 +8,13 @@ from functools import partial
 from fencerow.batches.declare import DeclareBatch
 from fencerow.batches.item import BatchMiddleware
 from fencerow.client import Client
+from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning
 from fencerow.core.app.app import JobsApp
 from fencerow.core.config import Config, Defaults
 from fencerow.core.db.ready import check_tables
 from fencerow.core.telemetry import Telemetry
+
+__all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning"]
 
 
 class App(JobsApp):

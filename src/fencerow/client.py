@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fencerow.core.client.client import PATIENCE_S, JobsClient
+from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.db.engine import Engine
 from fencerow.core.telemetry import Telemetry
 from fencerow.guards.mutex.client import Mutexes
 from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.workers import Workers
+
+__all__ = ["CancelAnswer", "Client"]
 
 
 class Client(JobsClient, QueueVerbs):

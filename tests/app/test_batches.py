@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, BatchItem, Job, JobFailed, KeyConflict
+from fencerow import App, Job, JobFailed, KeyConflict
+from fencerow.batches import BatchItem
 from fencerow.errors import DeclarationError, InvalidArguments
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, DedupeWindow, Job, apublish, forget_source, once, publish
+from fencerow import App, Job
+from fencerow.events import apublish, publish
+from fencerow.guards.once import DedupeWindow, once
+from fencerow.guards.replace import forget_source
 from fencerow.guards.transitions import Move, MoveEvents, Transitions
 
 

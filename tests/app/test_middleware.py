@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Draft, Job, JobFailed
+from fencerow import App, Job, JobFailed
+from fencerow.app import Draft
 from fencerow.core.telemetry import Event
 from fencerow.errors import InvalidInput
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Config, LocalDatabaseWarning
+from fencerow import App, Config
+from fencerow.app import LocalDatabaseWarning
 from fencerow.errors import ConfigError, SchemaMissing, SchemaTooOld, Unavailable, UrlError
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Backoff, BatchItem, JobFailed
+from fencerow import App, Backoff, JobFailed
+from fencerow.batches import BatchItem
 from fencerow.core.model.stored_options import args_version_of, backoff_of, encode_options
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_type
 
-from fencerow import App, BatchItem, Handle, Job, contract
+from fencerow import App, Handle, Job, contract
+from fencerow.batches import BatchItem
 
 app = App("sqlite:///never-opened.db")
 

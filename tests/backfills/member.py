@@ -12,7 +12,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from fencerow import App, Backfill, Config
+from fencerow import App, Config
+from fencerow.migrations import Backfill
 from tests.backfills.test_backfill import mark
 
 QUICK = Config(lease_s=1.0, renew_s=0.2, sweep_s=0.2, poll_min_s=0.01, poll_max_s=0.05)

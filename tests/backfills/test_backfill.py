@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Backfill, BackfillStatus
+from fencerow import App
 from fencerow.errors import (
     BackfillRunning,
     DeclarationError,
@@ -18,6 +18,7 @@ from fencerow.errors import (
     UnknownBackfill,
     UnusableTable,
 )
+from fencerow.migrations import Backfill, BackfillStatus
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import Range, Source, Walk
 from tests.backfills.conftest import Table

@@ -10,7 +10,8 @@ import sys
 import time
 from typing import Any
 
-from fencerow import App, Config, Event, consumer
+from fencerow import App, Config
+from fencerow.events import Event, consumer
 from tests.bus.plan import GROUPS, Ground, Plan
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import psycopg
 
-from fencerow import Database, EventBus
+from fencerow import Database
+from fencerow.events import EventBus
 from tests.bus.plan import GROUPS, Ground, Plan
 
 LOOK_S = 0.1

@@ -15,7 +15,8 @@ from typing import Any
 
 import psycopg
 
-from fencerow import Database, NewEvent, publish_many
+from fencerow import Database
+from fencerow.events import NewEvent, publish_many
 from tests.bus.plan import LONG_S, Ground, Plan
 
 EVENTS_MAX = 4  # of one transaction

@@ -16,7 +16,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fencerow import App, BatchItem, Job, contract
+from fencerow import App, Job, contract
+from fencerow.batches import BatchItem
 
 RUNAWAY = Path(__file__).with_name("runaway.py")
 MEMORY_BYTES_MAX = 400 * 1024**2

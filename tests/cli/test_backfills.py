@@ -12,7 +12,8 @@ from fencerow.core.db.sqlite import SqliteEngine
 from tests.cli.conftest import Cli
 
 DECLARED = """
-from fencerow import App, Backfill
+from fencerow import App
+from fencerow.migrations import Backfill
 
 app = App()
 

@@ -9,7 +9,7 @@ import msgspec
 import psycopg
 import pytest
 
-from fencerow import Database, DedupeWindow, once
+from fencerow import Database
 from fencerow.core.db import sqlite_opening
 from fencerow.core.db.filesystem import Mount
 from fencerow.core.db.postgres import PostgresEngine
@@ -20,6 +20,7 @@ from fencerow.core.store import store
 from fencerow.doctor import backlog, on_postgres, on_sqlite
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.shape import expected, shape_of
+from fencerow.guards.once import DedupeWindow, once
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.testing.postgres import PostgresServer

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from fencerow import NewEvent, publish_many
 from fencerow.core.model.ids import new_id
-from fencerow.events import consumers, lag
+from fencerow.events import NewEvent, consumers, lag, publish_many
 from fencerow.events.consumers import Aside
 from fencerow.events.groups import Start, make_group
 from fencerow.events.sequencer import sequence

@@ -10,7 +10,7 @@ from tests.cli.conftest import Cli
 
 DECLARED = """
 from pathlib import Path
-from fencerow import Migrator
+from fencerow.migrations import Migrator
 
 here = Path(__file__).parent
 migrator = Migrator(

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, DedupeWindow, Mutex, once
+from fencerow import App
 from fencerow.core.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.worker.context import Job
 from fencerow.errors import BlockingCall
+from fencerow.guards.mutex import Mutex
+from fencerow.guards.once import DedupeWindow, once
 from tests.cli.conftest import url_of
 
 AnyEngine = SqliteEngine | PostgresEngine

@@ -6,7 +6,8 @@ import asyncio
 import os
 import sys
 
-from fencerow import App, Config, Event, consumer
+from fencerow import App, Config
+from fencerow.events import Event, consumer
 
 
 def app_of(url: str) -> App:

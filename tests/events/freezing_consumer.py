@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 
-from fencerow import App, Backoff, Event, consumer
+from fencerow import App, Backoff
+from fencerow.events import Event, consumer
 from tests.events.conftest import app_at
 
 TABLE = "CREATE TABLE fencerow.letters (number integer PRIMARY KEY)"

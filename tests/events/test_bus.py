@@ -8,9 +8,19 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Event, EventBus, NewEvent, apublish, apublish_many, consumer, publish
+from fencerow import App
 from fencerow.core.model.backoff import Backoff
-from fencerow.events import asides, consumers
+from fencerow.events import (
+    Event,
+    EventBus,
+    NewEvent,
+    apublish,
+    apublish_many,
+    asides,
+    consumer,
+    consumers,
+    publish,
+)
 from tests.contract.stage import table
 from tests.events.conftest import app_on
 from tests.jobs import AnyEngine

@@ -11,21 +11,11 @@ from typing import Any
 
 import pytest
 
-from fencerow import (
-    App,
-    Backoff,
-    Event,
-    EventBus,
-    Fail,
-    NewEvent,
-    Retry,
-    apublish,
-    apublish_many,
-    consumer,
-)
+from fencerow import App, Backoff, Fail, Retry
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.telemetry import Telemetry
 from fencerow.errors import ConfigError, DeclarationError, EventTransactionMisuse, InvalidTopic
+from fencerow.events import Event, EventBus, NewEvent, apublish, apublish_many, consumer
 from fencerow.events.groups import Start, make_group
 from fencerow.events.retention import EventRetention
 from fencerow.testing.clock import clock_of

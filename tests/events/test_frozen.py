@@ -14,9 +14,8 @@ from typing import Any
 
 import psycopg
 
-from fencerow import EventBus, apublish
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.events import consumers
+from fencerow.events import EventBus, apublish, consumers
 from fencerow.events.groups import Start, make_group
 from fencerow.events.outbox import NewEvent, append
 from fencerow.events.sequencer import sequence

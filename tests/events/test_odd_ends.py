@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Backoff, Event, EventBus, NewEvent, apublish_many, consumer
+from fencerow import App, Backoff
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.events import delivery
+from fencerow.events import Event, EventBus, NewEvent, apublish_many, consumer, delivery
 from tests.events.conftest import app_on
 from tests.jobs import AnyEngine
 

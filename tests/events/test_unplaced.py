@@ -9,10 +9,9 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from fencerow import EventBus, apublish
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.telemetry import Telemetry
-from fencerow.events import log
+from fencerow.events import EventBus, apublish, log
 from fencerow.events.checks import examine_events
 from fencerow.events.groups import Start, make_group
 from fencerow.events.retention import EventRetention

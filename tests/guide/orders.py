@@ -13,7 +13,9 @@ from types import SimpleNamespace
 import pytest
 from psycopg_pool import ConnectionPool
 
-from fencerow import MutexLost, StaleToken, State, publish
+from fencerow import State
+from fencerow.errors import MutexLost, StaleToken
+from fencerow.events import publish
 from tests.guide.scene import Scene
 
 

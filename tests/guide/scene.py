@@ -14,10 +14,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fencerow import App, Backoff, Defaults, EventBus, Handle, Job
+from fencerow import App, Backoff, Defaults, Handle, Job
 from fencerow.core.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.events import EventBus
 from fencerow.testing.clock import clock_of
 from tests.guide.page import Twin
 

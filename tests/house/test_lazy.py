@@ -14,7 +14,17 @@ from tests.house.tree import ROOT
 
 MODULES_MAX = 350
 RESIDENT_KIB_MAX = 32 * 1024
-LAZY = ("fencerow", "fencerow.migrations")
+LAZY = (
+    "fencerow",
+    "fencerow.batches",
+    "fencerow.events",
+    "fencerow.guards.mutex",
+    "fencerow.guards.once",
+    "fencerow.guards.replace",
+    "fencerow.guards.transitions",
+    "fencerow.migrations",
+)
+AT_THE_TOP_MAX = 32
 
 
 def loaded(statement: str) -> tuple[set[str], int]:
@@ -36,10 +46,11 @@ def test_who_submits_loads_neither_worker_nor_driver() -> None:
 
 def test_the_rest_comes_when_it_is_used() -> None:
     modules, _ = loaded(
-        "import fencerow; fencerow.Worker; fencerow.Mutex; fencerow.publish; fencerow.errors.Busy"
+        "import fencerow; fencerow.Worker; fencerow.errors.Busy; from fencerow.guards.mutex import Mutex"
     )
 
-    assert {"fencerow.core.worker.worker", "fencerow.guards.mutex.mutex", "fencerow.events.outbox"} <= modules
+    assert {"fencerow.core.worker.worker", "fencerow.guards.mutex.mutex"} <= modules
+    assert "fencerow.guards.once.effect" not in modules
 
 
 @pytest.mark.parametrize("package", LAZY)
@@ -52,7 +63,7 @@ def test_type_checkers_are_told_the_same(package: str) -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    (table,) = (node for node in ast.walk(said) if isinstance(node, ast.Dict))
+    table = next(node for node in ast.walk(said) if isinstance(node, ast.Dict))
     homes = {
         str(key.value): str(value.value)
         for key, value in zip(table.keys, table.values, strict=True)
@@ -73,3 +84,16 @@ def test_type_checkers_are_told_the_same(package: str) -> None:
 def test_what_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         import_module("fencerow").Nonsense  # noqa: B018
+
+
+def test_few_names_stand_at_the_top() -> None:
+    assert len(import_module("fencerow").__all__) <= AT_THE_TOP_MAX
+
+
+def test_a_name_that_has_moved_is_found_with_a_warning_at_the_callers_line() -> None:
+    with pytest.warns(DeprecationWarning, match=r"write `from fencerow\.events import publish`") as told:
+        from fencerow import publish  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    from fencerow.events import publish as there
+
+    assert publish is there
+    assert told[0].filename == __file__

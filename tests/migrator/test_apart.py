@@ -11,11 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow import Migrator
 from fencerow.core.db import leases
 from fencerow.core.db.steady import steady
 from fencerow.errors import InvalidMigrations, MigrationFailed, ShardBusy
-from fencerow.migrations import Outcome, Report
+from fencerow.migrations import Migrator, Outcome, Report
 from fencerow.migrations.advance import Aim, Apart, Done, Waiting, apply_next, finish, renew
 from fencerow.migrations.folder import read_folder
 from fencerow.migrations.ledger import Ledger

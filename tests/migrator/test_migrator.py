@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow import Migrator
 from fencerow.errors import (
     InvalidMigrations,
     LedgerMissing,
@@ -15,7 +14,7 @@ from fencerow.errors import (
     MigrationMissing,
     RevertRefused,
 )
-from fencerow.migrations import Outcome
+from fencerow.migrations import Migrator, Outcome
 from tests.migrator.conftest import Ground
 
 ONE = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencerow import Migrator
+from fencerow.migrations import Migrator
 from tests.migrator.conftest import Ground
 from tests.migrator.runner import When, context, killed, start
 

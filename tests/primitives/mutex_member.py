@@ -12,7 +12,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from fencerow import Database, Mutex, MutexBusy
+from fencerow import Database
+from fencerow.errors import MutexBusy
+from fencerow.guards.mutex import Mutex
 
 
 def main(url: str, threads: int, rounds: int) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencerow import App, Config, Mutex
-from fencerow.guards.mutex import mutexes
+from fencerow import App, Config
+from fencerow.guards.mutex import Mutex, mutexes
 
 app = App()  # FENCEROW_URL
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from fencerow import DedupeWindow, once
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.errors import DatabaseError, Unavailable
 from fencerow.guards.bounded import awithin, within
+from fencerow.guards.once import DedupeWindow, once
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy
 from tests.primitives.places import At

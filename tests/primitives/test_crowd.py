@@ -6,7 +6,8 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from fencerow import DedupeWindow, once, replace_for
+from fencerow.guards.once import DedupeWindow, once
+from fencerow.guards.replace import replace_for
 from tests.jobs import AnyEngine
 from tests.primitives.places import At
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, EventBus, NewEvent, apublish, publish, publish_many
+from fencerow import App
 from fencerow.core.db.statement import Operation
 from fencerow.core.model.ids import new_id
 from fencerow.errors import (
@@ -21,7 +21,7 @@ from fencerow.errors import (
     PayloadTooLarge,
     UnknownGroup,
 )
-from fencerow.events import asides, consumers, lag
+from fencerow.events import EventBus, NewEvent, apublish, asides, consumers, lag, publish, publish_many
 from fencerow.events.consumers import Aside, Lease
 from fencerow.events.groups import END, Start, make_group
 from fencerow.events.sequencer import GAPS_MAX, Gap, Memory, remembered, sequence

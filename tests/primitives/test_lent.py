@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from fencerow import DedupeWindow, OnceRun, Replacing, once, replace_for
 from fencerow.errors import OnceConflict, UnusableConnection
+from fencerow.guards.once import DedupeWindow, OnceRun, once
+from fencerow.guards.replace import Replacing, replace_for
 from fencerow.guards.replace.sources import Found
 from tests.db.lenders import Loan
 from tests.jobs import AnyEngine

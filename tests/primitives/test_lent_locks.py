@@ -7,17 +7,10 @@ from typing import Any
 
 import pytest
 
-from fencerow import (
-    Config,
-    Mutex,
-    StaleToken,
-    aadvisory_lock,
-    advisory_lock,
-    atry_advisory_lock,
-    try_advisory_lock,
-)
+from fencerow import Config
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.errors import InvalidInput, MutexBusy, UnusableConnection
+from fencerow.errors import InvalidInput, MutexBusy, StaleToken, UnusableConnection
+from fencerow.guards.mutex import Mutex, aadvisory_lock, advisory_lock, atry_advisory_lock, try_advisory_lock
 from fencerow.guards.mutex.advisory import number_of
 from tests.db.lenders import Loan
 from tests.jobs import AnyEngine

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from fencerow import Config, Database, Mutex, MutexBusy, MutexLost, StaleToken
+from fencerow import Config, Database
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
-from fencerow.errors import InvalidInput, MutexMisuse, UnusableConnection
-from fencerow.guards.mutex import mutexes
+from fencerow.errors import InvalidInput, MutexBusy, MutexLost, MutexMisuse, StaleToken, UnusableConnection
+from fencerow.guards.mutex import Mutex, mutexes
 from fencerow.guards.mutex.renewing import THREAD, renewer
 from fencerow.testing.clock import DatabaseClock
 from tests.plainly import plainly

@@ -9,22 +9,10 @@ from typing import Any
 
 import pytest
 
-from fencerow import (
-    App,
-    Backoff,
-    Config,
-    Handle,
-    Job,
-    JobFailed,
-    LeaseLost,
-    Mutex,
-    MutexBusy,
-    MutexLost,
-    State,
-)
+from fencerow import App, Backoff, Config, Handle, Job, JobFailed, LeaseLost, State
 from fencerow.core.store.running import running
-from fencerow.errors import Busy
-from fencerow.guards.mutex import mutexes
+from fencerow.errors import Busy, MutexBusy, MutexLost
+from fencerow.guards.mutex import Mutex, mutexes
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.leftovers import no_threads_left
 from tests.plainly import plainly

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from fencerow import DedupeWindow, InvalidInput, once
+from fencerow import InvalidInput
 from fencerow.errors import (
     DeclarationError,
     InvalidPayload,
@@ -20,6 +20,7 @@ from fencerow.errors import (
     OnceRunning,
     PayloadTooLarge,
 )
+from fencerow.guards.once import DedupeWindow, once
 from fencerow.guards.once.reserving import purge_once
 from fencerow.guards.once.run import OnceRun
 from fencerow.testing.clock import DatabaseClock

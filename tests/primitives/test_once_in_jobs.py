@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import App, DedupeWindow, Job, once, replace_for
+from fencerow import App, Job
 from fencerow.core.config import Config
 from fencerow.errors import OnceRunning
+from fencerow.guards.once import DedupeWindow, once
+from fencerow.guards.replace import replace_for
 from fencerow.guards.replace.sources import Found
 from fencerow.retention import maintenance
 from fencerow.testing.clock import DatabaseClock

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from fencerow import InvalidInput, Replacing, forget_source, replace_for
+from fencerow import InvalidInput
 from fencerow.errors import OnceMisuse, SourceBusy, SourceConflict, UnusableTable
+from fencerow.guards.replace import Replacing, forget_source, replace_for
 from fencerow.guards.replace.sources import Found, purge_sources
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine

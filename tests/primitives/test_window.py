@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow import DedupeWindow
 from fencerow.errors import InvalidInput
+from fencerow.guards.once import DedupeWindow
 from fencerow.guards.once.window import purge_windows
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from fencerow import App, Backoff, BatchItem, Config, Defaults, Fail, Job, once
+from fencerow import App, Backoff, Config, Defaults, Fail, Job
+from fencerow.batches import BatchItem
+from fencerow.guards.once import once
 from tests.storm.plan import LIMIT_S, WEDGE_LIMIT_S
 
 # A storm may kill a worker more often than a job's own budget expects; what is tested is not the budget.

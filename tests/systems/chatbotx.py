@@ -2,7 +2,8 @@
 
 from hashlib import sha256
 
-from fencerow import App, Backoff, replace_for
+from fencerow import App, Backoff
+from fencerow.guards.replace import replace_for
 from tests.systems.outside import Service
 
 app = App()  # FENCEROW_URL

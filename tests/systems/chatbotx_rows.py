@@ -1,6 +1,7 @@
 """ChatbotX on Fencerow, its rows: files to embed, steps that end once, and runs that synchronise a channel."""
 
-from fencerow import App, Job, Lease, Move, Transitions
+from fencerow import App, Job
+from fencerow.guards.transitions import Lease, Move, Transitions
 from tests.systems.outside import Service
 
 app = App()  # FENCEROW_URL

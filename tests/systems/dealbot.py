@@ -1,6 +1,7 @@
 """dealbot on Fencerow: deals with storage providers are tried out, around the clock."""
 
-from fencerow import App, Job, Mutex
+from fencerow import App, Job
+from fencerow.guards.mutex import Mutex
 from tests.systems.outside import Service
 
 app = App()  # FENCEROW_URL

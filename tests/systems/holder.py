@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from fencerow import App, Config, Event, consumer
+from fencerow import App, Config
+from fencerow.events import Event, consumer
 
 
 async def main(url: str) -> None:

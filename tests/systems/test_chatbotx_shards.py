@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from fencerow import Migrator
 from fencerow.errors import LedgerMissing, LedgerUnreadable, MigrationFailed, MigrationLate
-from fencerow.migrations import Outcome, Report
+from fencerow.migrations import Migrator, Outcome, Report
 from tests.migrator.conftest import Ground
 
 STEPS = {

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import Handle, JobFailed, Mutex, MutexBusy, State
-from fencerow.guards.mutex import mutexes
+from fencerow import Handle, JobFailed, State
+from fencerow.errors import MutexBusy
+from fencerow.guards.mutex import Mutex, mutexes
 from tests.plainly import plainly
 from tests.systems import dealbot
 from tests.systems.outside import until

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fencerow import App, Backoff, Config, Event, EventBus, NewEvent, apublish_many, consumer
+from fencerow import App, Backoff, Config
+from fencerow.events import Event, EventBus, NewEvent, apublish_many, consumer
 
 WAIT_S = 60.0
 QUICK = Config(lease_s=2.0, renew_s=0.4, poll_max_s=0.1, poll_min_s=0.01)

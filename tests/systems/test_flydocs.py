@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import CancelAnswer, JobFailed, JobNotFound, ResultTimeout, State
+from fencerow import JobFailed, JobNotFound, ResultTimeout, State
+from fencerow.client import CancelAnswer
 from fencerow.core.client.handle import Handle
 from fencerow.core.model.ids import new_id
 from fencerow.errors import IllegalMove

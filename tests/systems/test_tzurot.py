@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import Database, DedupeWindow, JobFailed, ResultTimeout, State, Unavailable
+from fencerow import Database, JobFailed, ResultTimeout, State, Unavailable
 from fencerow.errors import Busy
+from fencerow.guards.once import DedupeWindow
 from tests.plainly import plainly
 from tests.systems import tzurot
 from tests.systems.outside import Step, until

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from fencerow import App, Backoff, DedupeWindow, Handle, Job, once
+from fencerow import App, Backoff, Handle, Job
+from fencerow.guards.once import DedupeWindow, once
 from tests.systems.outside import Service, ServiceError
 
 app = App()  # FENCEROW_URL

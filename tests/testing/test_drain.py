@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fencerow import App, Backoff, Event, Snooze, consumer, publish
+from fencerow import App, Backoff, Snooze
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.errors import DrainUnfinished, InvalidInput, JobsDidNotSucceed, UnknownJob
+from fencerow.events import Event, consumer, publish
 from fencerow.testing import Clock, adrain, assert_submitted, bound, drain, submitted
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow import once
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
 from fencerow.errors import Busy, OutcomeUnknown, Unavailable
+from fencerow.guards.once import once
 from fencerow.guards.replace.replace import replace_for
 from tests.jobs import claim, new_job, register, running, submit
 from tests.primitives.places import At

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from fencerow import Mutex, once
 from fencerow.core.client.desk import Desk
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.postgres import PostgresEngine
@@ -21,7 +20,8 @@ from fencerow.core.store import store
 from fencerow.core.store.finish import Success
 from fencerow.core.worker.attempt import AskedToStop
 from fencerow.events.transaction import EventTransaction
-from fencerow.guards.mutex import mutexes
+from fencerow.guards.mutex import Mutex, mutexes
+from fencerow.guards.once import once
 from fencerow.guards.once.window import DedupeWindow
 from tests.jobs import AnyEngine, new_job, register, running
 from tests.primitives.places import At

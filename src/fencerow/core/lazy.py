@@ -7,14 +7,27 @@ says the same names under `TYPE_CHECKING`, for editors and type checkers; a test
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
+
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """The package's `__getattr__`: `homes` has the module in which each name lies, or which it names."""
+def lazily(
+    package: str, homes: Mapping[str, str], moved: Mapping[str, str] = NONE
+) -> Callable[[str], object]:
+    """The package's `__getattr__`: `homes` has the module in which each name lies, or which it names.
+
+    `moved` has the names that were here once, and where they are public now: they are found there, with a warning.
+    """
 
     def find(name: str) -> object:
+        if name in moved:
+            text = f"{package}.{name} has moved: write `from {moved[name]} import {name}`"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            return getattr(import_module(moved[name]), name)
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

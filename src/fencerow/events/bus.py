@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+import fencerow.events.asides as asides
+import fencerow.events.consumers as consumers
+import fencerow.events.groups as groups
+import fencerow.events.lag as lag
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.place import Place, arun, run
 from fencerow.core.db.statement import Steps, execute, operation, text_or_none, whole
 from fencerow.core.model.wakeup import Placed, encode
-from fencerow.events import asides, consumers, groups, lag
 from fencerow.events.asides import Parked
 from fencerow.events.consumers import Partition, Stored
 from fencerow.events.errors import EventNotFound

@@ -12,7 +12,7 @@ from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import Placed, Published, WakeUp
 from fencerow.core.telemetry import Telemetry
-from fencerow.events.consumer import Consumer
+from fencerow.events.declared import Consumer
 from fencerow.events.log import Log
 from fencerow.events.reader import Reader
 

@@ -15,7 +15,7 @@ from fencerow.core.model.defaults import check_number
 from fencerow.core.model.retry import BackoffFunction, Matchers, RetryRule
 from fencerow.core.model.signature import name_of
 from fencerow.events.chore import EventsChore, Surroundings
-from fencerow.events.consumer import DELIVERIES_MAX, PARTITIONS, TIMEOUT_S, Consumer
+from fencerow.events.declared import DELIVERIES_MAX, PARTITIONS, TIMEOUT_S, Consumer
 from fencerow.events.event import Event
 from fencerow.events.groups import PARTITIONS_MAX, Start
 from fencerow.events.topics import check_group, check_patterns

@@ -10,7 +10,7 @@ from typing import Any
 
 from fencerow.core.db.strikes import Striker, arrived
 from fencerow.core.worker.threads import Threads
-from fencerow.events.consumer import Consumer
+from fencerow.events.declared import Consumer
 from fencerow.events.errors import DeliveryTimeout
 from fencerow.events.event import Event
 

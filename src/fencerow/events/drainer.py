@@ -12,6 +12,8 @@ import random
 import time
 from collections.abc import Callable
 
+import fencerow.events.asides as asides
+import fencerow.events.consumers as consumers
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.statement import Operation
 from fencerow.core.db.trouble import is_trouble
@@ -20,10 +22,9 @@ from fencerow.core.model.outcome import Retried, Snoozed
 from fencerow.core.model.retry import after_failure
 from fencerow.core.telemetry import Event as Told
 from fencerow.core.telemetry import Telemetry, clean
-from fencerow.events import asides, consumers
 from fencerow.events.asides import Waiting
-from fencerow.events.consumer import Consumer
 from fencerow.events.consumers import Aside, Lease, Stored
+from fencerow.events.declared import Consumer
 from fencerow.events.delivery import GRACE_S, Delivery
 from fencerow.events.errors import PartitionLost
 from fencerow.events.event import Event

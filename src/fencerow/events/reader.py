@@ -9,14 +9,14 @@ import platform
 import time
 from collections.abc import Sequence
 
+import fencerow.events.consumers as consumers
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.ids import new_id
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.threads import Threads
-from fencerow.events import consumers
-from fencerow.events.consumer import Consumer
+from fencerow.events.declared import Consumer
 from fencerow.events.delivery import Delivery
 from fencerow.events.drainer import Drainer
 from fencerow.events.errors import GroupMismatch, UnknownGroup

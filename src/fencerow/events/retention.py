@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 
+import fencerow.events.asides as asides
+import fencerow.events.consumers as consumers
+import fencerow.events.lag as lag
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.removal import removed
 from fencerow.core.telemetry import Event as Told
 from fencerow.core.telemetry import Telemetry
-from fencerow.events import asides, consumers, lag
 from fencerow.events.lag import Lag
 from fencerow.events.sequencer import sequence
 

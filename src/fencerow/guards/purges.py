@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.removal import removed
 from fencerow.core.wing import Purge
-from fencerow.guards.mutex import mutexes
 from fencerow.guards.once.reserving import purge_once
 from fencerow.guards.once.window import purge_windows
 from fencerow.guards.replace.sources import purge_sources

@@ -7,18 +7,11 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from fencerow import (
-    App,
-    Job,
-    Lease,
-    Move,
-    Mutex,
-    Refusal,
-    Snooze,
-    Transitions,
-    once,
-    publish,
-)
+from fencerow import App, Job, Snooze
+from fencerow.events import publish
+from fencerow.guards.mutex import Mutex
+from fencerow.guards.once import once
+from fencerow.guards.transitions import Lease, Move, Refusal, Transitions
 from tests.check.handlers import outside
 
 app = App("sqlite:///shop.db")

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from fencerow import App, BatchItem
+from fencerow import App
+from fencerow.batches import BatchItem
 from fencerow.testing.check import outside_call
 
 app = App()

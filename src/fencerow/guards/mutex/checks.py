@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import MutexRecord
 
 SHOWN_MAX = 5

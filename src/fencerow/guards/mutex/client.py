@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.client.desk import Desk
 from fencerow.core.client.talk import Talk, ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.text import check_text
-from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.errors import MutexNotFound
 from fencerow.guards.mutex.mutexes import MutexRecord
 from fencerow.guards.mutex.terms import KEY_LENGTH_MAX

@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.place import Place, arun, run
 from fencerow.core.db.ready import acheck_tables, check_tables
@@ -19,7 +20,6 @@ from fencerow.core.errors import Busy, InvalidInput, LeaseLost, Unavailable
 from fencerow.core.model.control import Snooze
 from fencerow.core.model.ids import new_id
 from fencerow.core.store.running import Running, running
-from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.errors import MutexBusy, MutexMisuse, StaleToken
 from fencerow.guards.mutex.hold import Hold
 from fencerow.guards.mutex.losing import Canceller

@@ -11,12 +11,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.statement import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.model.control import Snooze
 from fencerow.core.store.running import Running
-from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.errors import MutexBusy
 from fencerow.guards.mutex.mutexes import MutexRecord, Taker
 from fencerow.guards.mutex.terms import Terms

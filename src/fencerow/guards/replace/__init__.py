@@ -1,1 +1,26 @@
 """The rows of a source, replaced as a whole."""
+
+from typing import TYPE_CHECKING
+
+from fencerow.core.lazy import lazily
+
+if TYPE_CHECKING:
+    from fencerow.guards.replace.replace import Replacing, forget_source, replace_for
+    from fencerow.guards.replace.sources import Found
+else:
+    __getattr__ = lazily(
+        __name__,
+        {
+            "replace_for": "fencerow.guards.replace.replace",
+            "Replacing": "fencerow.guards.replace.replace",
+            "Found": "fencerow.guards.replace.sources",
+            "forget_source": "fencerow.guards.replace.replace",
+        },
+    )
+
+__all__ = [
+    "replace_for",
+    "Replacing",
+    "Found",
+    "forget_source",
+]

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
+import fencerow.guards.replace.sources as sources
 from fencerow.core.db.place import Place, arun, arun_back, run, still_open
 from fencerow.core.db.ready import acheck_tables, check_tables
 from fencerow.core.db.statement import Operation, Steps
@@ -21,7 +22,6 @@ from fencerow.core.store.running import Running, running
 from fencerow.guards.checked import STALE_S_MIN, check_key, check_seconds, owner_now
 from fencerow.guards.once.errors import OnceMisuse, SourceBusy
 from fencerow.guards.pauses import pauses
-from fencerow.guards.replace import sources
 from fencerow.guards.replace.sources import (
     Answer,
     Found,
