@@ -77,6 +77,8 @@ class Paths:
         self.engine.flush(5)
 
 
+# Run at whichever bytecode memory is collected: what is raised in a callback of a weak reference the interpreter drops.
+COLLECTED = "_weakrefset.py"
 NAMES = ["submit", "session", "borrowed", "event", "mutex", "once", "window", "result", "wake"]
 
 
@@ -93,10 +95,8 @@ async def test_wherever_it_strikes_locks_pools_and_transactions_are_whole(
     for landing in landings:
         ended = await struck(path, landing)
 
-        assert isinstance(ended.error, AskedToStop) or (not ended.where and ended.error is None), (
-            landing,
-            ended,
-        )
+        missed = not ended.where and ended.error is None
+        assert missed or isinstance(ended.error, AskedToStop) or COLLECTED in ended.where, (landing, ended)
         await asyncio.to_thread(all_is_whole, paths, ended.where)
 
     paths.desk.stop_waiting()
