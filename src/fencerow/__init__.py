@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from fencerow import errors as errors
     from fencerow.app import App
     from fencerow.client import Client
-    from fencerow.core.app import Contract, Database, contract
+    from fencerow.core.app import Database
+    from fencerow.core.app.contract import Contract, contract
     from fencerow.core.client.handle import Handle
     from fencerow.core.client.refs import Key
     from fencerow.core.config import Backoff, Config, Defaults
@@ -59,9 +60,9 @@ else:
             "errors": "fencerow.errors",
             "App": "fencerow.app",
             "Client": "fencerow.client",
-            "Contract": "fencerow.core.app",
+            "Contract": "fencerow.core.app.contract",
             "Database": "fencerow.core.app",
-            "contract": "fencerow.core.app",
+            "contract": "fencerow.core.app.contract",
             "Handle": "fencerow.core.client.handle",
             "Key": "fencerow.core.client.refs",
             "Backoff": "fencerow.core.config",
@@ -89,7 +90,7 @@ else:
             "Job": "fencerow.core.worker.context",
             "Worker": "fencerow.core.worker.worker",
         },
-        # They were here until 0.2, and go on for one release.
+        # They stood here once, and go on for one release.
         moved={
             "Call": "fencerow.app",
             "DeclaredJob": "fencerow.app",

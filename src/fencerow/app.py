@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from fencerow.batches.declare import DeclareBatch
 from fencerow.batches.item import BatchMiddleware
@@ -11,7 +10,6 @@ from fencerow.client import Client
 from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning
 from fencerow.core.app.app import JobsApp
 from fencerow.core.config import Config, Defaults
-from fencerow.core.db.ready import check_tables
 from fencerow.core.telemetry import Telemetry
 
 __all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning"]
@@ -30,6 +28,8 @@ class App(JobsApp):
     Raises:
         ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
     """
+
+    client_type = Client
 
     def __init__(
         self,
@@ -84,8 +84,3 @@ class App(JobsApp):
     def resume_queue(self, queue: str) -> bool:
         """Let claims from a queue go on; false when it was not paused."""
         return self.client.resume_queue(queue)
-
-    def _made_client(self) -> Client:
-        return Client(
-            self.engine, actor=self.actor, telemetry=self.telemetry, ready=partial(check_tables, self)
-        )

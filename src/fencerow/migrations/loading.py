@@ -20,4 +20,4 @@ def load_migrator(name: str | None) -> Migrator:
             "it names the shards and the folder of their steps",
             "give -A module:migrator",
         )
-    return loaded(name, Migrator, "migrator", "migrator = Migrator(...)")
+    return loaded(name, Migrator, "migrator", title="Migrator", usual="migrator", arguments="...")

@@ -45,6 +45,8 @@ R = TypeVar("R")
 class JobsApp(Database):
     """An app as far as jobs go, without what the wings give it. See `App`."""
 
+    client_type = JobsClient
+
     def __init__(
         self,
         url: str | None = None,
@@ -94,7 +96,9 @@ class JobsApp(Database):
         """Looks at, waits for and moves the jobs that are stored."""
         with self._opening:
             if self._client is None:
-                self._client = self._made_client()
+                self._client = self.client_type(
+                    self.engine, actor=self.actor, telemetry=self.telemetry, ready=partial(check_tables, self)
+                )
             return self._client
 
     # --- submitting --------------------------------------------------------------------------------
@@ -269,11 +273,6 @@ class JobsApp(Database):
         await super().aclose()
 
     # --- inside ------------------------------------------------------------------------------------
-
-    def _made_client(self) -> JobsClient:
-        return JobsClient(
-            self.engine, actor=self.actor, telemetry=self.telemetry, ready=partial(check_tables, self)
-        )
 
     def _register(self, job: DeclaredJob[..., ..., Any, Any]) -> None:
         known = self._jobs.get(job.name)

@@ -32,34 +32,33 @@ def load_app(name: str | None, *, url: str | None = None) -> JobsApp:
         )
     if url is not None:
         os.environ["FENCEROW_URL"] = url
-    return loaded(name, JobsApp, "application", "app = App()")
+    return loaded(name, JobsApp, "application", title="App", usual="app", arguments="")
 
 
-def loaded(name: str, kind: type[T], what: str, example: str) -> T:
-    """What `module:name` names, if it is of this kind. `example` is a line that would make one, under its usual name.
+def loaded(name: str, kind: type[T], what: str, *, title: str, usual: str, arguments: str) -> T:
+    """What `module:name` names, if it is of this kind. For people: `usual = title(arguments)` would make one.
 
     Raises:
         ConfigError: it cannot be found or imported, or is something else.
     """
-    default = example.split()[0]
     module_name, colon, attribute = name.partition(":")
     if not module_name or (colon and not attribute):
         raise ConfigError(
             f"{ascii(name)[:100]} names no {what}",
             "expected module:name",
-            f"for example -A shop.jobs:{default}",
+            f"for example -A shop.jobs:{usual}",
         )
     module = _imported(module_name)
-    found = getattr(module, attribute or default, None)
+    found = getattr(module, attribute or usual, None)
     if isinstance(found, kind):
         return found
     there = [each for each, value in vars(module).items() if isinstance(value, kind)]
     raise ConfigError(
-        f"module {module_name} has no {what} {attribute or default!r}",
-        "it is not there"
-        if found is None
-        else f"it is of type {type(found).__name__}, not {example.split()[2].partition('(')[0]}",
-        f"did you mean -A {module_name}:{there[0]}?" if there else f"make one with {example}",
+        f"module {module_name} has no {what} {attribute or usual!r}",
+        "it is not there" if found is None else f"it is of type {type(found).__name__}, not {title}",
+        f"did you mean -A {module_name}:{there[0]}?"
+        if there
+        else f"make one with {usual} = {title}({arguments})",
     )
 
 
