@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fencerow.cli.main import run
-from fencerow.core.command import exits
+from fencerow.core.errors import exits
 from fencerow.testing.check import Fault, Outside, Report, check_handler
 from tests.check.faults import CHARGE, place_of
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.command import exits
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.errors import exits
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from tests.cli.conftest import Cli, command

@@ -103,6 +103,18 @@ NAMED = [
 ]
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_wing_replaces_a_query_of_another(dialect: str) -> None:
+    names = [
+        name
+        for package in packages()
+        for file in files(package).joinpath(dialect).iterdir()
+        if file.name.endswith(".sql")
+        for name, _ in parse(file.read_text("utf-8"))
+    ]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_both_dialects_have_the_same_queries() -> None:
     names = {dialect: set(QUERIES[dialect]) - ONLY[dialect].keys() - SCHEMA for dialect in DIALECTS}
     assert names["postgres"] == names["sqlite"]

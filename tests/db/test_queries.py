@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.queries import (
     Queries,
     Query,
@@ -12,9 +11,11 @@ from fencerow.core.db.queries import (
     migrations,
     numbered,
     parse,
+    postgres_names,
     pyformat,
     qualified,
     split,
+    sqlite_names,
     translated,
 )
 from fencerow.core.store import store

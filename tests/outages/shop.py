@@ -13,9 +13,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fencerow import App, Backoff, Config, Defaults, Job, Worker
-from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import qualified
+from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
 from fencerow.core.telemetry import Event
 from fencerow.testing.invariants import together
 

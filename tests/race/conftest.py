@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import Queries, qualified
+from fencerow.core.db.queries import Queries, postgres_names, qualified, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.testing.arena_postgres import PostgresArena

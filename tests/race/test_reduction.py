@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.naming import postgres_names as names
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import Query, qualified
+from fencerow.core.db.queries import postgres_names as names
 from fencerow.core.store import store
 from fencerow.testing.arena_postgres import PostgresArena
 from fencerow.testing.orders import Choose, play_reduced

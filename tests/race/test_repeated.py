@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.db.naming import postgres_names as names
+from fencerow.core.db.queries import postgres_names as names
 from fencerow.core.db.queries import qualified
 from fencerow.core.store import store
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fencerow.core.db.naming import postgres_names, sqlite_names
+from fencerow.core.db.queries import postgres_names, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import FINAL, State
 from fencerow.testing.history.check import Options, check

@@ -14,10 +14,9 @@ from typing import Any
 import psycopg
 
 from fencerow.core.config import Config, PostgresUrl, parse_url
-from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.probe import reach_postgres
-from fencerow.core.db.queries import load, pyformat
+from fencerow.core.db.queries import load, postgres_names, pyformat, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.statement import Rows, Statement, Steps, execute, operation
 from fencerow.core.errors import InvalidInput

@@ -12,10 +12,10 @@ import click
 from fencerow.cli.filters import filter_options, ids_of, made, restricted
 from fencerow.client import Client
 from fencerow.core.client.finding import JobFilter
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.database import actor, working
 from fencerow.core.command.options import Asked, app_option, database_options, json_option
-from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict
+from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict, exits
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import click
 
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.app_loading import look_here
 from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
-from fencerow.core.errors import InvalidInput
+from fencerow.core.errors import InvalidInput, exits
 from fencerow.testing.check.check import check as check_options
 from fencerow.testing.check.errors import NothingToCheck
 from fencerow.testing.check.options import ORDERS, RUN_S, Options

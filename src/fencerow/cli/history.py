@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.database import resolved, working
 from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
 from fencerow.core.db.engine import Engine
+from fencerow.core.errors import exits
 from fencerow.testing.history.check import Options, check
 from fencerow.testing.history.report import Report
 

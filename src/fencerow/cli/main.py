@@ -24,7 +24,7 @@ from fencerow.cli.jobs import jobs
 from fencerow.cli.schema import migrate, sql
 from fencerow.cli.submit import submit
 from fencerow.cli.worker import dev, worker
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.options import (
     Asked,
     app_option,
@@ -34,7 +34,7 @@ from fencerow.core.command.options import (
     refuse_unknown_variables,
 )
 from fencerow.core.config import COMMAND_PREFIX, masked
-from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput
+from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, exits
 from fencerow.core.wing import wings
 
 

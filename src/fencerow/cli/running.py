@@ -7,8 +7,7 @@ import signal
 
 from fencerow.cli.signals import Signals
 from fencerow.core.app import JobsApp
-from fencerow.core.command import exits
-from fencerow.core.errors import FencerowError, TooManyHung
+from fencerow.core.errors import FencerowError, TooManyHung, exits
 from fencerow.core.store import store
 from fencerow.core.worker.worker import Worker, WorkerDied
 

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import click
 
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.database import actor, opened, parsed_path, resolved
 from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.core.config import Config, SqliteUrl, parse_url
 from fencerow.core.db.filesystem import refuse_network
-from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
-from fencerow.core.db.queries import Migration, qualified
-from fencerow.core.errors import SchemaMissing, Unavailable
+from fencerow.core.db.queries import Migration, postgres_names, qualified, sqlite_names
+from fencerow.core.errors import SchemaMissing, Unavailable, exits
 from fencerow.core.store.grants import grants
 from fencerow.core.store.migrate import judged, ledger, ledger_name, refuse_foreign
 from fencerow.core.store.migrate import migrate as migrate_engine

@@ -9,10 +9,11 @@ import click
 from fencerow.cli.arguments import parsed_arguments
 from fencerow.core.app import JobsApp
 from fencerow.core.client.handle import Handle
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.app_loading import load_app
 from fencerow.core.command.database import prepared
 from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
+from fencerow.core.errors import exits
 from fencerow.core.model.state import State
 
 

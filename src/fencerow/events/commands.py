@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.database import working
 from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.core.db.engine import Engine
-from fencerow.core.errors import InvalidInput
+from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.store.decoding import read_or
 from fencerow.events.asides import Parked, discard, parked, redrive
 from fencerow.events.bus import show as show_operation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fencerow.core.errors import exits
 from fencerow.core.errors.base import FencerowError
 
 
@@ -15,7 +16,7 @@ class InvalidMigrations(FencerowError):
     """The folder of steps, or the migrator itself, cannot work as declared. Nothing ran on any shard."""
 
     code = "FR-751"
-    exit_code = 2
+    exit_code = exits.REFUSED
 
 
 class MigrationEdited(FencerowError):
@@ -72,7 +73,7 @@ class UnknownShard(FencerowError):
     """No shard of that name was declared."""
 
     code = "FR-760"
-    exit_code = 2
+    exit_code = exits.REFUSED
 
 
 class InvalidBackfill(FencerowError):

@@ -10,10 +10,10 @@ import click
 import msgspec
 
 from fencerow.core.client.desk import Desk
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.database import actor, working
 from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
-from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound
+from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound, exits
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.text import check_text

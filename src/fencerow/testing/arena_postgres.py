@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import psycopg
 
 from fencerow.core.db.engine import drive
-from fencerow.core.db.naming import postgres_names as names
 from fencerow.core.db.queries import Queries, Query, qualified, split
+from fencerow.core.db.queries import postgres_names as names
 from fencerow.core.db.statement import Operation, Rows, Statement
 from fencerow.testing.actor import Course
 from fencerow.testing.crash import Point

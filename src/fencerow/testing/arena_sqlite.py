@@ -9,8 +9,8 @@ from operator import or_
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from fencerow.core.db.naming import sqlite_names as names
 from fencerow.core.db.queries import Queries, Query, qualified
+from fencerow.core.db.queries import sqlite_names as names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.statement import Operation, Steps, execute
 from fencerow.testing.actor import Actor, Script

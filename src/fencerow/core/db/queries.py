@@ -200,6 +200,22 @@ def identifier(name: str, what: str) -> str:
     return name
 
 
+def postgres_names(schema: str) -> Callable[[str], str]:
+    """How `fencerow.x` is written in PostgreSQL: a quoted schema, and `fencerow.own_schema` for the schema itself."""
+    identifier(schema, "schema name")
+    return lambda name: f'"{schema}"' if name == "own_schema" else f'"{schema}".{name}'
+
+
+def sqlite_names(prefix: str) -> Callable[[str], str]:
+    """How `fencerow.x` is written in a SQLite file: a prefix, and the attached file for the workers."""
+    identifier(prefix, "table prefix")
+
+    def rename(name: str) -> str:
+        return f"{prefix}file.{prefix}workers" if name == "workers" else f"{prefix}{name}"
+
+    return rename
+
+
 def qualified(text: str, rename: Callable[[str], str]) -> str:
     """`text` with every `fencerow.x` renamed."""
     return TOKEN.sub(lambda match: rename(match.group(2)) if match.group(2) else match.group(0), text)

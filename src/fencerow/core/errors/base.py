@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import fencerow.core.errors.exits as exits
+
 PUBLIC = "fencerow.errors"
 FAMILY = re.compile(r"fencerow\.core\.errors\.\w+|fencerow\.[\w.]+\.errors")
 
@@ -18,7 +20,7 @@ class FencerowError(Exception):
 
     code = "FR-000"
     repeat = "no"
-    exit_code = 1  # of a command that meets it; docs/cli.md has the table
+    exit_code = exits.FAILED  # of a command that meets it; docs/cli.md has the table
 
     def __init_subclass__(cls) -> None:
         # The public name is what is stored with a failed job and stands in tracebacks, wherever the family lies.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fencerow.core.errors.exits as exits
 from fencerow.core.errors.base import FencerowError
 
 
@@ -9,7 +10,7 @@ class DatabaseError(FencerowError):
     """The database refused or could not be reached."""
 
     code = "FR-501"
-    exit_code = 3
+    exit_code = exits.UNAVAILABLE
 
 
 class Unavailable(DatabaseError):
@@ -70,32 +71,32 @@ class UnsafeFileSystem(DatabaseError):
     """The SQLite file lies on a network file system, where locks do not hold. Move it or use PostgreSQL."""
 
     code = "FR-509"
-    exit_code = 2
+    exit_code = exits.REFUSED
 
 
 class SchemaMissing(DatabaseError):
     """Fencerow's tables are not there. Run `fencerow migrate`."""
 
     code = "FR-510"
-    exit_code = 4
+    exit_code = exits.SCHEMA
 
 
 class SchemaTooNew(DatabaseError):
     """The database was migrated by a newer Fencerow that this one cannot work with. Upgrade this process."""
 
     code = "FR-511"
-    exit_code = 4
+    exit_code = exits.SCHEMA
 
 
 class SchemaTooOld(DatabaseError):
     """The database misses migrations that this Fencerow needs. Run `fencerow migrate`."""
 
     code = "FR-512"
-    exit_code = 4
+    exit_code = exits.SCHEMA
 
 
 class SchemaTampered(DatabaseError):
     """A migration already applied does not match its checksum: the schema is not what we think it is."""
 
     code = "FR-513"
-    exit_code = 4
+    exit_code = exits.SCHEMA

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fencerow.core.errors.exits as exits
 from fencerow.core.errors.base import FencerowError
 
 
@@ -9,7 +10,7 @@ class InvalidInput(FencerowError):
     """Input was refused and nothing was stored. Correct it and submit again."""
 
     code = "FR-201"
-    exit_code = 2
+    exit_code = exits.REFUSED
 
 
 class UnknownJob(InvalidInput):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import fencerow.core.errors.exits as exits
 from fencerow.core.errors.base import FencerowError
 
 
@@ -34,7 +35,7 @@ class ResultTimeout(FencerowError, TimeoutError):
 
     code = "FR-304"
     repeat = "yes"
-    exit_code = 6
+    exit_code = exits.TIMED_OUT
 
 
 class ReportedError(Protocol):
@@ -57,7 +58,7 @@ class JobFailed(FencerowError):
     """The awaited job ended `failed`. `error` holds what the last attempt reported."""
 
     code = "FR-305"
-    exit_code = 5
+    exit_code = exits.JOB_FAILED
 
     def __init__(
         self, what: str, why: str = "", fix: str = "", *, job_id: str = "", error: ReportedError
@@ -71,7 +72,7 @@ class JobCancelled(FencerowError):
     """The awaited job ended `cancelled`; it has no result."""
 
     code = "FR-306"
-    exit_code = 5
+    exit_code = exits.JOB_FAILED
 
 
 class NotReady(ResultTimeout):

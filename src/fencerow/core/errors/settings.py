@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fencerow.core.errors.exits as exits
 from fencerow.core.errors.base import FencerowError
 
 
@@ -9,7 +10,7 @@ class ConfigError(FencerowError):
     """A setting is unknown, ill-typed or out of range. Correct it; nothing was started."""
 
     code = "FR-101"
-    exit_code = 2
+    exit_code = exits.REFUSED
 
 
 class UrlError(ConfigError):
@@ -22,7 +23,7 @@ class MissingExtra(FencerowError):
     """An optional library is not installed. Install the extra named in `fix`."""
 
     code = "FR-103"
-    exit_code = 2
+    exit_code = exits.REFUSED
 
 
 class UnsupportedPlatform(FencerowError):
@@ -35,7 +36,7 @@ class DeclarationError(FencerowError):
     """A job was declared in a way that cannot work (name taken, unsupported parameter kind, bad option)."""
 
     code = "FR-104"
-    exit_code = 2
+    exit_code = exits.REFUSED
 
 
 class NoDatabase(ConfigError):

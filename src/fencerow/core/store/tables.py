@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
-from fencerow.core.db.naming import postgres_names, sqlite_names
-from fencerow.core.db.queries import Migration, Queries, load, migrations
+from fencerow.core.db.queries import Migration, Queries, load, migrations, postgres_names, sqlite_names
 
 PACKAGE = "fencerow.core.store"
 _of_wings: list[str] = []
@@ -43,7 +42,4 @@ def packages() -> list[str]:
 
 
 def _loaded(dialect: str, rename: Callable[[str], str]) -> Queries:
-    first, *others = (load(package, dialect, dialect, rename) for package in packages())
-    for queries in others:
-        first = first.joined(queries)
-    return first
+    return reduce(Queries.joined, (load(package, dialect, dialect, rename) for package in packages()))

@@ -14,7 +14,7 @@ from typing import Any
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.statement import Operation
-from fencerow.core.errors import LoopBlocked
+from fencerow.core.errors import LoopBlocked, exits
 from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.store import store
 from fencerow.core.worker.acker import Acker
@@ -34,7 +34,7 @@ from fencerow.core.worker.pending import (
 
 log = logging.getLogger("fencerow.worker")
 
-EXIT_CODE = 7
+EXIT_CODE = exits.BLOCKED
 PATIENCE_S = 2.0  # for the database; what it does not answer, the sweeps of others settle
 
 

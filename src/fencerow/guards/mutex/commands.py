@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from fencerow.core.client.desk import Desk
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.database import actor, working
 from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.core.errors import exits
 from fencerow.guards.mutex.client import Mutexes
 from fencerow.guards.mutex.mutexes import MutexRecord
 

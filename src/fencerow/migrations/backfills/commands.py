@@ -6,10 +6,11 @@ from itertools import groupby
 
 import click
 
-from fencerow.core.command import exits, output
+from fencerow.core.command import output
 from fencerow.core.command.app_loading import load_app
 from fencerow.core.command.database import prepared, working
 from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.core.errors import exits
 from fencerow.migrations.backfills.backfill import pause as pause_backfill
 from fencerow.migrations.backfills.backfill import resume as resume_backfill
 from fencerow.migrations.backfills.backfill import unknown

@@ -6,9 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.naming import postgres_names, sqlite_names
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import load
+from fencerow.core.db.queries import load, postgres_names, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.statement import Steps, execute, operation, text_or_none, whole
 from fencerow.core.model.state import State
