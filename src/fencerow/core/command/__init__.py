@@ -1,1 +1,1 @@
-"""What every command needs: options, output, the database, the exit codes."""
+"""What every command needs: options, output, the database."""
