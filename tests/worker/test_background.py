@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.chore import Chore
+from fencerow.core.chore import Ticking
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
@@ -54,7 +54,7 @@ class Failing:
         raise ZeroDivisionError("when it hears")
 
 
-def with_chores(engine: AnyEngine, chores: Sequence[Chore]) -> Worker:
+def with_chores(engine: AnyEngine, chores: Sequence[Ticking]) -> Worker:
     known = handler(one)
     return Worker(engine, {known.name: known}, {QUEUE: 5}, quick(), Telemetry(), chores=chores)
 

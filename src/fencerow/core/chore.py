@@ -2,68 +2,100 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
+from fencerow.core.errors import DeclarationError
 from fencerow.core.model.wakeup import WakeUp
 from fencerow.core.telemetry import Telemetry
 
 
-class Chore(Protocol):
+class Chore(ABC):
     """Something to be done again and again, in every worker at once and with no leader.
 
     Trouble of the database is waited out. Any other error is logged, counted and stated on the worker's row, where
     `fencerow doctor` finds it, and the chore is asked again after a pause of up to a minute; jobs go on meanwhile.
+    A chore has a `name`, which logs call it, and a `tick`; the rest is for those that remember, hear or hold something.
     """
 
-    @property
-    def name(self) -> str:
-        """What logs call it."""
-        ...
+    name: str
 
+    @abstractmethod
     async def tick(self) -> float:
         """Do what there is; returns the seconds after which it wants to be asked again."""
-        ...
-
-
-@runtime_checkable
-class OwnChore(Chore, Protocol):
-    """A chore that remembers something: each worker has one of its own."""
 
     def for_worker(self) -> Chore:
-        """A fresh one."""
-        ...
+        """The one that a worker runs: a fresh one for each, if it remembers something."""
+        return self
 
-
-@runtime_checkable
-class HearingChore(Chore, Protocol):
-    """A chore that is asked at once when somebody says that there is something to do."""
-
-    def is_for(self, message: WakeUp | None) -> bool:
-        """Whether this wake-up is for it; None: some may have been missed. Called on the event loop."""
-        ...
-
-
-@runtime_checkable
-class FinishingChore(Chore, Protocol):
-    """A chore of which a worker that ends when nothing is left to do must know whether that is so."""
+    def is_for(self, message: WakeUp | None) -> bool:  # noqa: ARG002 - for those that hear
+        """Whether it is asked at once after this wake-up; None: some may have been missed. Called on the loop."""
+        return False
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do just now."""
-        ...
+        """Whether there is nothing to do just now, so that a worker which ends when nothing is left may end."""
+        return True
+
+    async def end(self, within_s: float) -> None:  # noqa: B027 - most hold nothing
+        """The worker stops: finish what is under way and give back what is held. `tick` is not called any more."""
 
 
-@runtime_checkable
-class EndingChore(Chore, Protocol):
-    """A chore that has something to finish when the worker stops."""
+class Ticking(Protocol):
+    """The least that is taken for a chore: it need not derive from `Chore`."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def tick(self) -> float: ...
+
+
+def chore_of(given: Chore | Ticking) -> Chore:
+    """What was given, as a chore.
+
+    Raises:
+        DeclarationError: it has no name, or no tick.
+    """
+    if isinstance(given, Chore):
+        return given
+    named = isinstance(getattr(given, "name", None), str) and not isinstance(given, type)
+    if not named or not callable(getattr(given, "tick", None)):
+        raise DeclarationError(
+            f"{given!r} is no chore"[:200],
+            "a chore has a name and `async def tick(self) -> float`",
+            "give an object with both",
+        )
+    return _Taken(given)
+
+
+class _Taken(Chore):
+    """A chore that derives from nothing of ours: what it has besides name and tick is used, the rest is as usual."""
+
+    def __init__(self, given: Ticking) -> None:
+        self._given: Any = given
+        self.name = given.name
+
+    async def tick(self) -> float:
+        pause_s: float = await self._given.tick()
+        return pause_s
+
+    def for_worker(self) -> Chore:
+        return chore_of(self._given.for_worker()) if hasattr(self._given, "for_worker") else self
+
+    def is_for(self, message: WakeUp | None) -> bool:
+        return hasattr(self._given, "is_for") and bool(self._given.is_for(message))
+
+    @property
+    def is_idle(self) -> bool:
+        return bool(getattr(self._given, "is_idle", True))
 
     async def end(self, within_s: float) -> None:
-        """Finish what is under way and give back what is held. `tick` is not called any more."""
-        ...
+        if hasattr(self._given, "end"):
+            await self._given.end(within_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,10 @@ class Surroundings:
     telemetry: Telemetry
 
 
-class EventsChore:
+class EventsChore(Chore):
     """Gives places to what was published, and has the groups of the app read."""
+
+    name = "events"
 
     def __init__(self, surroundings: Surroundings, declared: list[Consumer]) -> None:
         self._surroundings = surroundings
@@ -39,10 +41,6 @@ class EventsChore:
         self._ended = False
         self._looked = False
         self._turn = asyncio.Lock()
-
-    @property
-    def name(self) -> str:
-        return "events"
 
     @property
     def is_idle(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from fencerow.core.chore import Site
+from fencerow.core.chore import Chore, Site
 from fencerow.core.model.wakeup import encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.finish import Moved
@@ -20,7 +20,7 @@ LOOK_EVERY_S = 300.0
 LOOK_ROWS = 5_000
 
 
-class Disowner:
+class Disowner(Chore):
     """One look after another."""
 
     name = "disowner"

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
+from fencerow.core.chore import Chore
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.statement import Operation
@@ -57,7 +58,7 @@ REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a sta
 PERIODS_PER_RETENTION = 4
 
 
-class Maintenance:
+class Maintenance(Chore):
     """One round after another; the first comes when the worker has settled."""
 
     name = "maintenance"

@@ -22,7 +22,7 @@ from fencerow.core.app.job_options import HandlingOptions
 from fencerow.core.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
 from fencerow.core.app.submission import Call, Layers, SubmitGenerator
 from fencerow.core.app.submitter import Submitter
-from fencerow.core.chore import Chore
+from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.config import Config, Defaults
@@ -238,9 +238,13 @@ class JobsApp(Database):
             ends_process=ends_process,
         )
 
-    def add_chore(self, chore: Chore) -> None:
-        """Let this app's workers do something besides their jobs, each of them; before they are made."""
-        self._chores.append(chore)
+    def add_chore(self, chore: Chore | Ticking) -> None:
+        """Let this app's workers do something besides their jobs, each of them; before they are made.
+
+        Raises:
+            DeclarationError: it has no name, or no `tick`.
+        """
+        self._chores.append(chore_of(chore))
 
     @property
     def chores(self) -> Sequence[Chore]:

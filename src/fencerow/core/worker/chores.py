@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from fencerow.core.chore import Chore, EndingChore, FinishingChore, HearingChore, OwnChore
+from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.model.wakeup import WakeUp
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.loop import Loop
@@ -20,8 +20,8 @@ log = logging.getLogger("fencerow.worker")
 class Chores:
     """Wakes them, ends them, and knows whether they are idle. Used on the event loop only."""
 
-    def __init__(self, chores: Sequence[Chore], telemetry: Telemetry) -> None:
-        self._chores = [each.for_worker() if isinstance(each, OwnChore) else each for each in chores]
+    def __init__(self, chores: Sequence[Chore | Ticking], telemetry: Telemetry) -> None:
+        self._chores = [chore_of(each).for_worker() for each in chores]
         self.loops = [
             Loop(each.name, each.tick, telemetry, jitter=0.2, background=True) for each in self._chores
         ]
@@ -31,23 +31,20 @@ class Chores:
         """Wake those that a message is for."""
         for chore, loop in zip(self._chores, self.loops, strict=True):
             try:
-                if isinstance(chore, HearingChore) and chore.is_for(message):
+                if chore.is_for(message):
                     loop.wake()
             except Exception:
                 log.exception("chore %s could not hear a wake-up; it looks by itself", loop.name)
 
     def are_idle(self) -> bool:
         """Whether those that come to an end have come to it."""
-        return all(each.is_idle for each in self._chores if isinstance(each, FinishingChore))
+        return all(each.is_idle for each in self._chores)
 
     def end(self, within_s: float) -> None:
         """Stop their loops, and let those that hold something give it back within this time."""
         for chore, loop in zip(self._chores, self.loops, strict=True):
             loop.stop()
-            if isinstance(chore, EndingChore):
-                self._ending.append(
-                    asyncio.create_task(chore.end(within_s), name=f"fencerow-end-{chore.name}")
-                )
+            self._ending.append(asyncio.create_task(chore.end(within_s), name=f"fencerow-end-{chore.name}"))
 
     async def ended(self) -> None:
         """Wait until all have given back what they held, or could not: the worker signs off all the same."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from fencerow.core.chore import Chore, Site
+from fencerow.core.chore import Chore, Site, Ticking
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.outcome import Released
@@ -67,7 +67,7 @@ class Parts:
         *,
         name: str,
         slots: int,
-        chores: Sequence[Chore],
+        chores: Sequence[Chore | Ticking],
         ends_process: bool,
         leave: Callable[[Leave], None],
     ) -> None:

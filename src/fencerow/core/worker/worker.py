@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from fencerow.core.chore import Chore
+from fencerow.core.chore import Chore, Ticking
 from fencerow.core.config import Config
 from fencerow.core.db.connections import told
 from fencerow.core.db.engine import Engine, arun_all
@@ -56,7 +56,7 @@ class Worker:
         *,
         slots: int | None = None,
         name: str | None = None,
-        chores: Sequence[Chore] = (),
+        chores: Sequence[Chore | Ticking] = (),
         ends_process: bool = True,
     ) -> None:
         if not queues:

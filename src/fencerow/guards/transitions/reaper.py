@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from fencerow.core.chore import Chore
 from fencerow.guards.transitions.verbs import Moves
 
 log = logging.getLogger("fencerow.transitions")
 
 
-class Reaper:
+class Reaper(Chore):
     """Sweeps a table again and again: `app.add_chore(documents.reaper())`.
 
     In every worker at once, with no leader: its moves are guarded by their own statements. What it moves is
