@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from importlib.resources import files
 
 import pytest
 
-from fencerow.core.db.queries import Query, parse
+from fencerow.core.db import queries
+from fencerow.core.db.queries import Query
 from fencerow.core.store import store
 from fencerow.core.store.tables import packages
 from tests.contract.stage import table
@@ -81,13 +83,11 @@ ALSO_NAMES = {"key", "index", "left", "all", "any", "default", "end", "values", 
 
 
 def texts(dialect: str) -> list[tuple[str, str]]:
-    """Every named query of a dialect as it lies in the package: name and body with its prose."""
+    """Every named query of a dialect, its fragments written out: name and body with its prose."""
     return [
         pair
         for package in (*packages(), "fencerow.migrations")
-        for file in files(package).joinpath(dialect).iterdir()
-        if file.name.endswith(".sql")
-        for pair in parse(file.read_text("utf-8"))
+        for pair in queries.texts(package, dialect).items()
     ]
 
 
@@ -105,14 +105,32 @@ NAMED = [
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_no_wing_replaces_a_query_of_another(dialect: str) -> None:
-    names = [
-        name
-        for package in packages()
-        for file in files(package).joinpath(dialect).iterdir()
-        if file.name.endswith(".sql")
-        for name, _ in parse(file.read_text("utf-8"))
-    ]
+    names = [name for package in packages() for name in queries.texts(package, dialect)]
     assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_fragment_stays_a_name(dialect: str) -> None:
+    left = [name for name, query in QUERIES[dialect].items() for text in query.statements if "{{" in text]
+    assert not left
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_fragment_stands_in_several_places(dialect: str) -> None:
+    for package in (*packages(), "fencerow.migrations"):
+        written = [
+            line
+            for file in files(package).joinpath(dialect).iterdir()
+            if file.name.endswith(".sql")
+            for line in file.read_text("utf-8").splitlines()
+        ]
+        defined = {line.removeprefix("-- fragment: ") for line in written if line.startswith("-- fragment: ")}
+        used = Counter(
+            name for line in written if line[:2] != "--" for name in re.findall(r"{{(.*?)}}", line)
+        )
+        assert {name for name, times in used.items() if times > 1} == defined, (
+            "what stands once needs no name"
+        )
 
 
 def test_both_dialects_have_the_same_queries() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fencerow.core.db.queries import (
     Queries,
     Query,
+    expanded,
     identifier,
     migrations,
     numbered,
@@ -16,6 +19,7 @@ from fencerow.core.db.queries import (
     qualified,
     split,
     sqlite_names,
+    texts,
     translated,
 )
 from fencerow.core.store import store
@@ -41,6 +45,68 @@ def test_a_file_is_split_at_its_names() -> None:
     pairs = dict(parse(FILE))
     assert pairs.keys() == {"first", "second"}
     assert "Prose" not in "".join(pairs.values())
+
+
+SHARED = """-- name: look
+-- The {{fence}} is named in prose as well.
+SELECT 1
+FROM fencerow.jobs AS job
+    WHERE {{fence}}
+    FOR SHARE;
+
+-- fragment: fence
+-- Guard: the attempt.
+job.id = :id
+  AND {{running}}
+
+-- name: end
+DELETE FROM fencerow.jobs AS job WHERE {{running}} AND ({{running}});
+"""
+RUNNING = "-- fragment: running\n-- Still.\njob.state = 'running'\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with queries of its own."""
+    found = tmp_path / "shared_queries" / "sqlite"
+    found.mkdir(parents=True)
+    (found / "a.sql").write_text(RUNNING)
+    (found / "b.sql").write_text(SHARED)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return found
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_fragment_is_written_out_where_its_name_stands() -> None:
+    found = texts("shared_queries", "sqlite")
+
+    assert found.keys() == {"look", "end"}
+    assert split(found["look"]) == (
+        "SELECT 1\nFROM fencerow.jobs AS job\n    WHERE job.id = :id\n      AND job.state = 'running'\n    FOR SHARE",
+    )
+    assert found["end"].count("job.state = 'running'") == 2
+    assert "The {{fence}} is named" in found["look"], "prose stays as it is"
+
+
+def test_an_unknown_fragment_is_refused_by_its_name() -> None:
+    with pytest.raises(ConfigError) as refused:
+        expanded("claim", "SELECT 1 WHERE {{fense}}", {"fence": "true"})
+    assert "'claim'" in refused.value.what and "'fense'" in refused.value.what
+    assert "'fence'" in refused.value.why
+
+
+def test_a_fragment_knows_only_those_above_it(folder: Path) -> None:
+    (folder / "a.sql").write_text("")
+    (folder / "c.sql").write_text(RUNNING)
+    with pytest.raises(ConfigError, match="'fence' stands on the fragment 'running', which does not exist"):
+        texts("shared_queries", "sqlite")
+
+
+@pytest.mark.parametrize("text", [RUNNING, "-- name: end\nSELECT 1;\n"], ids=["fragment", "query"])
+def test_a_name_is_given_once(folder: Path, text: str) -> None:
+    (folder / "c.sql").write_text(text)
+    with pytest.raises(ConfigError, match="defined twice"):
+        texts("shared_queries", "sqlite")
 
 
 def test_strings_and_comments_hold_no_parameters_and_no_ends() -> None:

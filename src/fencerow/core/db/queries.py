@@ -5,6 +5,12 @@ A query may consist of several statements separated by `;` where the dialect can
 that any of them returned. Tables are written `fencerow.jobs`; another schema or a table prefix is a
 quoted rename at load. Parameters are translated once, here.
 
+What several queries share is a fragment: `-- fragment: fence`, prose, then the text, once in any file of the folder.
+`{{fence}}` stands for it in the queries; nothing of SQL looks like that, and no parameter does. It is written out when
+the queries are loaded, with its further lines as far to the right as the line on which it stands. So whoever reads the
+text of a query (a driver, an explorer, a test that cuts a guard out) reads all of it. A fragment may stand on one that
+was defined before it.
+
 A utility statement takes no parameters. What varies in one is written into its text, as psql does it:
 `:"name"` for an identifier and `:'name'` for a literal.
 """
@@ -22,7 +28,8 @@ from typing import Protocol
 
 from fencerow.core.errors import ConfigError
 
-NAME = re.compile(r"^--\s*name:\s*([a-z_]+)\s*$", re.MULTILINE)
+MARK = re.compile(r"^--\s*(name|fragment):\s*([a-z_ ]+?)\s*$", re.MULTILINE)
+FRAGMENT = re.compile(r"\{\{(.*?)\}\}")
 MIGRATION = re.compile(r"(\d{4})_([a-z_]+)\.sql")
 COMPATIBLE = re.compile(r"^--\s*compatible_from:\s*(\d+)", re.MULTILINE)
 IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,48}$")
@@ -121,17 +128,50 @@ class Queries(Mapping[str, Query]):
 
 def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) -> Queries:
     """Read every `*.sql` of a package folder; `rename` maps a bare table or function name to a qualified one."""
-    found: dict[str, Query] = {}
-    for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".sql"):
-            for name, text in parse(file.read_text("utf-8")):
-                if name in found:
-                    raise ConfigError(f"query {name!r} is defined twice in {folder}")
-                found[name] = _query(name, text, rename)
+    found = {name: _query(name, text, rename) for name, text in texts(package, folder).items()}
     for step in migrations(package, folder):
         for number, part in enumerate(step.parts):
             found[step.part(number)] = _query(step.part(number), part, rename)
     return Queries(dialect, found, rename)
+
+
+def texts(package: str, folder: str) -> dict[str, str]:
+    """The queries of a package folder by their names: prose and text, the fragments written out."""
+    found: dict[str, dict[str, str]] = {"name": {}, "fragment": {}}
+    for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".sql"):
+            for kind, name, body in _parts(file.read_text("utf-8")):
+                if name in found[kind]:
+                    what = "query" if kind == "name" else "fragment"
+                    raise ConfigError(f"{what} {name!r} is defined twice in {folder}")
+                found[kind][name] = body
+    fragments: dict[str, str] = {}
+    for name, body in found["fragment"].items():
+        fragments[name] = expanded(name, _without_prose(body), fragments)
+    return {name: expanded(name, body, fragments) for name, body in found["name"].items()}
+
+
+def expanded(name: str, body: str, fragments: Mapping[str, str]) -> str:
+    """The text of a query, or of a fragment, with each `{{fragment}}` written out.
+
+    Raises:
+        ConfigError: there is no such fragment. It is a mistake of ours, and no half statement may be sent.
+    """
+
+    def text(fragment: str) -> str:
+        if fragment not in fragments:
+            raise ConfigError(
+                f"{name!r} stands on the fragment {fragment!r}, which does not exist",
+                f"known so far: {', '.join(map(repr, sorted(fragments))) or 'none'}",
+                "write `-- fragment: ` and its name above its text, in a file beside the query",
+            )
+        return fragments[fragment]
+
+    def line(written: str) -> str:
+        further = "\n" + written[: len(written) - len(written.lstrip())]
+        return FRAGMENT.sub(lambda match: text(match[1]).replace("\n", further), written)
+
+    return "\n".join(each if each.startswith("--") else line(each) for each in body.split("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +224,19 @@ def migrations(package: str, folder: str) -> list[Migration]:
 
 def parse(text: str) -> Iterable[tuple[str, str]]:
     """Split a file into (name, body) pairs; what stands before the first name is the file's prose."""
-    marks = list(NAME.finditer(text))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        yield mark.group(1), text[mark.end() : following.start() if following else len(text)]
+    return ((name, body) for kind, name, body in _parts(text) if kind == "name")
+
+
+def _parts(text: str) -> Iterator[tuple[str, str, str]]:
+    """The named parts of a file: whether each is a query (`name`) or a `fragment`, its name, and its body."""
+    marks = list(MARK.finditer(text))
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=False):  # a file without any has an end all the same
+        yield mark[1], mark[2], text[mark.end() : end]
+
+
+def _without_prose(body: str) -> str:
+    return "\n".join(line for line in body.strip("\n").splitlines() if not line.startswith("--"))
 
 
 def identifier(name: str, what: str) -> str:

@@ -1,5 +1,23 @@
 -- Claiming: from queued to running, for as many jobs as there are free slots.
 
+-- fragment: claimable
+-- Due now, or before the clock went back; known here, and not expired.
+queued.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
+                                                           fencerow.now() + INTERVAL '1 day')))
+AND (queued.run_at <= (SELECT fencerow.now())
+     OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+        NOT BETWEEN fencerow.at(CAST(:since_us AS bigint)) AND (SELECT fencerow.now()))
+AND queued.name = ANY(CAST(:names AS text[]))
+AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
+
+-- fragment: claim guard
+-- The guard of a claim: whoever locked the row first may have claimed it, the worker may be dead, the queue paused.
+job.state = 'queued'
+AND EXISTS (SELECT 1 FROM fencerow.workers AS worker
+            WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
+AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+
 -- name: claim
 -- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
 -- The mark is only a hint that spares the dead entries at the lane's head; exclusivity is the row lock and the state.
@@ -30,24 +48,14 @@ claimed AS (
                   AND NOT queued.suspect
                   AND (queued.run_at, queued.id)
                       > (fencerow.at(CAST(lane.mark ->> 1 AS bigint)), CAST(lane.mark ->> 2 AS uuid))
-                  AND queued.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
-                                                                             fencerow.now() + INTERVAL '1 day')))
-                  AND (queued.run_at <= (SELECT fencerow.now())
-                       OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
-                          NOT BETWEEN fencerow.at(CAST(:since_us AS bigint)) AND (SELECT fencerow.now()))
-                  AND queued.name = ANY(CAST(:names AS text[]))
-                  AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
+                  AND {{claimable}}
                 ORDER BY queued.run_at, queued.id
                 LIMIT CAST(:limit AS integer)
                 FOR UPDATE SKIP LOCKED
             ) AS candidate
             LIMIT CAST(:limit AS integer)
         ))
-      AND job.state = 'queued'
-      AND EXISTS (SELECT 1 FROM fencerow.workers AS worker
-                  WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
-      AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                      WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+      AND {{claim guard}}
     RETURNING job.id, job.name, job.queue, job.attempt, job.priority, job.run_at, job.suspect, job.failures, job.crashes,
               job.snoozes, job.attempts_max, job.snoozes_max, job.timeout_s, job.submitted_at, job.args_bytes, job.args,
               job.options, job.tags, job.metadata, job.headers
@@ -83,24 +91,14 @@ claimed AS (
             WHERE queued.queue = :queue
               AND queued.state = 'queued'
               AND queued.suspect
-              AND queued.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
-                                                                         fencerow.now() + INTERVAL '1 day')))
-              AND (queued.run_at <= (SELECT fencerow.now())
-                   OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
-                      NOT BETWEEN fencerow.at(CAST(:since_us AS bigint)) AND (SELECT fencerow.now()))
-              AND queued.name = ANY(CAST(:names AS text[]))
-              AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
+              AND {{claimable}}
             ORDER BY queued.run_at, queued.id
             LIMIT greatest(0, CAST(:at_most AS integer)
                               - (SELECT count(*) FROM fencerow.jobs AS other
                                  WHERE other.holder = CAST(:holder AS uuid) AND other.state = 'running' AND other.suspect))
             FOR UPDATE SKIP LOCKED
         ))
-      AND job.state = 'queued'
-      AND EXISTS (SELECT 1 FROM fencerow.workers AS worker
-                  WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
-      AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                      WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+      AND {{claim guard}}
     RETURNING job.*
 )
 SELECT CAST(json_agg(json_build_array(
@@ -159,7 +157,4 @@ SELECT EXISTS (
 -- Guard: the fence; a stale attempt is told that it lost.
 SELECT CAST(job.args AS text)
 FROM fencerow.jobs AS job
-WHERE job.id = CAST(:id AS uuid)
-  AND job.state = 'running'
-  AND job.holder = CAST(:holder AS uuid)
-  AND job.attempt = CAST(:attempt AS bigint);
+WHERE {{fence}};

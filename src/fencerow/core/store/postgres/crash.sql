@@ -53,15 +53,7 @@ SELECT id, state, queue, priority, fencerow.us(run_at), attempt FROM moved;
 -- name: note_alone
 -- Note before a suspect starts that nothing else runs in its worker: if that worker dies, reclaim counts it a crash.
 -- Guard: the fence.
-WITH held AS (
-    SELECT job.id, job.attempt
-    FROM fencerow.jobs AS job
-    WHERE job.id = CAST(:id AS uuid)
-      AND job.state = 'running'
-      AND job.holder = CAST(:holder AS uuid)
-      AND job.attempt = CAST(:attempt AS bigint)
-    FOR SHARE
-)
+{{job held by the fence}}
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)
 SELECT held.id, held.attempt, fencerow.now(), 'alone', CAST(:holder AS text)
 FROM held

@@ -4,6 +4,26 @@
 -- Rows are found by id: a plain `state = 'running'` would let the planner walk jobs_holder, where every job that this
 -- worker ever ran leaves a dead entry for as long as anybody holds an old snapshot.
 
+-- fragment: fence of outcome
+-- The jobs of the outcomes, each still running, under this holder, in its attempt. Rows that a stranger has locked are left.
+job.id = ANY(ARRAY(
+        SELECT locked.id
+        FROM fencerow.jobs AS locked
+        WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND job.id = outcome.id
+  AND job.state IS NOT DISTINCT FROM 'running'
+  AND job.holder = CAST(:holder AS uuid)
+  AND job.attempt = outcome.attempt
+
+-- fragment: job columns
+-- All columns but those that say where a finished job lies: period, ephemeral, subscribed.
+id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
+attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
+cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
+revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error
+
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
 -- those that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
@@ -26,16 +46,7 @@ outcome AS MATERIALIZED (
 ended AS (
     DELETE FROM fencerow.jobs AS job
     USING outcome
-    WHERE job.id = ANY(ARRAY(
-            SELECT locked.id
-            FROM fencerow.jobs AS locked
-            WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
-            FOR UPDATE SKIP LOCKED
-        ))
-      AND job.id = outcome.id
-      AND job.state IS NOT DISTINCT FROM 'running'
-      AND job.holder = CAST(:holder AS uuid)
-      AND job.attempt = outcome.attempt
+    WHERE {{fence of outcome}}
     RETURNING job.*, outcome.result AS outcome_result
 ),
 stamped AS (
@@ -61,12 +72,7 @@ told AS (
     WHERE ended.subscribed
 ),
 kept AS (
-    INSERT INTO fencerow.finished_jobs (
-        id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
-        attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-        cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-        revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed
-    )
+    INSERT INTO fencerow.finished_jobs ({{job columns}}, period, ephemeral, subscribed)
     SELECT
         id, queue, name, 'succeeded', priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
         attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
@@ -96,16 +102,7 @@ moved AS (
         error = CAST(outcome.error AS json),
         ended_at = clock.now
     FROM outcome, clock
-    WHERE job.id = ANY(ARRAY(
-            SELECT locked.id
-            FROM fencerow.jobs AS locked
-            WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
-            FOR UPDATE SKIP LOCKED
-        ))
-      AND job.id = outcome.id
-      AND job.state IS NOT DISTINCT FROM 'running'
-      AND job.holder = CAST(:holder AS uuid)
-      AND job.attempt = outcome.attempt
+    WHERE {{fence of outcome}}
     RETURNING job.id, job.attempt, job.holder, job.claimed_at, job.ended_at, outcome.error
 ),
 noted AS (
@@ -137,16 +134,7 @@ moved AS (
         holder = NULL,
         deadline_at = NULL
     FROM outcome, clock
-    WHERE job.id = ANY(ARRAY(
-            SELECT locked.id
-            FROM fencerow.jobs AS locked
-            WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
-            FOR UPDATE SKIP LOCKED
-        ))
-      AND job.id = outcome.id
-      AND job.state IS NOT DISTINCT FROM 'running'
-      AND job.holder = CAST(:holder AS uuid)
-      AND job.attempt = outcome.attempt
+    WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.run_at, job.queue, job.priority, outcome.kind, outcome.detail,
               clock.now AS at
@@ -173,16 +161,7 @@ moved AS (
         error = CAST(outcome.detail AS json),
         ended_at = clock.now
     FROM outcome, clock
-    WHERE job.id = ANY(ARRAY(
-            SELECT locked.id
-            FROM fencerow.jobs AS locked
-            WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
-            FOR UPDATE SKIP LOCKED
-        ))
-      AND job.id = outcome.id
-      AND job.state IS NOT DISTINCT FROM 'running'
-      AND job.holder = CAST(:holder AS uuid)
-      AND job.attempt = outcome.attempt
+    WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NOT NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.ended_at, job.cancel_requested_by
 ),
@@ -207,16 +186,7 @@ SET state = 'failed',
     error = CAST(outcome.error AS json),
     ended_at = (SELECT fencerow.now())
 FROM outcome
-WHERE job.id = ANY(ARRAY(
-        SELECT locked.id
-        FROM fencerow.jobs AS locked
-        WHERE locked.id = ANY(ARRAY(SELECT outcome.id FROM outcome))
-        FOR UPDATE SKIP LOCKED
-    ))
-  AND job.id = outcome.id
-  AND job.state IS NOT DISTINCT FROM 'running'
-  AND job.holder = CAST(:holder AS uuid)
-  AND job.attempt = outcome.attempt
+WHERE {{fence of outcome}}
 RETURNING CAST(job.id AS text), job.awaited;
 
 -- name: parked
@@ -257,17 +227,9 @@ told AS (
     WHERE ended.subscribed
 ),
 kept AS (
-INSERT INTO fencerow.finished_jobs (
-    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
-    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed
-)
+INSERT INTO fencerow.finished_jobs ({{job columns}}, period, ephemeral, subscribed)
 SELECT
-    id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
-    attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
-    cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error,
+    {{job columns}},
     COALESCE((SELECT min(period.id)
               FROM fencerow.finished_periods AS period
               WHERE period.state = ended.state

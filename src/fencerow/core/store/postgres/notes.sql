@@ -3,15 +3,7 @@
 
 -- name: progress
 -- Say how far a running attempt is. Guard: the fence; the newest attempt's word stands.
-WITH held AS (
-    SELECT job.id, job.attempt
-    FROM fencerow.jobs AS job
-    WHERE job.id = CAST(:id AS uuid)
-      AND job.state = 'running'
-      AND job.holder = CAST(:holder AS uuid)
-      AND job.attempt = CAST(:attempt AS bigint)
-    FOR SHARE
-)
+{{job held by the fence}}
 INSERT INTO fencerow.job_progress AS known (job_id, attempt, percent, note, at)
 SELECT held.id, held.attempt, CAST(:percent AS double precision), CAST(:note AS text), fencerow.now()
 FROM held
@@ -22,15 +14,7 @@ RETURNING job_id;
 
 -- name: log
 -- Keep a line with the job. Guard: the fence.
-WITH held AS (
-    SELECT job.id, job.attempt
-    FROM fencerow.jobs AS job
-    WHERE job.id = CAST(:id AS uuid)
-      AND job.state = 'running'
-      AND job.holder = CAST(:holder AS uuid)
-      AND job.attempt = CAST(:attempt AS bigint)
-    FOR SHARE
-)
+{{job held by the fence}}
 INSERT INTO fencerow.job_logs (job_id, attempt, at, level, message)
 SELECT held.id, held.attempt, fencerow.now(), :level, :message
 FROM held
@@ -73,17 +57,11 @@ SELECT job.cancel_requested_at IS NOT NULL,
             )
     END
 FROM fencerow.jobs AS job
-WHERE job.id = CAST(:id AS uuid)
-  AND job.state = 'running'
-  AND job.holder = CAST(:holder AS uuid)
-  AND job.attempt = CAST(:attempt AS bigint)
+WHERE {{fence}}
 FOR SHARE;
 
 -- name: check_fence
 -- Whether this attempt still holds its job, and whether a cancel was asked.
 SELECT job.cancel_requested_at IS NOT NULL
 FROM fencerow.jobs AS job
-WHERE job.id = CAST(:id AS uuid)
-  AND job.state = 'running'
-  AND job.holder = CAST(:holder AS uuid)
-  AND job.attempt = CAST(:attempt AS bigint);
+WHERE {{fence}};

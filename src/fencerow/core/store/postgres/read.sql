@@ -1,5 +1,37 @@
 -- Reading: jobs are looked up over live and finished in one statement, and come back as one JSON document each.
 
+-- fragment: listed job
+-- What a list shows of a job: little enough to read a page of them.
+'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
+'suspect', job.suspect, 'run_at_us', fencerow.us(job.run_at), 'attempt', job.attempt,
+'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
+'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
+'holder', job.holder, 'claimed_at_us', fencerow.us(job.claimed_at),
+'cancel_requested_at_us', fencerow.us(job.cancel_requested_at),
+'scope', job.scope, 'key', job.key, 'tags', job.tags,
+'submitted_at_us', fencerow.us(job.submitted_at), 'ended_at_us', fencerow.us(job.ended_at),
+'error', job.error, 'progress', progress.percent, 'progress_note', progress.note
+
+-- fragment: jobs with progress
+-- Live and finished, each with what its attempt said last.
+FROM fencerow.all_jobs AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+
+-- fragment: filters
+-- What a page is of; a filter that is null lets all pass.
+(CAST(:queue AS text) IS NULL OR job.queue = :queue)
+  AND (CAST(:name AS text) IS NULL OR job.name = :name)
+  AND (CAST(:states AS text[]) IS NULL OR job.state = ANY(CAST(:states AS text[])))
+  AND (CAST(:scope AS text) IS NULL OR job.scope = :scope)
+  AND (CAST(:key AS text) IS NULL OR job.key = :key)
+
+-- fragment: carries all
+-- The job carries all of the tags and metadata that were asked for.
+(CAST(:tags AS jsonb) IS NULL
+     OR job.tags IS NOT NULL AND CAST(job.tags AS jsonb) @> CAST(:tags AS jsonb))
+AND (CAST(:metadata AS jsonb) IS NULL
+     OR job.metadata IS NOT NULL AND CAST(job.metadata AS jsonb) @> CAST(:metadata AS jsonb))
+
 -- name: read
 -- Jobs by id, with everything that is known of them.
 SELECT CAST(json_build_object(
@@ -18,8 +50,7 @@ SELECT CAST(json_build_object(
            'metadata', job.metadata, 'headers', job.headers, 'result', job.result, 'error', job.error,
            'progress', progress.percent, 'progress_note', progress.note
        ) AS text)
-FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+{{jobs with progress}}
 WHERE job.id = ANY(CAST(:ids AS uuid[]));
 
 -- name: key_owner
@@ -32,23 +63,10 @@ WHERE owned.scope = :scope AND owned.key = :key;
 -- name: list
 -- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
 SELECT CAST(json_build_object(
-           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-           'suspect', job.suspect, 'run_at_us', fencerow.us(job.run_at), 'attempt', job.attempt,
-           'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-           'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
-           'holder', job.holder, 'claimed_at_us', fencerow.us(job.claimed_at),
-           'cancel_requested_at_us', fencerow.us(job.cancel_requested_at),
-           'scope', job.scope, 'key', job.key, 'tags', job.tags,
-           'submitted_at_us', fencerow.us(job.submitted_at), 'ended_at_us', fencerow.us(job.ended_at),
-           'error', job.error, 'progress', progress.percent, 'progress_note', progress.note
+           {{listed job}}
        ) AS text)
-FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
-WHERE (CAST(:queue AS text) IS NULL OR job.queue = :queue)
-  AND (CAST(:name AS text) IS NULL OR job.name = :name)
-  AND (CAST(:states AS text[]) IS NULL OR job.state = ANY(CAST(:states AS text[])))
-  AND (CAST(:scope AS text) IS NULL OR job.scope = :scope)
-  AND (CAST(:key AS text) IS NULL OR job.key = :key)
+{{jobs with progress}}
+WHERE {{filters}}
   AND (CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid))
 ORDER BY job.id DESC
 LIMIT CAST(:limit AS integer);
@@ -68,47 +86,24 @@ WITH looked AS MATERIALIZED (
 near AS MATERIALIZED (
     SELECT job.id
     FROM looked AS job
-    WHERE (CAST(:queue AS text) IS NULL OR job.queue = :queue)
-      AND (CAST(:name AS text) IS NULL OR job.name = :name)
-      AND (CAST(:states AS text[]) IS NULL OR job.state = ANY(CAST(:states AS text[])))
-      AND (CAST(:scope AS text) IS NULL OR job.scope = :scope)
-      AND (CAST(:key AS text) IS NULL OR job.key = :key)
-      AND (CAST(:tags AS jsonb) IS NULL
-           OR job.tags IS NOT NULL AND CAST(job.tags AS jsonb) @> CAST(:tags AS jsonb))
-      AND (CAST(:metadata AS jsonb) IS NULL
-           OR job.metadata IS NOT NULL AND CAST(job.metadata AS jsonb) @> CAST(:metadata AS jsonb))
+    WHERE {{filters}}
+      AND {{carries all}}
     ORDER BY job.id DESC
     LIMIT CAST(:limit AS integer)
 ),
 far AS MATERIALIZED (
     SELECT job.id
     FROM fencerow.all_jobs AS job
-    WHERE (CAST(:queue AS text) IS NULL OR job.queue = :queue)
-      AND (CAST(:name AS text) IS NULL OR job.name = :name)
-      AND (CAST(:states AS text[]) IS NULL OR job.state = ANY(CAST(:states AS text[])))
-      AND (CAST(:scope AS text) IS NULL OR job.scope = :scope)
-      AND (CAST(:key AS text) IS NULL OR job.key = :key)
-      AND (CAST(:tags AS jsonb) IS NULL
-           OR job.tags IS NOT NULL AND CAST(job.tags AS jsonb) @> CAST(:tags AS jsonb))
-      AND (CAST(:metadata AS jsonb) IS NULL
-           OR job.metadata IS NOT NULL AND CAST(job.metadata AS jsonb) @> CAST(:metadata AS jsonb))
+    WHERE {{filters}}
+      AND {{carries all}}
       AND job.id < (SELECT looked.id FROM looked ORDER BY looked.id LIMIT 1)
       AND (SELECT count(*) FROM near) < CAST(:limit AS integer)
       AND (SELECT count(*) FROM looked) = 5000
 )
 SELECT CAST(json_build_object(
-           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-           'suspect', job.suspect, 'run_at_us', fencerow.us(job.run_at), 'attempt', job.attempt,
-           'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-           'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
-           'holder', job.holder, 'claimed_at_us', fencerow.us(job.claimed_at),
-           'cancel_requested_at_us', fencerow.us(job.cancel_requested_at),
-           'scope', job.scope, 'key', job.key, 'tags', job.tags,
-           'submitted_at_us', fencerow.us(job.submitted_at), 'ended_at_us', fencerow.us(job.ended_at),
-           'error', job.error, 'progress', progress.percent, 'progress_note', progress.note
+           {{listed job}}
        ) AS text), CAST(NULL AS text)
-FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+{{jobs with progress}}
 WHERE job.id = ANY(ARRAY(SELECT page.id
                          FROM (SELECT near.id FROM near UNION ALL SELECT far.id FROM far) AS page
                          ORDER BY page.id DESC

@@ -1,10 +1,13 @@
 -- Submitting: the ids come from the client, so that a submit whose answer was lost can be repeated.
 
--- name: submit
--- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
--- arguments. Whether their ends are events is decided now, by the groups there are.
--- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look, when all
--- are in, at the ids that were submitted again: one of these has come too late, and fails the whole as well.
+-- fragment: new columns
+-- What a submit writes; the others begin as the table says.
+id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+ephemeral, subscribed
+
+-- fragment: jobs alike
+-- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`.
 WITH alike AS MATERIALIZED (
     SELECT
         given.queue, given.name, given.priority,
@@ -23,13 +26,10 @@ WITH alike AS MATERIALIZED (
         options text, tags text, metadata text, headers text, ephemeral boolean, jobs json
     )
     CROSS JOIN (SELECT fencerow.now() AS now) AS clock
-),
-inserted AS (
-INSERT INTO fencerow.jobs (
-    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
-    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
 )
+
+-- fragment: each of the jobs alike
+-- In the order of the new columns.
 SELECT
     CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
     alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
@@ -37,6 +37,16 @@ SELECT
     CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed
 FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
+
+-- name: submit
+-- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
+-- arguments. Whether their ends are events is decided now, by the groups there are.
+-- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look, when all
+-- are in, at the ids that were submitted again: one of these has come too late, and fails the whole as well.
+{{jobs alike}},
+inserted AS (
+INSERT INTO fencerow.jobs ({{new columns}})
+{{each of the jobs alike}}
 RETURNING id
 )
 SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
@@ -44,11 +54,7 @@ SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
 -- name: submit_one
 -- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
 -- Guard: the primary key and the look at what was submitted again, as in submit; RETURNING comes after the insert.
-INSERT INTO fencerow.jobs (
-    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
-    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
-)
+INSERT INTO fencerow.jobs ({{new columns}})
 SELECT
     CAST(:id AS uuid), CAST(:queue AS text), CAST(:name AS text), CAST(:priority AS smallint),
     COALESCE(
@@ -67,37 +73,9 @@ RETURNING fencerow.refuse_repeated(ARRAY[id]);
 -- name: resubmit
 -- What submit does, for ids that may be known.
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
-WITH alike AS MATERIALIZED (
-    SELECT
-        given.queue, given.name, given.priority,
-        COALESCE(fencerow.at(given.run_at_us), clock.now + fencerow.seconds(given.delay_s)) AS run_at,
-        given.attempts_max, given.crashes_max, given.snoozes_max, given.timeout_s,
-        clock.now + fencerow.seconds(given.expires_s) AS expires_at,
-        given.retention_s, given.scope, given.key, clock.now AS submitted_at, given.submitted_by,
-        CAST(given.options AS json) AS options, CAST(given.tags AS json) AS tags,
-        CAST(given.metadata AS json) AS metadata, CAST(given.headers AS json) AS headers, given.ephemeral,
-        EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes) AS subscribed,
-        given.jobs
-    FROM json_to_recordset(CAST(:jobs AS json)) AS given (
-        queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
-        attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,
-        expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
-        options text, tags text, metadata text, headers text, ephemeral boolean, jobs json
-    )
-    CROSS JOIN (SELECT fencerow.now() AS now) AS clock
-)
-INSERT INTO fencerow.jobs (
-    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
-    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
-)
-SELECT
-    CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
-    alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
-    alike.key, alike.submitted_at, alike.submitted_by, CAST(job.value ->> 1 AS integer),
-    CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
-    alike.subscribed
-FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
+{{jobs alike}}
+INSERT INTO fencerow.jobs ({{new columns}})
+{{each of the jobs alike}}
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
 
@@ -108,11 +86,7 @@ SELECT fencerow.us(fencerow.now()), EXISTS (SELECT 1 FROM fencerow.event_groups 
 -- name: copy_jobs
 -- Insert many new jobs, whose columns the client has computed from one reading of the clock.
 -- Guard: the primary key, as in submit; refuse_repeated follows in the same transaction.
-COPY fencerow.jobs (
-    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
-    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
-) FROM STDIN;
+COPY fencerow.jobs ({{new columns}}) FROM STDIN;
 
 -- name: refuse_repeated
 -- The look that belongs to a COPY, which returns nothing: at the ids that were submitted again, as in submit.

@@ -1,5 +1,31 @@
 -- Claiming: from queued to running, for as many jobs as there are free slots.
 
+-- fragment: claimable
+-- Due now, or before the clock went back; known here, and not expired.
+queued.run_at <= (SELECT max(fencerow.now(), min(:due_us, fencerow.now() + 86400000000)))
+AND (queued.run_at <= (SELECT fencerow.now())
+     OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+        NOT BETWEEN :since_us AND (SELECT fencerow.now()))
+AND queued.name IN (SELECT value FROM json_each(:names))
+AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
+
+-- fragment: claim guard
+-- The guard of a claim: the worker may be dead, the queue paused.
+state = 'queued'
+AND EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND worker.state = 'alive')
+AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
+                WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+
+-- fragment: claimed job
+-- What the worker gets of it, in the order of `Claimed`.
+json_array(
+    id, name, queue, attempt, priority, run_at, json(CASE WHEN suspect THEN 'true' ELSE 'false' END),
+    failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
+    CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
+    CASE WHEN json_valid(options) THEN json(options) END, CASE WHEN json_valid(tags) THEN json(tags) END,
+    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END
+)
+
 -- name: claim
 -- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
 -- The mark is only a hint; exclusivity is the file's one write lock and the state.
@@ -28,29 +54,15 @@ WHERE id IN (
                          AND queued.suspect = 0
                          AND (queued.run_at, queued.id)
                              > (json_extract(lane.value, '$[1]'), json_extract(lane.value, '$[2]'))
-                         AND queued.run_at <= (SELECT max(fencerow.now(), min(:due_us, fencerow.now() + 86400000000)))
-                         AND (queued.run_at <= (SELECT fencerow.now())
-                              OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
-                                 NOT BETWEEN :since_us AND (SELECT fencerow.now()))
-                         AND queued.name IN (SELECT value FROM json_each(:names))
-                         AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
+                         AND {{claimable}}
                        ORDER BY queued.run_at, queued.id
                        LIMIT :limit)
              )) AS candidate
         ORDER BY lane.key, candidate.key
         LIMIT :limit
     )
-  AND state = 'queued'
-  AND EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND worker.state = 'alive')
-  AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                  WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
-RETURNING json_array(
-    id, name, queue, attempt, priority, run_at, json(CASE WHEN suspect THEN 'true' ELSE 'false' END),
-    failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
-    CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
-    CASE WHEN json_valid(options) THEN json(options) END, CASE WHEN json_valid(tags) THEN json(tags) END,
-    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END
-);
+  AND {{claim guard}}
+RETURNING {{claimed job}};
 
 -- name: lock_suspects
 -- Make this worker's claims of suspects take turns: the transaction has the file's one write lock already.
@@ -70,27 +82,13 @@ WHERE id IN (
         WHERE queued.queue = :queue
           AND queued.state = 'queued'
           AND queued.suspect = 1
-          AND queued.run_at <= (SELECT max(fencerow.now(), min(:due_us, fencerow.now() + 86400000000)))
-          AND (queued.run_at <= (SELECT fencerow.now())
-               OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
-                  NOT BETWEEN :since_us AND (SELECT fencerow.now()))
-          AND queued.name IN (SELECT value FROM json_each(:names))
-          AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
+          AND {{claimable}}
         ORDER BY queued.run_at, queued.id
         LIMIT max(0, :at_most - (SELECT count(*) FROM fencerow.jobs AS other
                                  WHERE other.holder = :holder AND other.state = 'running' AND other.suspect = 1))
     )
-  AND state = 'queued'
-  AND EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND worker.state = 'alive')
-  AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                  WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
-RETURNING json_array(
-    id, name, queue, attempt, priority, run_at, json(CASE WHEN suspect THEN 'true' ELSE 'false' END),
-    failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
-    CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
-    CASE WHEN json_valid(options) THEN json(options) END, CASE WHEN json_valid(tags) THEN json(tags) END,
-    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END
-);
+  AND {{claim guard}}
+RETURNING {{claimed job}};
 
 -- name: lanes
 -- The lanes of one queue that hold queued jobs, highest priority first, each with the instant its first job is due,
@@ -142,7 +140,4 @@ SELECT EXISTS (
 -- Guard: the fence; a stale attempt is told that it lost.
 SELECT job.args
 FROM fencerow.jobs AS job
-WHERE job.id = :id
-  AND job.state = 'running'
-  AND job.holder = :holder
-  AND job.attempt = :attempt;
+WHERE {{fence}};

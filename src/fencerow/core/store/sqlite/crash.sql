@@ -11,11 +11,7 @@ SELECT job.id, job.attempt, fencerow.now(), 'crashed', :holder, json_object('cla
                       WHEN job.crashes + 1 >= job.crashes_max THEN 'failed'
                       ELSE 'queued' END,
        'crashes', job.crashes + 1, 'reason', json_extract(o.value, '$.reason'))
-FROM json_each(:outcomes) AS o
-JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-WHERE job.state = 'running'
-  AND +job.holder = :holder
-  AND job.attempt = json_extract(o.value, '$.attempt');
+{{outcomes under the fence}};
 UPDATE fencerow.jobs
 SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
                  WHEN crashes + 1 >= crashes_max THEN 'failed'
@@ -30,11 +26,7 @@ SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
     ended_at = CASE WHEN cancel_requested_at IS NOT NULL OR crashes + 1 >= crashes_max THEN fencerow.now() END,
     holder = CASE WHEN cancel_requested_at IS NOT NULL OR crashes + 1 >= crashes_max THEN holder END,
     deadline_at = NULL
-FROM json_each(:outcomes) AS o
-WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
-  AND fencerow.jobs.state = 'running'
-  AND +fencerow.jobs.holder = :holder
-  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence of the row}}
 RETURNING id, state, queue, priority, run_at, attempt;
 
 -- name: note_alone
@@ -43,8 +35,5 @@ RETURNING id, state, queue, priority, run_at, attempt;
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor)
 SELECT job.id, job.attempt, fencerow.now(), 'alone', :holder
 FROM fencerow.jobs AS job
-WHERE job.id = :id
-  AND job.state = 'running'
-  AND job.holder = :holder
-  AND job.attempt = :attempt
+WHERE {{fence}}
 RETURNING job_id;

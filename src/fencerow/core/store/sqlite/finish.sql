@@ -13,11 +13,7 @@
 -- the live ones, and its first end stands.
 INSERT INTO fencerow.spent_ids (id, attempt, ended_at)
 SELECT job.id, job.attempt, fencerow.now()
-FROM json_each(:outcomes) AS o
-JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-WHERE job.state = 'running'
-  AND +job.holder = :holder
-  AND job.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence}}
   AND job.ephemeral = 1
   AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.ephemeral = 1)
 ON CONFLICT (id) DO UPDATE SET attempt = excluded.attempt, ended_at = excluded.ended_at;
@@ -25,11 +21,7 @@ UPDATE fencerow.keys
 SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
 WHERE expires_at IS NULL
   AND (scope, key, job_id) IN (SELECT job.scope, job.key, job.id
-                               FROM json_each(:outcomes) AS o
-                               JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-                               WHERE job.state = 'running'
-                                 AND +job.holder = :holder
-                                 AND job.attempt = json_extract(o.value, '$.attempt')
+                               {{outcomes under the fence}}
                                  AND job.key IS NOT NULL
                                  AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.key IS NOT NULL));
 INSERT INTO fencerow.finished_jobs (
@@ -46,11 +38,7 @@ SELECT
     job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.args_bytes, job.args, job.options, job.tags, job.metadata,
     job.headers, json_extract(o.value, '$.result'), NULL, job.period, job.ephemeral,
     job.subscribed
-FROM json_each(:outcomes) AS o
-JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-WHERE job.state = 'running'
-  AND +job.holder = :holder
-  AND job.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence}}
   AND (job.awaited = 1 OR job.ephemeral = 0)
 ON CONFLICT (id) DO NOTHING;
 INSERT INTO fencerow.events (topic, key, bucket, data, bytes, published_at)
@@ -60,20 +48,12 @@ SELECT 'job.succeeded', job.id,
        json_object('job', job.id, 'name', job.name, 'queue', job.queue, 'attempt', job.attempt, 'key', job.key,
                    'result', json(json_extract(o.value, '$.result'))),
        length(json_extract(o.value, '$.result')) + 200, fencerow.now()
-FROM json_each(:outcomes) AS o
-JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-WHERE job.state = 'running'
-  AND +job.holder = :holder
-  AND job.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence}}
   AND job.subscribed = 1
   AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.subscribed = 1);
 DELETE FROM fencerow.jobs WHERE id IN (
 SELECT job.id
-FROM json_each(:outcomes) AS o
-JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-WHERE job.state = 'running'
-  AND +job.holder = :holder
-  AND job.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence}}
 )
 RETURNING id, awaited;
 
@@ -82,21 +62,13 @@ RETURNING id, awaited;
 -- Guard: still running, under this holder, in this attempt.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'failed', :holder, json_object('claimed_at_us', job.claimed_at, 'error', json(json_extract(o.value, '$.error')))
-FROM json_each(:outcomes) AS o
-JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-WHERE job.state = 'running'
-  AND +job.holder = :holder
-  AND job.attempt = json_extract(o.value, '$.attempt');
+{{outcomes under the fence}};
 UPDATE fencerow.jobs
 SET state = 'failed',
     failures = failures + 1,
     error = json_extract(o.value, '$.error'),
     ended_at = fencerow.now()
-FROM json_each(:outcomes) AS o
-WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
-  AND fencerow.jobs.state = 'running'
-  AND +fencerow.jobs.holder = :holder
-  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence of the row}}
 RETURNING id;
 
 -- name: requeue
@@ -108,11 +80,7 @@ SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :ho
                    'run_at_us', COALESCE(fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER),
                                          min(job.run_at, fencerow.now())),
                    'detail', json(json_extract(o.value, '$.detail')))
-FROM json_each(:outcomes) AS o
-JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-WHERE job.state = 'running'
-  AND +job.holder = :holder
-  AND job.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence}}
   AND job.cancel_requested_at IS NULL;
 UPDATE fencerow.jobs
 SET state = 'queued',
@@ -123,11 +91,7 @@ SET state = 'queued',
                       min(run_at, fencerow.now())),
     holder = NULL,
     deadline_at = NULL
-FROM json_each(:outcomes) AS o
-WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
-  AND fencerow.jobs.state = 'running'
-  AND +fencerow.jobs.holder = :holder
-  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
 RETURNING id, queue, priority, run_at;
 
@@ -136,21 +100,13 @@ RETURNING id, queue, priority, run_at;
 -- Guard: still running, under this holder, in this attempt, and a cancel was asked.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'stopped', :holder, json_object('claimed_at_us', job.claimed_at, 'asked_by', job.cancel_requested_by)
-FROM json_each(:outcomes) AS o
-JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
-WHERE job.state = 'running'
-  AND +job.holder = :holder
-  AND job.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence}}
   AND job.cancel_requested_at IS NOT NULL;
 UPDATE fencerow.jobs
 SET state = 'cancelled',
     error = json_extract(o.value, '$.detail'),
     ended_at = fencerow.now()
-FROM json_each(:outcomes) AS o
-WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
-  AND fencerow.jobs.state = 'running'
-  AND +fencerow.jobs.holder = :holder
-  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NOT NULL
 RETURNING id;
 
@@ -163,11 +119,7 @@ SET state = 'failed',
     failures = failures + 1,
     error = json_extract(o.value, '$.error'),
     ended_at = fencerow.now()
-FROM json_each(:outcomes) AS o
-WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
-  AND fencerow.jobs.state = 'running'
-  AND +fencerow.jobs.holder = :holder
-  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+{{outcomes under the fence of the row}}
 RETURNING id, awaited;
 
 -- name: parked

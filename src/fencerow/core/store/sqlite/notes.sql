@@ -5,10 +5,7 @@
 INSERT INTO fencerow.job_progress AS known (job_id, attempt, percent, note, at)
 SELECT job.id, job.attempt, :percent, :note, fencerow.now()
 FROM fencerow.jobs AS job
-WHERE job.id = :id
-  AND job.state = 'running'
-  AND job.holder = :holder
-  AND job.attempt = :attempt
+WHERE {{fence}}
 ON CONFLICT (job_id) DO UPDATE
 SET attempt = excluded.attempt, percent = excluded.percent, note = excluded.note, at = excluded.at
 WHERE known.attempt <= excluded.attempt
@@ -19,10 +16,7 @@ RETURNING job_id;
 INSERT INTO fencerow.job_logs (job_id, attempt, at, level, message)
 SELECT job.id, job.attempt, fencerow.now(), :level, :message
 FROM fencerow.jobs AS job
-WHERE job.id = :id
-  AND job.state = 'running'
-  AND job.holder = :holder
-  AND job.attempt = :attempt
+WHERE {{fence}}
 RETURNING job_id;
 
 -- name: bound_idle
@@ -35,16 +29,10 @@ WHERE job.id = :id;
 -- Whether this attempt holds its job. The transaction has the write lock, so no claim comes before its end.
 SELECT job.cancel_requested_at IS NOT NULL
 FROM fencerow.jobs AS job
-WHERE job.id = :id
-  AND job.state = 'running'
-  AND job.holder = :holder
-  AND job.attempt = :attempt;
+WHERE {{fence}};
 
 -- name: check_fence
 -- Whether this attempt still holds its job, and whether a cancel was asked.
 SELECT job.cancel_requested_at IS NOT NULL
 FROM fencerow.jobs AS job
-WHERE job.id = :id
-  AND job.state = 'running'
-  AND job.holder = :holder
-  AND job.attempt = :attempt;
+WHERE {{fence}};

@@ -1,6 +1,31 @@
 -- Reading: jobs are looked up over live and finished in one statement, and come back as one JSON document each.
 -- A stored text that is no JSON any more shows as null; it must not hide the job.
 
+-- fragment: listed job
+-- What a list shows of a job: little enough to read a page of them.
+'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
+'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at, 'attempt', job.attempt,
+'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
+'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
+'holder', job.holder, 'claimed_at_us', job.claimed_at,
+'cancel_requested_at_us', job.cancel_requested_at,
+'scope', job.scope, 'key', job.key, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
+'submitted_at_us', job.submitted_at, 'ended_at_us', job.ended_at,
+'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
+
+-- fragment: jobs with progress
+-- Live and finished, each with what its attempt said last.
+FROM fencerow.all_jobs AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+
+-- fragment: filters
+-- What a page is of; a filter that is null lets all pass.
+(:queue IS NULL OR job.queue = :queue)
+  AND (:name IS NULL OR job.name = :name)
+  AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
+  AND (:scope IS NULL OR job.scope = :scope)
+  AND (:key IS NULL OR job.key = :key)
+
 -- name: read
 -- Jobs by id, with everything that is known of them.
 SELECT json_object(
@@ -19,8 +44,7 @@ SELECT json_object(
            'metadata', CASE WHEN json_valid(job.metadata) THEN json(job.metadata) END, 'headers', CASE WHEN json_valid(job.headers) THEN json(job.headers) END, 'result', CASE WHEN json_valid(job.result) THEN json(job.result) END, 'error', CASE WHEN json_valid(job.error) THEN json(job.error) END,
            'progress', progress.percent, 'progress_note', progress.note
        )
-FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+{{jobs with progress}}
 WHERE job.id IN (SELECT value FROM json_each(:ids));
 
 -- name: key_owner
@@ -36,37 +60,20 @@ WHERE owned.scope = :scope AND owned.key = :key;
 WITH page AS MATERIALIZED (
     SELECT job.id
     FROM fencerow.jobs AS job
-    WHERE (:queue IS NULL OR job.queue = :queue)
-      AND (:name IS NULL OR job.name = :name)
-      AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
-      AND (:scope IS NULL OR job.scope = :scope)
-      AND (:key IS NULL OR job.key = :key)
+    WHERE {{filters}}
       AND job.id < coalesce(:before_id, 'g')
     UNION ALL
     SELECT job.id
     FROM fencerow.finished_jobs AS job
-    WHERE (:queue IS NULL OR job.queue = :queue)
-      AND (:name IS NULL OR job.name = :name)
-      AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
-      AND (:scope IS NULL OR job.scope = :scope)
-      AND (:key IS NULL OR job.key = :key)
+    WHERE {{filters}}
       AND job.id < coalesce(:before_id, 'g')
     ORDER BY 1 DESC
     LIMIT :limit
 )
 SELECT json_object(
-           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-           'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at, 'attempt', job.attempt,
-           'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-           'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
-           'holder', job.holder, 'claimed_at_us', job.claimed_at,
-           'cancel_requested_at_us', job.cancel_requested_at,
-           'scope', job.scope, 'key', job.key, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
-           'submitted_at_us', job.submitted_at, 'ended_at_us', job.ended_at,
-           'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
+           {{listed job}}
        )
-FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+{{jobs with progress}}
 WHERE job.id IN (SELECT page.id FROM page);
 
 -- name: search
@@ -89,11 +96,7 @@ WITH looked AS MATERIALIZED (
 matching AS (
     SELECT job.id
     FROM looked AS job
-    WHERE (:queue IS NULL OR job.queue = :queue)
-      AND (:name IS NULL OR job.name = :name)
-      AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
-      AND (:scope IS NULL OR job.scope = :scope)
-      AND (:key IS NULL OR job.key = :key)
+    WHERE {{filters}}
       AND NOT EXISTS (SELECT 1
                       FROM json_each(:tags) AS wanted
                       WHERE NOT EXISTS (SELECT 1
@@ -111,18 +114,9 @@ matching AS (
     LIMIT :limit
 )
 SELECT json_object(
-           'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-           'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at, 'attempt', job.attempt,
-           'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-           'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
-           'holder', job.holder, 'claimed_at_us', job.claimed_at,
-           'cancel_requested_at_us', job.cancel_requested_at,
-           'scope', job.scope, 'key', job.key, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
-           'submitted_at_us', job.submitted_at, 'ended_at_us', job.ended_at,
-           'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
+           {{listed job}}
        ), NULL
-FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
+{{jobs with progress}}
 WHERE job.id IN (SELECT matching.id FROM matching)
 UNION ALL
 SELECT NULL, min(looked.id) FROM looked HAVING count(*) = 10000;

@@ -2,6 +2,12 @@
 -- holders are named by value. All statements of a script see one instant and run under the one write lock, so the
 -- same selection yields the same rows.
 
+-- fragment: living judge
+-- Guard of the judge: alive and within its own lease, and not later than what it knew when it judged.
+EXISTS (SELECT 1 FROM fencerow.workers AS judge
+            WHERE judge.id = :judge AND judge.state = 'alive' AND judge.lease_until > fencerow.now())
+AND fencerow.now() < :until_us
+
 -- name: die
 -- Declare workers dead whose lease has run out. A dead worker can never renew; it must register anew.
 -- Guard: alive, and past its lease.
@@ -11,9 +17,7 @@ SET state = 'dead',
     ended_at = fencerow.now()
 WHERE state = 'alive'
   AND lease_until < fencerow.now()
-  AND EXISTS (SELECT 1 FROM fencerow.workers AS judge
-              WHERE judge.id = :judge AND judge.state = 'alive' AND judge.lease_until > fencerow.now())
-  AND fencerow.now() < :until_us
+  AND {{living judge}}
 RETURNING id;
 
 -- name: leases_ahead
@@ -38,9 +42,7 @@ WHERE state = 'alive'
               WHERE json_extract(silent.value, '$[0]') = fencerow.workers.id
                 AND json_extract(silent.value, '$[1]') = fencerow.workers.renewed_at)
   AND lease_until > fencerow.now() + CAST(lease_s * 1000000 AS INTEGER)
-  AND EXISTS (SELECT 1 FROM fencerow.workers AS judge
-              WHERE judge.id = :judge AND judge.state = 'alive' AND judge.lease_until > fencerow.now())
-  AND fencerow.now() < :until_us
+  AND {{living judge}}
 RETURNING id;
 
 -- name: lost_holders

@@ -1,10 +1,13 @@
 -- Submitting: the ids come from the client, so that a submit whose answer was lost can be repeated.
 
--- name: submit
--- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
--- arguments. Whether their ends are events is decided now, by the groups there are.
--- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look at the ids
--- that were submitted again: one that is there is written there a second time, which its primary key refuses.
+-- fragment: new columns
+-- What a submit writes; the others begin as the table says.
+id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
+retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
+ephemeral, subscribed
+
+-- fragment: jobs alike
+-- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`.
 WITH alike AS MATERIALIZED (
     SELECT
         json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
@@ -20,18 +23,25 @@ WITH alike AS MATERIALIZED (
         json_extract(value, '$.jobs') AS jobs
     FROM json_each(:jobs) AS given CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 )
-INSERT INTO fencerow.jobs (
-    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
-    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
-)
+
+-- fragment: each of the jobs alike
+-- In the order of the new columns.
 SELECT
     json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
     alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, json_extract(job.value, '$[1]'),
     json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed
-FROM alike CROSS JOIN json_each(alike.jobs) AS job;
+FROM alike CROSS JOIN json_each(alike.jobs) AS job
+
+-- name: submit
+-- Insert new jobs from one JSON document: what some have in common stands once, and below it their ids, sizes and
+-- arguments. Whether their ends are events is decided now, by the groups there are.
+-- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look at the ids
+-- that were submitted again: one that is there is written there a second time, which its primary key refuses.
+{{jobs alike}}
+INSERT INTO fencerow.jobs ({{new columns}})
+{{each of the jobs alike}};
 INSERT INTO fencerow.repeated_ids (id, at)
 SELECT repeated.id, repeated.at
 FROM json_each(:jobs) AS given CROSS JOIN json_each(given.value, '$.jobs') AS job
@@ -40,11 +50,7 @@ JOIN fencerow.repeated_ids AS repeated ON repeated.id = json_extract(job.value, 
 -- name: submit_one
 -- Insert one new job from parameters of its own.
 -- Guard: the primary key and the look at what was submitted again, as in submit.
-INSERT INTO fencerow.jobs (
-    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
-    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
-)
+INSERT INTO fencerow.jobs ({{new columns}})
 SELECT
     :id, :queue, :name, :priority,
     COALESCE(:run_at_us, clock.now + CAST(:delay_s * 1000000 AS INTEGER)),
@@ -58,33 +64,9 @@ SELECT repeated.id, repeated.at FROM fencerow.repeated_ids AS repeated WHERE rep
 -- name: resubmit
 -- What submit does, for ids that may be known.
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
-WITH alike AS MATERIALIZED (
-    SELECT
-        json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
-        COALESCE(json_extract(value, '$.run_at_us'), clock.now + CAST(json_extract(value, '$.delay_s') * 1000000 AS INTEGER)) AS run_at,
-        json_extract(value, '$.attempts_max') AS attempts_max, json_extract(value, '$.crashes_max') AS crashes_max,
-        json_extract(value, '$.snoozes_max') AS snoozes_max, json_extract(value, '$.timeout_s') AS timeout_s,
-        clock.now + CAST(json_extract(value, '$.expires_s') * 1000000 AS INTEGER) AS expires_at,
-        json_extract(value, '$.retention_s') AS retention_s, json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key,
-        clock.now AS submitted_at, json_extract(value, '$.submitted_by') AS submitted_by,
-        json_extract(value, '$.options') AS options, json_extract(value, '$.tags') AS tags, json_extract(value, '$.metadata') AS metadata,
-        json_extract(value, '$.headers') AS headers, json_extract(value, '$.ephemeral') AS ephemeral,
-        EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1) AS subscribed,
-        json_extract(value, '$.jobs') AS jobs
-    FROM json_each(:jobs) AS given CROSS JOIN (SELECT fencerow.now() AS now) AS clock
-)
-INSERT INTO fencerow.jobs (
-    id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at,
-    retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
-)
-SELECT
-    json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
-    alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
-    alike.key, alike.submitted_at, alike.submitted_by, json_extract(job.value, '$[1]'),
-    json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
-    alike.subscribed
-FROM alike CROSS JOIN json_each(alike.jobs) AS job
+{{jobs alike}}
+INSERT INTO fencerow.jobs ({{new columns}})
+{{each of the jobs alike}}
 WHERE true
 ON CONFLICT (id) DO NOTHING
 RETURNING id;

@@ -1,0 +1,18 @@
+-- What queries of several files share. `{{fence}}` in one stands for the text of that name here.
+
+-- fragment: fence
+-- The attempt that asks still runs its job: any other holder or attempt finds no row, and so changes nothing.
+job.id = CAST(:id AS uuid)
+  AND job.state = 'running'
+  AND job.holder = CAST(:holder AS uuid)
+  AND job.attempt = CAST(:attempt AS bigint)
+
+-- fragment: job held by the fence
+-- Locked against a newer claim until the transaction ends.
+WITH held AS (
+    SELECT job.id, job.attempt
+    FROM fencerow.jobs AS job
+    WHERE {{fence}}
+    FOR SHARE
+)
+

@@ -1,0 +1,25 @@
+-- What queries of several files share. `{{fence}}` in one stands for the text of that name here.
+
+-- fragment: fence
+-- The attempt that asks still runs its job: any other holder or attempt finds no row, and so changes nothing.
+job.id = :id
+  AND job.state = 'running'
+  AND job.holder = :holder
+  AND job.attempt = :attempt
+
+-- fragment: outcomes under the fence
+-- The outcomes, each with its job: still running, under this holder, in its attempt.
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+WHERE job.state = 'running'
+  AND +job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt')
+
+-- fragment: outcomes under the fence of the row
+-- The same for an UPDATE, whose own row is the job.
+FROM json_each(:outcomes) AS o
+WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
+  AND fencerow.jobs.state = 'running'
+  AND +fencerow.jobs.holder = :holder
+  AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
+
