@@ -100,7 +100,7 @@ def storm(arguments: list[str], fresh: bool) -> int:
 def bus(arguments: list[str], fresh: bool) -> int:
     ensure_env(fresh)
     os.chdir(ROOT)
-    become(str(BIN / "python"), "-m", "tests.bus", *arguments)
+    become(str(BIN / "python"), "-m", "tests.events.bus", *arguments)
 
 
 def bench(arguments: list[str], fresh: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
-from tests.contract.test_periods import first_step, query  # noqa: F401 (a fixture)
+from tests.retention.test_periods import first_step, query  # noqa: F401 (a fixture)
 
 
 def test_who_works_with_the_tables_may_write_keys_windows_and_sources(

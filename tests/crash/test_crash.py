@@ -19,7 +19,7 @@ from tests.race.people import FIRST, JOB, fail, reclaim, with_running, with_zomb
 
 BY_NAME = {case.name: case for case in (*CASES, *ON_POSTGRES)}
 # Played elsewhere: its tables are not there before it (tests/race/test_migrate.py and tests/crash/test_kill.py).
-# Periods are of PostgreSQL alone: tests/contract/test_periods.py breaks them off.
+# Periods are of PostgreSQL alone: tests/retention/test_periods.py breaks them off.
 PERIODS = {
     "close_periods", "detach_period", "drop_period", "finalize_period", "forget_lost_periods",
     "forget_period_notes", "leave_period",

@@ -13,7 +13,7 @@ import pytest
 from fencerow.core.db.statement import Operation
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
-from tests.primitives.transitions.tables import LEASE_S
+from tests.guards.transitions.tables import LEASE_S
 from tests.race.moved import Raced
 
 DONE = {"status": "succeeded", "boxes_status": "pending"}

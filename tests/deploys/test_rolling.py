@@ -15,7 +15,7 @@ import pytest
 
 from fencerow import App
 from fencerow.core.store import store
-from tests.processes.crew import wait_until
+from tests.deaths.crew import wait_until
 
 MEMBER = Path(__file__).with_name("member.py")
 SOURCES = MEMBER.parents[2] / "src"

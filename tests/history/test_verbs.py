@@ -109,7 +109,7 @@ UNRECORDED = {
             "trim_events",
             "note_trimmed",
         ),
-        "events: tests/race/test_events.py and tests/bus check what they promise",
+        "events: tests/race/test_events.py and tests/events/bus check what they promise",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""One worker process of a crew. Arguments: the database, the lease in seconds, the process id of the test."""
+"""A worker process of the shop. Arguments: the database, the lease in seconds, the process id of the test."""
 
 from __future__ import annotations
 
@@ -8,37 +8,18 @@ import logging
 import os
 import signal
 import sys
-import time
 
 from fencerow.core.config import Config
-from fencerow.core.worker.context import Job
 from fencerow.core.worker.worker import Worker
-from tests.processes.crew import engine_of
-from tests.worker.stage import handler
+from tests.deaths.crew import engine_of
+from tests.processes import shop
 
 PR_SET_PDEATHSIG = 1
-TARGET = sys.argv[1]
 
 
-async def quick(job: Job) -> int:
-    await asyncio.sleep(0.002)
-    return job.attempt
-
-
-async def killer(job: Job) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def sleeper(job: Job, seconds: float) -> str:
-    """The first attempt takes long; those after it end at once."""
-    if job.attempt == 1:
-        time.sleep(seconds)
-    return f"attempt {job.attempt}"
-
-
-async def main() -> None:
-    lease_s = float(sys.argv[2])
+async def main(target: str, lease_s: float) -> None:
     config = Config(
+        url=target if target.startswith("postgresql:") else f"sqlite:///{target}",
         lease_s=lease_s,
         renew_s=lease_s / 8,
         sweep_s=0.3,
@@ -46,10 +27,10 @@ async def main() -> None:
         cancel_raise_s=0.2,
         cancel_kill_s=0.5,
         shutdown_s=3.0,
+        child_start_s=60.0,
     )
-    functions = (quick, killer, sleeper)
-    engine = engine_of(TARGET)
-    worker = Worker(engine, {each.__name__: handler(each) for each in functions}, {"mail": 8}, config)
+    engine = engine_of(target)
+    worker = Worker(engine, shop.app.handlers, {"mail": 8}, config)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.request_stop)
@@ -63,4 +44,4 @@ if __name__ == "__main__":
         if os.getppid() != int(sys.argv[3]):
             sys.exit("the test that wanted this worker is gone")
     logging.basicConfig(level=logging.WARNING, format="%(process)d %(asctime)s %(name)s %(message).300s")
-    asyncio.run(main())
+    asyncio.run(main(sys.argv[1], float(sys.argv[2])))

@@ -21,7 +21,7 @@ from fencerow.guards.transitions.machine import Machine
 from fencerow.guards.transitions.noting import Noting
 from fencerow.guards.transitions.operations import Operations
 from fencerow.testing.actor import Script
-from tests.primitives.transitions.tables import EXTRACTIONS, TYPES, extractions
+from tests.guards.transitions.tables import EXTRACTIONS, TYPES, extractions
 from tests.race.people import JOB
 
 NAME = "raced_extractions"

@@ -64,7 +64,7 @@ succeed_period = Scenario(
 
 
 # In the held mode a job would end into the period after it was closed, and go with it unseen: that order is played
-# in tests/contract/test_periods.py.
+# in tests/retention/test_periods.py.
 @in_modes("plain")
 def test_a_job_ends_while_its_period_goes(race: Race) -> None:
     race(succeed_period)

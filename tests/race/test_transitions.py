@@ -15,7 +15,7 @@ from fencerow.errors import LeaseLost
 from fencerow.guards.transitions import Refusal
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story, Violation, explore
-from tests.primitives.transitions.tables import BOXES, LEASE_S, MAIN
+from tests.guards.transitions.tables import BOXES, LEASE_S, MAIN
 from tests.race.conftest import Asked, Cut, Race, in_modes
 from tests.race.moved import Raced
 from tests.race.named import named

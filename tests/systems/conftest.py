@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from fencerow.testing.postgres import PostgresServer
-from tests.migrator.conftest import ground, shard_databases  # noqa: F401 (fixtures)
+from tests.migrations.conftest import ground, shard_databases  # noqa: F401 (fixtures)
 from tests.systems.outside import FOLDER
 
 

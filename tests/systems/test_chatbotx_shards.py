@@ -11,7 +11,7 @@ import pytest
 
 from fencerow.errors import LedgerMissing, LedgerUnreadable, MigrationFailed, MigrationLate
 from fencerow.migrations import Migrator, Outcome, Report
-from tests.migrator.conftest import Ground
+from tests.migrations.conftest import Ground
 
 STEPS = {
     "0001_messages.sql": "CREATE TABLE messages (id INTEGER PRIMARY KEY, workspace TEXT, body TEXT);",

@@ -16,9 +16,9 @@ from fencerow.core.worker import blocked
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.blocked import LoopWatch
 from fencerow.core.worker.onloop import OnLoop
+from tests.batches.test_batches import batch
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, handler, quick, working
-from tests.worker.test_batches import batch
 from tests.worker.test_parts import claimed
 
 BOUND_S = 60.0

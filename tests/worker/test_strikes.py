@@ -23,8 +23,8 @@ from fencerow.events.transaction import EventTransaction
 from fencerow.guards.mutex import Mutex, mutexes
 from fencerow.guards.once import once
 from fencerow.guards.once.window import DedupeWindow
+from tests.guards.places import At
 from tests.jobs import AnyEngine, new_job, register, running
-from tests.primitives.places import At
 from tests.worker.striking import count, struck
 
 STRIDE = 997  # in the code of others, which is in a shelter as a whole or the user's own

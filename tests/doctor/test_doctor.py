@@ -1,0 +1,374 @@
+"""doctor: a healthy database passes, and each fault that it knows is seen when it is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psycopg
+import pytest
+
+from fencerow import Database
+from fencerow.core.db import sqlite_opening
+from fencerow.core.db.filesystem import Mount
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.finding import Finding
+from fencerow.core.model.wanted import Stated
+from fencerow.core.store import store
+from fencerow.doctor import backlog, on_postgres, on_sqlite
+from fencerow.doctor.examine import with_queries
+from fencerow.doctor.shape import expected, shape_of
+from fencerow.guards.once import DedupeWindow, once
+from fencerow.operators.queues import pause_queue
+from fencerow.testing.clock import DatabaseClock
+from fencerow.testing.postgres import PostgresServer
+from tests import jobs
+from tests.cli import conftest as command_line
+from tests.cli.conftest import Cli, Result
+
+_clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
+
+AnyEngine = SqliteEngine | PostgresEngine
+
+
+def levels(result: Result) -> dict[str, str]:
+    """Each check and the worst that was found under its name."""
+    order = ("ok", "info", "warn", "fail")
+    found: dict[str, str] = {}
+    for each in result.json["findings"]:
+        name, level = each["name"], each["level"]
+        found[name] = max(found.get(name, "ok"), level, key=order.index)
+        assert (each["fix"] is not None) or level in ("ok", "info")
+    return found
+
+
+def finding(result: Result, name: str) -> dict[str, Any]:
+    return next(each for each in result.json["findings"] if each["name"] == name and each["level"] != "ok")
+
+
+def test_a_healthy_database_passes(cli: Cli, url: str, engine: AnyEngine) -> None:
+    result = cli("doctor", "--json")
+
+    assert result.code == 0
+    assert result.json["ok"] is True
+    assert "fail" not in levels(result).values()
+    assert "warn" not in levels(result).values()
+
+
+def test_a_person_reads_what_to_do(cli: Cli, url: str, engine: AnyEngine) -> None:
+    engine.run(pause_queue("mail", actor="ada", reason="\x1bmoving"))
+
+    result = cli("doctor")
+
+    assert "mail is paused by ada: \\x1bmoving" in result.out
+    assert "paused queue: `fencerow queues resume mail`" in result.out
+    assert "\x1b" not in result.out
+
+
+def test_the_shape_that_doctor_compares_with_is_what_the_migrations_make(engine: AnyEngine) -> None:
+    with_queries(engine)
+
+    assert shape_of(engine) == expected(engine.dialect), "run tools/shape.py"
+
+
+def test_an_index_that_was_dropped_by_hand_is_seen(cli: Cli, url: str, engine: AnyEngine) -> None:
+    index = "fencerow_jobs_lane" if isinstance(engine, SqliteEngine) else "fencerow.jobs_lane"
+    with engine.session() as session:
+        session.connection.execute(f"DROP INDEX {index}")
+
+    found = finding(cli("doctor", "--json"), "tables")
+
+    assert found["level"] == "fail"
+    assert "jobs_lane is missing" in found["found"]
+    assert "CREATE INDEX" in found["fix"]
+
+
+def test_a_constraint_that_is_not_ours_any_more_is_seen(
+    cli: Cli, postgres_url: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("FENCEROW_URL", postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE fencerow.jobs DROP CONSTRAINT jobs_priority_check")
+        connection.execute(
+            "ALTER TABLE fencerow.jobs ADD CONSTRAINT jobs_priority_check CHECK (priority < 1000)"
+        )
+
+    found = finding(cli("doctor", "--json"), "tables")
+
+    assert "jobs_priority_check was changed" in found["found"]
+    assert "100" in found["fix"]
+
+
+def test_tables_of_another_name_have_the_same_shape(
+    sqlite_path: Path, server: PostgresServer, empty_postgres_url: str
+) -> None:
+    lite = SqliteEngine(sqlite_path, store.sqlite_queries("jobs_"), prefix="jobs_")
+    with server.connect(str(psycopg.conninfo.conninfo_to_dict(empty_postgres_url)["dbname"])) as owner:
+        owner.execute("CREATE SCHEMA jobs AUTHORIZATION app")
+    pg = PostgresEngine(empty_postgres_url, store.postgres_queries("jobs"), schema="jobs")
+    for engine in (lite, pg):
+        store.migrate(engine)
+        with_queries(engine)
+        assert shape_of(engine) == expected(engine.dialect)
+        engine.close()
+
+
+def test_what_cannot_be_reached_fails(cli: Cli) -> None:
+    for url in ("postgresql://u@127.0.0.1:1/db", "sqlite:///not-there.db"):
+        result = cli("doctor", "--json", "--url", url)
+
+        assert result.code == 1
+        assert levels(result) == {"reachable": "fail"}
+
+
+def test_missing_tables_fail(cli: Cli, empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FENCEROW_URL", empty_postgres_url)
+
+    result = cli("doctor", "--json")
+
+    assert (result.code, levels(result)["schema"]) == (1, "fail")
+
+
+def test_a_name_nobody_knows_and_a_queue_nobody_serves_are_seen(
+    cli: Cli, url: str, engine: AnyEngine
+) -> None:
+    assert engine.run(
+        store.register(
+            holder=jobs.new_job().id,
+            name="w",
+            host="h",
+            pid=1,
+            info='{"queues":{"mail":3},"names":["send"],"slots":3}',
+            lease_s=30.0,
+        )
+    )
+    jobs.submit(engine, jobs.new_job(name="unknown"), jobs.new_job(queue="nowhere"))
+
+    found = levels(cli("doctor", "--json"))
+
+    assert (found["unknown job"], found["unserved queue"], found["workers"]) == ("warn", "warn", "ok")
+
+
+def test_jobs_without_a_worker_and_past_their_time_are_seen(
+    cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, "LATE_S", -1.0)
+    jobs.submit(engine)
+
+    found = levels(cli("doctor", "--json"))
+
+    assert (found["workers"], found["backlog"]) == ("warn", "warn")
+
+
+def test_a_worker_that_renews_late_is_seen(
+    cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.register(engine)
+    assert levels(cli("doctor", "--json"))["workers"] == "ok"
+    monkeypatch.setattr(backlog, "LATE_PART", -1.0)
+
+    assert "half their lease" in finding(cli("doctor", "--json"), "workers")["found"]
+
+
+def test_keys_that_nobody_removes_are_seen(
+    cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Database(url) as database:
+        once(database, "k", lifetime_s=60).call(lambda: 1)
+        DedupeWindow(database, "w", 5).admit("k", "v")
+    assert "leftovers" not in levels(cli("doctor", "--json"))
+    monkeypatch.setattr(backlog, "LEFT_S", -3600.0)
+
+    assert "2 keys of once" in finding(cli("doctor", "--json"), "leftovers")["found"]
+
+
+def test_jobs_of_the_dead_fail_when_no_sweep_took_them(cli: Cli, url: str, engine: AnyEngine) -> None:
+    jobs.running(engine, jobs.register(engine, lease_s=-10.0))
+    soon = cli("doctor", "--json")
+    jobs.running(engine, jobs.register(engine, lease_s=-1000.0))
+    late = cli("doctor", "--json")
+
+    assert (levels(soon)["leases"], soon.code) == ("info", 0)
+    assert (levels(late)["leases"], late.code) == ("fail", 1)
+    assert "2 running jobs" in finding(late, "leases")["found"]
+
+
+# --- PostgreSQL ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def database(server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a fresh database that the command works on."""
+    monkeypatch.setenv("FENCEROW_URL", postgres_url)
+    return postgres_url.split("@/")[1].split("?")[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "level"),
+    [
+        ("synchronous_commit = off", "synchronous_commit", "fail"),
+        ("default_transaction_read_only = on", "writable", "fail"),
+    ],
+)
+def test_dangerous_settings_are_seen(
+    cli: Cli, server: PostgresServer, database: str, setting: str, name: str, level: str
+) -> None:
+    with server.connect() as connection:
+        connection.execute(f"ALTER DATABASE {database} SET {setting}".encode())
+
+    result = cli("doctor", "--json")
+
+    assert (levels(result)[name], result.code) == (level, 1)
+
+
+def test_fsync_off_fails(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with PostgresServer(fast=True, settings={"fsync": "off", "full_page_writes": "off"}) as careless:
+        monkeypatch.setenv("FENCEROW_URL", careless.conninfo())
+        assert cli("migrate").code == 0
+        found = levels(cli("doctor", "--json"))
+
+    assert (found["fsync"], found["full_page_writes"], found["role"]) == ("fail", "warn", "warn")
+
+
+def test_a_snapshot_that_holds_the_horizon_is_seen_with_who_holds_it(
+    cli: Cli, database: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_postgres, "SNAPSHOT_WARN_S", -1.0)
+    with psycopg.connect(postgres_url, application_name="report") as forgotten:
+        forgotten.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        pid = forgotten.execute("SELECT pg_backend_pid()").fetchall()[0][0]
+        found = finding(cli("doctor", "--json"), "old snapshot")
+
+        assert "report" in found["found"]
+        assert f"pg_terminate_backend({pid})" in found["fix"]
+
+
+def test_a_pooler_through_which_listen_hears_nothing_is_seen(
+    cli: Cli, database: str, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LISTEN on another database is what a pooler in transaction mode looks like: no error, and silence."""
+    monkeypatch.setattr(on_postgres, "HEARD_S", 0.3)
+    monkeypatch.setenv("FENCEROW_LISTEN_URL", server.conninfo("postgres", "app"))
+
+    result = cli("doctor", "--json")
+
+    assert (levels(result)["listen"], result.code) == ("warn", 0)
+    assert "FENCEROW_LISTEN_URL" in finding(result, "listen")["fix"]
+
+
+def test_a_listen_url_that_leads_nowhere_is_seen(
+    cli: Cli, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCEROW_LISTEN_URL", "postgresql://app@127.0.0.1:1/x")
+    monkeypatch.setenv("FENCEROW_CONNECT_TIMEOUT_S", "0.5")
+
+    assert levels(cli("doctor", "--json"))["listen"] == "warn"
+
+
+def test_a_clock_apart_is_seen() -> None:
+    second = 1_000_000
+
+    assert on_postgres._clock(0, 0, 0.0).level == "ok"
+    assert on_postgres._clock(3 * second, 0, 0.0).level == "warn"
+    assert on_postgres._clock(-60 * second, 0, 0.0).level == "fail"
+    assert on_postgres._clock(3 * second, 0, 2.5).level == "ok", "a slow answer proves no skew"
+
+
+def test_a_clock_that_went_back_is_seen(engine: AnyEngine, clock: DatabaseClock) -> None:
+    stated = msgspec.json.encode(Stated(version=0, shares=(), clock_behind_s=3600.0)).decode()
+    alive = [jobs.register(engine), jobs.register(engine)]
+    before = _clock_findings(engine)
+    clock.advance(-1800)
+    rows_ahead = _clock_findings(engine)
+    assert engine.run(store.renew(holder=alive[0], stated=stated))
+    (seen,) = _clock_findings(engine)
+
+    assert before == []
+    assert [each.level for each in rows_ahead] == ["warn"]
+    assert "went back by 1800 s; 0 living workers" in rows_ahead[0].found
+    assert "went back by 3600 s; 1 living workers" in seen.found
+
+
+def _clock_findings(engine: AnyEngine) -> list[Finding]:
+    alive = engine.run(store.list_workers())
+    return list(backlog._clock_gone_back(alive))
+
+
+def test_missing_privileges_are_seen(
+    cli: Cli, database: str, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server.connect(database) as connection:
+        connection.execute("REVOKE DELETE ON fencerow.keys FROM app")
+
+    found = finding(cli("doctor", "--json"), "privileges")
+
+    assert "keys: DELETE" in found["found"]
+
+
+# --- SQLite -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(lite: SqliteEngine, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A migrated file that the command works on."""
+    monkeypatch.setenv("FENCEROW_URL", f"sqlite:///{lite.path}")
+    return lite.path
+
+
+def test_wal_with_the_fault_fails(cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert on_sqlite._journal("truncate").level == "ok"
+    monkeypatch.setattr(on_sqlite, "wal_is_safe", lambda _: False)
+
+    assert on_sqlite._journal("wal").level == "fail"
+    assert levels(cli("doctor", "--json"))["version"] == "info"
+
+
+def test_the_versions_with_the_wal_reset_fault_are_those_of_sqlites_own_page() -> None:
+    fixed = [(3, 44, 6), (3, 50, 7), (3, 51, 3), (3, 52, 0), (3, 53, 0)]
+    faulty = [(3, 40, 1), (3, 44, 5), (3, 45, 3), (3, 50, 6), (3, 51, 2)]
+
+    assert [sqlite_opening.wal_is_safe(version) for version in fixed] == [True] * 5
+    assert [sqlite_opening.wal_is_safe(version) for version in faulty] == [False] * 5
+
+
+def test_a_damaged_file_fails(cli: Cli, lite: SqliteEngine, file: Path) -> None:
+    for _ in range(20):
+        jobs.submit(lite, jobs.new_job(queue="q" * 100))
+    lite.close()
+    text = bytearray(file.read_bytes())
+    root = 4096 * 2
+    text[root : root + 64] = b"\xff" * 64
+    file.write_bytes(text)
+
+    result = cli("doctor", "--json")
+
+    assert result.code == 1
+    assert "fail" in levels(result).values()
+
+
+def test_a_full_disk_and_a_shared_folder_are_seen(
+    cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_sqlite, "ROOM_FAIL_BYTES", 1 << 60)
+    monkeypatch.setattr(on_sqlite, "mount_of", lambda _: Mount("/", "9p"))
+
+    found = levels(cli("doctor", "--json"))
+
+    assert (found["room"], found["file system"]) == ("fail", "warn")
+
+
+def test_a_file_that_everybody_may_write_is_seen(cli: Cli, file: Path) -> None:
+    file.chmod(0o666)
+
+    assert levels(cli("doctor", "--json"))["permissions"] == "warn"
+
+
+def test_a_network_file_system_fails(cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fencerow.core.db.filesystem.mount_of", lambda *_: Mount("/data", "nfs4"))
+
+    result = cli("doctor", "--json")
+
+    assert (result.code, levels(result)) == (1, {"reachable": "fail"})
+    assert cli("jobs", "list").error == "FR-509"

@@ -1,0 +1,222 @@
+"""why: each condition of a claim is told by itself, and a claim agrees with the answer."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.ids import new_id
+from fencerow.core.model.wanted import ShareNow, Stated
+from fencerow.core.store import store
+from fencerow.doctor.why import Answer, why
+from fencerow.errors import JobNotFound
+from fencerow.operators.queues import pause_queue
+from fencerow.testing.clock import DatabaseClock
+from tests import jobs
+from tests.cli import conftest as command_line
+from tests.cli.conftest import Cli
+
+_clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
+
+AnyEngine = SqliteEngine | PostgresEngine
+
+
+def worker(
+    engine: AnyEngine,
+    queues: str = '{"mail":1}',
+    names: str = '["send"]',
+    slots: int = 1,
+    stated: Stated | None = None,
+) -> str:
+    holder = new_id()
+    text = None if stated is None else msgspec.json.encode(stated).decode()
+    info = f'{{"queues":{queues},"names":{names},"slots":{slots},"version":"1"}}'
+    assert engine.run(
+        store.register(holder=holder, name="w1", host="h1", pid=7, info=info, lease_s=30.0, stated=text)
+    )
+    return holder
+
+
+def ask(engine: AnyEngine, job_id: str) -> Answer:
+    return engine.run(why(job_id))
+
+
+def false(answer: Answer) -> set[str]:
+    """The conditions that do not hold."""
+    return {each.name for each in answer.conditions if each.holds is False}
+
+
+def found(answer: Answer, name: str) -> str:
+    return next(each.found for each in answer.conditions if each.name == name)
+
+
+def test_a_clock_that_went_back_is_told_with_what_is_due_all_the_same(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    before, later = jobs.submit(engine, jobs.new_job(), jobs.new_job(delay_s=7200))
+    clock.advance(-3600)
+    (since,) = jobs.submit(engine, jobs.new_job(delay_s=600))
+    worker(engine)
+    assert "is due" in false(ask(engine, before)), "nobody carries the time on"
+    worker(engine, stated=Stated(0, (ShareNow(("mail",), 2),), clock_behind_s=3600.0))
+
+    assert "is due" not in false(ask(engine, before))
+    assert "went back by 60 min: it was due before" in found(ask(engine, before), "is due")
+    assert "is due" in false(ask(engine, later))
+    assert "is due" in false(ask(engine, since))
+
+
+def test_when_every_condition_holds_the_job_is_claimed(engine: AnyEngine) -> None:
+    holder = worker(engine)
+    (job_id,) = jobs.submit(engine)
+
+    answer = ask(engine, job_id)
+
+    assert false(answer) == set()
+    assert "every condition holds" in answer.summary
+    assert "50 ×" in answer.summary, "the bound of the sweep is told"
+    assert [job.id for job in jobs.claim(engine, holder)] == [job_id]
+
+
+def test_a_job_for_later_is_not_due(engine: AnyEngine) -> None:
+    worker(engine)
+    (job_id,) = jobs.submit(engine, jobs.new_job(delay_s=3600.0))
+
+    assert false(ask(engine, job_id)) == {"is due"}
+    assert found(ask(engine, job_id), "is due").startswith("due in 60 min")
+
+
+def test_a_paused_queue_is_told_with_who_and_why(engine: AnyEngine) -> None:
+    worker(engine)
+    (job_id,) = jobs.submit(engine)
+    engine.run(pause_queue("mail", actor="ada", reason="moving"))
+
+    answer = ask(engine, job_id)
+
+    assert false(answer) == {"queue is not paused"}
+    assert found(answer, "queue is not paused").endswith("by ada: moving")
+
+
+def test_a_paused_worker_is_told_with_the_way_out(engine: AnyEngine) -> None:
+    serving = Stated(3, (ShareNow(("mail",), 2),), paused=True)
+    worker(engine, stated=serving)
+    (job_id,) = jobs.submit(engine)
+
+    answer = ask(engine, job_id)
+    assert false(answer) == {"one of those workers claims"}
+    assert found(answer, "one of those workers claims").endswith("`fencerow workers resume w1`")
+
+    worker(engine, stated=Stated(0, (ShareNow(("mail",), 2),)))
+    assert false(ask(engine, job_id)) == set()
+
+
+def test_what_a_worker_serves_now_counts_not_what_it_registered(engine: AnyEngine) -> None:
+    worker(engine, queues='{"mail":1}', stated=Stated(1, (ShareNow(("docs",), 2),)))
+    (job_id,) = jobs.submit(engine)
+
+    assert false(ask(engine, job_id)) == {"a living worker serves the queue"}
+
+
+def test_without_a_worker_nothing_runs(engine: AnyEngine) -> None:
+    (job_id,) = jobs.submit(engine)
+
+    answer = ask(engine, job_id)
+
+    assert false(answer) == {"a living worker knows the job", "a living worker serves the queue"}
+    assert "fencerow worker" in answer.summary
+
+
+def test_a_name_nobody_knows_and_a_queue_nobody_serves_are_told_apart(engine: AnyEngine) -> None:
+    worker(engine)
+    (unknown,) = jobs.submit(engine, jobs.new_job(name="other"))
+    (unserved,) = jobs.submit(engine, jobs.new_job(queue="other"))
+
+    assert false(ask(engine, unknown)) == {"a living worker knows the job"}
+    assert false(ask(engine, unserved)) == {"a living worker serves the queue"}
+
+
+def test_full_slots_and_the_place_in_the_lane_are_told(engine: AnyEngine) -> None:
+    holder = worker(engine, slots=1)
+    jobs.running(engine, holder)
+    _, (last,) = jobs.submit(engine), jobs.submit(engine)
+
+    answer = ask(engine, last)
+
+    assert false(answer) == {"a slot is free", "is next in its lane"}
+    assert found(answer, "a slot is free") == "0 of 1 slots of those workers are free"
+    assert found(answer, "is next in its lane").startswith("1 due jobs")
+
+
+def test_an_expired_job_is_told(engine: AnyEngine, clock: DatabaseClock) -> None:
+    worker(engine)
+    (job_id,) = jobs.submit(engine, jobs.new_job(expires_s=5.0))
+    clock.advance(6.0)
+
+    assert "has not expired" in false(ask(engine, job_id))
+
+
+def test_a_suspect_waits_for_a_worker_that_runs_none(engine: AnyEngine) -> None:
+    first = worker(engine, slots=9)
+    (one,) = [jobs.running(engine, first).id]
+    (two,) = [jobs.running(engine, first).id]
+    engine.run(store.retire(holder=first))
+    engine.run(store.reclaim([first], limit=10, actor=None))
+    second = worker(engine, slots=9)
+
+    (claimed,) = engine.run(store.claim_suspect("mail", holder=second, names=["send"], margin_s=1.0))
+    left = two if claimed.id == one else one
+    answer = ask(engine, left)
+
+    assert false(answer) == {"may run beside others"}
+    assert "0 of 1 workers run none" in found(answer, "may run beside others")
+
+
+def test_a_running_job_is_told_with_its_holder(engine: AnyEngine) -> None:
+    holder = worker(engine)
+    job = jobs.running(engine, holder)
+
+    answer = ask(engine, job.id)
+
+    assert answer.summary == "it is running"
+    assert "w1 on h1, pid 7" in found(answer, "holder is alive")
+
+
+def test_a_running_job_of_the_dead_and_a_cancel_that_was_asked_are_told(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    job = jobs.running(engine, worker(engine), timeout_s=1.0)
+    engine.run(store.cancel(job.id, actor="ada"))
+    clock.advance(3600.0)
+
+    answer = ask(engine, job.id)
+
+    assert false(answer) == {"holder is alive", "deadline is ahead", "no cancel was asked"}
+    assert "holder is gone" in answer.summary
+    assert "by ada" in found(answer, "no cancel was asked")
+
+
+def test_a_finished_job_is_told_with_its_end(engine: AnyEngine) -> None:
+    (job_id,) = jobs.submit(engine)
+    engine.run(store.cancel(job_id, actor=None))
+
+    answer = ask(engine, job_id)
+
+    assert (answer.summary, false(answer)) == ("it has ended: cancelled", {"has not ended"})
+
+
+def test_a_job_that_is_nowhere_is_an_error(engine: AnyEngine) -> None:
+    with pytest.raises(JobNotFound):
+        ask(engine, new_id())
+
+
+def test_the_command_prints_the_answer(cli: Cli, url: str, engine: AnyEngine) -> None:
+    (job_id,) = jobs.submit(engine)
+
+    document, table = cli("why", job_id, "--json").json, cli("why", job_id)
+
+    assert document["id"] == job_id
+    assert {"name", "holds", "found", "facts"} == document["conditions"][0].keys()
+    assert table.code == 0
+    assert "a living worker knows the job" in table.out

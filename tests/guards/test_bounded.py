@@ -1,0 +1,124 @@
+"""A store that is away or silent: the answer is a refusal within the time that was asked for, never a guess."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
+from fencerow.errors import DatabaseError, Unavailable
+from fencerow.guards.bounded import awithin, within
+from fencerow.guards.once import DedupeWindow, once
+from fencerow.testing.postgres import PostgresServer
+from fencerow.testing.proxy import FaultProxy
+from tests.guards.places import At
+
+TIMEOUT_S = 0.5
+SOON_S = 5.0  # on a busy machine; less than the engine's own patience
+
+Ask = Callable[[At, list[str]], Awaitable[Any]]
+
+
+@pytest.fixture
+async def far(tcp_server: PostgresServer, proxy: FaultProxy) -> AsyncIterator[At]:
+    url = f"postgresql://app:{tcp_server.password}@127.0.0.1:{proxy.port}/app"
+    engine = PostgresEngine(url, store.postgres_queries(), statement_timeout_s=8.0, connect_timeout_s=6.5)
+    yield At(engine)
+    proxy.refuse_new()
+    proxy.cut_all()
+    await engine.aclose()
+
+
+async def calls(at: At, done: list[str]) -> Any:
+    return await asyncio.to_thread(once(at, "k", timeout_s=TIMEOUT_S).call, lambda: done.append("effect"))
+
+
+async def acalls(at: At, done: list[str]) -> Any:
+    async def effect() -> None:
+        done.append("effect")
+
+    return await once(at, "k", timeout_s=TIMEOUT_S).acall(effect)
+
+
+async def admits(at: At, done: list[str]) -> Any:
+    admitted = await asyncio.to_thread(DedupeWindow(at, "w", 5, timeout_s=TIMEOUT_S).admit, "k", "v")
+    done.append(admitted.value)
+
+
+async def aadmits(at: At, done: list[str]) -> Any:
+    done.append((await DedupeWindow(at, "w", 5, timeout_s=TIMEOUT_S).aadmit("k", "v")).value)
+
+
+ASKS = (calls, acalls, admits, aadmits)
+
+
+async def all_refused(at: At) -> None:
+    await asyncio.gather(*(refused(at, ask) for ask in ASKS))
+
+
+async def refused(at: At, ask: Ask) -> None:
+    done: list[str] = []
+    began = time.monotonic()
+    with pytest.raises(DatabaseError) as caught:
+        await ask(at, done)
+
+    assert time.monotonic() - began < SOON_S
+    assert done == [], "it went on without an answer"
+    assert caught.value.repeat in ("yes", "ask")
+
+
+@pytest.mark.parametrize("connected", [False, True], ids=["from the start", "when connected"])
+async def test_a_silent_server_is_a_refusal_in_time(far: At, proxy: FaultProxy, connected: bool) -> None:
+    if connected:
+        await asyncio.to_thread(far.engine.run, store.clock())
+        await far.engine.arun(store.clock())
+    proxy.black_hole()
+    await all_refused(far)
+
+
+async def test_a_server_that_is_away_is_a_refusal_in_time(far: At, proxy: FaultProxy) -> None:
+    proxy.refuse_new()
+    await all_refused(far)
+
+
+def test_an_answer_that_comes_too_late_is_undone() -> None:
+    answered, undone = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        answered.wait(60)
+        return "taken"
+
+    with pytest.raises(Unavailable, match=r"within 0\.05 s"):
+        within(0.05, "it is done", slow, lambda answer: undone.set() if answer == "taken" else None)
+    answered.set()
+    assert undone.wait(60)
+
+
+async def test_an_answer_that_comes_after_a_cancel_is_undone() -> None:
+    answered, undone = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> str:
+        await answered.wait()
+        return "taken"
+
+    async def undo(_answer: str) -> None:
+        undone.set()
+
+    waiting = asyncio.create_task(awithin(10, "it is done", slow(), undo))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    answered.set()
+    await asyncio.wait_for(undone.wait(), 10)
+
+
+def test_an_error_of_the_question_reaches_who_asks() -> None:
+    with pytest.raises(ZeroDivisionError):
+        within(5, "it is done", lambda: 1 / 0, lambda _: None)
