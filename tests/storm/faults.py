@@ -99,6 +99,7 @@ def _stopped(
             if time.time() - at < LEASE_S or not is_stopped(victim.pid):
                 return False
         finally:
+            until_s = time.time()
             os.kill(victim.pid, signal.SIGCONT)
-        scene.silences.append(Silence(victim.post.name, at, "stopped"))
+        scene.silences.append(Silence(victim.post.name, at, "stopped", until_s))
         return True

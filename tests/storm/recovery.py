@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fencerow.core.db.postgres import PostgresEngine
 from tests.storm import ledger
@@ -13,6 +13,7 @@ from tests.storm.scene import AN_HOUR, Silence, Trouble
 
 POSTGRES = """
 SELECT worker.name, CAST(extract(epoch FROM worker.registered_at) * 1000000 AS bigint),
+       CAST(extract(epoch FROM worker.renewed_at) * 1000000 AS bigint),
        CAST(extract(epoch FROM worker.ended_at) * 1000000 AS bigint),
        CAST(extract(epoch FROM event.at) * 1000000 AS bigint)
 FROM fencerow.job_events AS event
@@ -20,7 +21,7 @@ JOIN fencerow.workers AS worker ON CAST(worker.id AS text) = event.detail ->> 'h
 WHERE event.kind = 'reclaimed'
 """
 SQLITE = """
-SELECT worker.name, worker.registered_at, worker.ended_at, event.at
+SELECT worker.name, worker.registered_at, worker.renewed_at, worker.ended_at, event.at
 FROM fencerow.job_events AS event
 JOIN fencerow.workers AS worker ON worker.id = json_extract(event.detail, '$.holder')
 WHERE event.kind = 'reclaimed'
@@ -47,34 +48,52 @@ class Recovery:
         return self.took_s > (RECOVERY_AFTER_TROUBLE_S if self.trouble else RECOVERY_S)
 
 
+@dataclass(frozen=True)
+class GivenUp:
+    """One life of a worker, from which jobs were taken back. A name registers anew after it was declared dead."""
+
+    worker: str
+    registered_s: float
+    renewed_s: float  # for the last time
+    ended_s: float
+    back_s: list[float] = field(default_factory=list)  # when its jobs were taken back
+
+
 def recoveries(
     engine: ledger.Engine, silences: Sequence[Silence], troubles: Sequence[Trouble]
 ) -> list[Recovery]:
     """One for each silence that left jobs behind, read from what the others wrote when they took them back."""
-    text = POSTGRES if isinstance(engine, PostgresEngine) else SQLITE
-    # (worker, when it registered): when its jobs were taken back. A name registers anew after it was declared dead.
-    taken: dict[tuple[str, float], list[float]] = {}
-    ended: dict[tuple[str, float], float] = {}
-    for name, registered_us, ended_us, at_us in ledger.ask(engine, text):
-        taken.setdefault((str(name), _s(registered_us)), []).append(_s(at_us))
-        ended[str(name), _s(registered_us)] = _s(ended_us)
+    given_up = _given_up(engine)
     found = []
     for silence in silences:
-        held = [since for name, since in taken if name == silence.worker and since < silence.at]
+        held = [each for each in given_up if each.worker == silence.worker and each.registered_s < silence.at]
         if not held:
             continue
+        one = max(held, key=lambda each: each.registered_s)
+        if one.renewed_s > silence.until:
+            continue  # it spoke again before anybody gave it up: what it lost later, it did not lose by this silence
         # What was taken back while the clock was an hour ahead, and noted in a time to come, measures nothing.
         again = min(
             (s.at for s in silences if s.worker == silence.worker and s.at > silence.at), default=time.time()
         )
-        back = [at for at in taken[silence.worker, max(held)] if silence.at - 0.5 < at < again]
+        back = [at for at in one.back_s if silence.at - 0.5 < at < again]
         if back:
             last = _last_trouble(troubles, silence.at, max(back))
             owed_from = silence.at if last is None else max(silence.at, last.until)
             what = "" if last is None else last.what
-            declared_s = ended[silence.worker, max(held)] - owed_from
-            found.append(Recovery(silence.worker, silence.how, max(back) - owed_from, what, declared_s))
+            found.append(
+                Recovery(silence.worker, silence.how, max(back) - owed_from, what, one.ended_s - owed_from)
+            )
     return found
+
+
+def _given_up(engine: ledger.Engine) -> list[GivenUp]:
+    found: dict[tuple[str, float], GivenUp] = {}
+    for name, *times in ledger.ask(engine, POSTGRES if isinstance(engine, PostgresEngine) else SQLITE):
+        registered, renewed, ended, back = map(_s, times)
+        one = GivenUp(str(name), registered, renewed, ended)
+        found.setdefault((one.worker, registered), one).back_s.append(back)
+    return list(found.values())
 
 
 def _s(microseconds: object) -> float:

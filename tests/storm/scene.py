@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import time
@@ -21,11 +22,15 @@ AN_HOUR = "clock jumped an hour"  # the trouble after which recovery has a bound
 
 @dataclass(frozen=True)
 class Silence:
-    """A worker that fell silent, by a kill or a stop: what it held is owed to the others from then on."""
+    """A worker that fell silent, by a kill or a stop: what it held is owed to the others from then on.
+
+    One that was stopped speaks again. When it renews its lease then, it was not given up, and goes on with what it has.
+    """
 
     worker: str
     at: float
     how: str
+    until: float = math.inf  # when it was let go on; who was killed never is
 
 
 @dataclass(frozen=True)
