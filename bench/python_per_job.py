@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from fencerow import App, Config
-from fencerow.core.db.statement import Operation, Rows
+from fencerow.core.db.run import Operation, Rows
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Lane
 from fencerow.core.store import store

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fencerow.cli import main
+from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Steps, execute, operation
 from fencerow.core.errors import exits
 from fencerow.core.model.describe import describe
 from fencerow.core.store import store

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.errors import OutcomeUnknown, Unavailable
 
 T = TypeVar("T")

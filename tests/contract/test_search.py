@@ -10,7 +10,7 @@ import pytest
 
 from fencerow.client import Client
 from fencerow.core.db.queries import pyformat
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import InvalidInput

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove

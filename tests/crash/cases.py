@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Change, Share, Wanted
 from fencerow.core.store import store

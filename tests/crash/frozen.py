@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.db.run import Operation, Steps
 from fencerow.testing.crash import Point
 
 PATIENCE_S = 60.0

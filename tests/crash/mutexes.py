@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.errors import LeaseLost
 from fencerow.guards.mutex import advisory, mutexes

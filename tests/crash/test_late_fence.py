@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.db.run import Operation, Steps
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.running import HoldFence, Running

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
 from tests.guards.transitions.tables import LEASE_S

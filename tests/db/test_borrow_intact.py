@@ -30,8 +30,8 @@ from fencerow.core.db.adapters.lent_asyncpg import LentAsyncpg
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import Queries, Query
+from fencerow.core.db.run import Rows, Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Rows, Steps, execute, operation
 from fencerow.core.store import store
 from fencerow.errors import KeyConflict
 from tests.conftest import postgres_engine

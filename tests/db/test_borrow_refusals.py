@@ -16,8 +16,8 @@ from sqlalchemy.pool import NullPool
 
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.run import Operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Operation
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.errors import Busy, ReadOnly, RetryTransaction, SchemaMissing, SchemaTooOld, UnusableConnection

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Operation, Steps, execute_composed
+from fencerow.core.db.run import Operation, Steps, execute_composed
 from tests.db.lenders import Loan
 from tests.jobs import AnyEngine
 

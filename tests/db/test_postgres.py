@@ -15,7 +15,7 @@ import pytest
 from fencerow.core.db.adapters import sqlstate
 from fencerow.core.db.faults import LOST_STATES, connection_lost
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Operation, Steps, execute, operation
+from fencerow.core.db.run import Operation, Steps, execute, operation
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store

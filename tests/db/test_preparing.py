@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from fencerow.core.db import preparing
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Operation, Steps, execute_composed, operation
+from fencerow.core.db.run import Operation, Steps, execute_composed, operation
 from fencerow.core.store import store
 from fencerow.testing.pgbouncer import PgBouncer, is_pooled
 from fencerow.testing.postgres import PostgresServer

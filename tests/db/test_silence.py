@@ -10,7 +10,7 @@ from fencerow.core.db import postgres_session
 from fencerow.core.db.direct import Code, PostgresDirect, Raw
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Operation, Steps, execute_composed
+from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store import store
 from fencerow.errors import Unavailable
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from fencerow.core.db import sqlite
+from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_faults import fault, translated
 from fencerow.core.db.sqlite_opening import wal_is_safe
-from fencerow.core.db.statement import Steps, execute, operation
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.errors import (

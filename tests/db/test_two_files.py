@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.db.run import Operation, Steps
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Operation, Steps
 from fencerow.core.store import store
 from fencerow.doctor.why import why
 from fencerow.errors import Busy

@@ -13,7 +13,7 @@ import pytest
 
 from fencerow.core.db import pools
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.db.watchdog import Watched
 from fencerow.core.store import store
 from fencerow.errors import OutcomeUnknown, Unavailable

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.db.run import Operation, Steps
 from fencerow.core.store import store
 from fencerow.events import consumers
 from fencerow.events.consumers import Lease

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fencerow import App
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.model.ids import new_id
 from fencerow.errors import (
     EventNotFound,

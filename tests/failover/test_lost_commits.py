@@ -14,7 +14,7 @@ import pytest
 
 from fencerow.core.config import Config
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.finding import Finding
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store

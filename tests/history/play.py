@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.run import Operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Operation
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, KeyClaim, NewJob
 from fencerow.core.store import store

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Steps, execute, operation
+from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.store import store
 from fencerow.errors import InvalidInput, KeyConflict
 from fencerow.retention.purging import purge_spent

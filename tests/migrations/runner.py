@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from fencerow.core.db.direct import PostgresDirect, SqliteDirect
 from fencerow.core.db.queries import Queries, Query
-from fencerow.core.db.statement import Statement
+from fencerow.core.db.run import Statement
 from fencerow.migrations import Migrator
 
 # Children are forked from a process that has no threads and no connections.

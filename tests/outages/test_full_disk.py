@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Operation, execute
+from fencerow.core.db.run import Operation, execute
 from fencerow.core.store import store
 from fencerow.errors import OutcomeUnknown
 from fencerow.testing.postgres import PostgresServer

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Operation, Steps, execute_composed
+from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store import store
 from fencerow.core.store.running import HoldFence, Running
 from fencerow.guards.transitions.asking import ask, ask_many, ask_renewal

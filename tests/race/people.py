@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.model.job import Claimed, Fence, KeyClaim, NewJob, Template
 from fencerow.core.model.wanted import Overdue, Stated
 from fencerow.core.store import store

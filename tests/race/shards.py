@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fencerow.core.db.queries import Queries, Query, qualified
-from fencerow.core.db.statement import Operation, Rows, Statement
+from fencerow.core.db.run import Operation, Rows, Statement
 from fencerow.core.store import store
 from fencerow.migrations.advance import Aim
 from fencerow.migrations.folder import Script, Step

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Operation, Rows, Statement, Steps
+from fencerow.core.db.run import Operation, Rows, Statement, Steps
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import Range, Source, Walk

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from fencerow.core.db.statement import Operation, Steps, execute
+from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.errors import RevertRefused
 from fencerow.migrations.advance import Advance, Aim, Apart, Done, apply_next, finish, renew, revert_next
 from fencerow.migrations.judge import left_to_run

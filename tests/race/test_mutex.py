@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Operation, Statement, Steps
+from fencerow.core.db.run import Operation, Statement, Steps
 from fencerow.core.store import store
 from fencerow.errors import LeaseLost, StaleToken
 from fencerow.guards.mutex import mutexes

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.db.run import Operation, Steps
 from fencerow.core.store import store
 from fencerow.core.store.running import Running
 from fencerow.errors import LeaseLost

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.model.wanted import Change, ShareNow, Stated
 from fencerow.core.store import store
 from fencerow.errors import OrderRefused, WorkerGone

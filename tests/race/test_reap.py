@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.core.store.reap import LeaseAhead
 from fencerow.testing.actor import Actor, Script, doing, later

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.statement import Operation, Steps, execute
+from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.guards.replace import sources
 from fencerow.guards.replace.sources import Answer, Found, Stamp, Wanted, replace_rows, reserve_source
 from fencerow.testing.actor import Actor, Script, later, transaction

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from psycopg.errors import UniqueViolation
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
 from fencerow.errors import JobNotFound, KeyConflict

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story

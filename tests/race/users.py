@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from fencerow.core.db.queries import Queries
-from fencerow.core.db.statement import Operation, Steps, execute_composed
+from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store import store
 from fencerow.guards.replace.user_table import Rows, UserTable
 from fencerow.testing.race import Story

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.errors import OutcomeUnknown, Unavailable
 from tests.jobs import AnyEngine
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.core.worker.worker import Worker
 from tests.jobs import AnyEngine

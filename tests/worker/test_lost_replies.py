@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.core.worker import keeper as keeper_module
 from fencerow.core.worker.context import Job

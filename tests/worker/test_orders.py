@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db.engine import arun_all
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation, arun
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.wakeup import Ordered, encode
 from fencerow.core.model.wanted import Change, Leave
@@ -67,7 +66,7 @@ async def order(stage: Stage, change: Change, *, wake: bool = True) -> int:
     """What an operator somewhere else does."""
     holder = stage.worker.holder
     assert holder is not None
-    given = await arun_all(stage.engine, store.ordering(holder, change, actor="ada", reason="because"))
+    given = await arun(store.ordering(holder, change, actor="ada", reason="because"), stage.engine.arun)
     if wake:
         stage.engine.wake([encode(Ordered(holder))])
     return given.version
@@ -219,9 +218,9 @@ async def test_of_two_operators_one_wins_and_the_other_is_told(engine: AnyEngine
         holder = stage.worker.holder or ""
         first = store.ordering(holder, Change(slots=2), actor="ada", version=0)
         second = store.ordering(holder, Change(slots=3), actor="bob", version=0)
-        assert (await arun_all(engine, first)).version == 1
+        assert (await arun(first, engine.arun)).version == 1
         with pytest.raises(OrderRefused, match=r"changed first by ada.*mail:2") as caught:
-            await arun_all(engine, second)
+            await arun(second, engine.arun)
         assert caught.value.version == 1
 
 
@@ -360,11 +359,11 @@ async def test_a_lost_answer_to_an_order_is_settled_by_reading(engine: AnyEngine
         holder = stage.worker.holder or ""
         faulty = Faulty(engine)
         faulty.lose_reply("order_worker")
-        given = await arun_all(faulty, store.ordering(holder, Change(slots=2), actor="ada"))
+        given = await arun(store.ordering(holder, Change(slots=2), actor="ada"), faulty.arun)
         assert (given.version, given.given) == (1, True)
         faulty.refuse("order_worker", OutcomeUnknown("it did not happen, and nobody knows"))
         with pytest.raises(OrderRefused):
-            await arun_all(faulty, store.ordering(holder, Change(slots=3), actor="ada"))
+            await arun(store.ordering(holder, Change(slots=3), actor="ada"), faulty.arun)
         assert (await record(stage)).wanted_version == 1
 
 

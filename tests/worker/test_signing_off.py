@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.model.state import WorkerState
 from fencerow.core.store import store
 from fencerow.core.worker import keeper as module

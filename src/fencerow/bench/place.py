@@ -17,8 +17,8 @@ from fencerow.core.config import Config, PostgresUrl, parse_url
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.probe import reach_postgres
 from fencerow.core.db.queries import load, postgres_names, pyformat, sqlite_names
+from fencerow.core.db.run import Rows, Statement, Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Rows, Statement, Steps, execute, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.store import store
 from fencerow.core.store.connect import open_engine

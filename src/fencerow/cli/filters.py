@@ -26,7 +26,7 @@ TEXT_MAX = 256
 
 def page(engine: Engine, chosen: JobFilter, limit: int) -> list[JobRecord]:
     """The newest of them."""
-    return Client(engine).hold(listing(chosen, limit))
+    return Client(engine).run(listing(chosen, limit))
 
 
 def ids_of(engine: Engine, chosen: JobFilter) -> list[str]:

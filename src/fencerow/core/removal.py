@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 
 
 async def removed(engine: Engine, removal: Operation[int], *, limit: int) -> int:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Steps, execute, operation, whole
+from fencerow.core.db.run import Steps, execute, operation, whole
 from fencerow.core.finding import Finding, fail, info, ok, warn
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.loss import losses_of

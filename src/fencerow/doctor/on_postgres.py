@@ -12,7 +12,7 @@ import msgspec
 from fencerow.core.config import Config
 from fencerow.core.db.connections import of_worker
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.statement import Steps, execute, operation
+from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.finding import Finding, fail, info, ok, warn
 
 VERSION_MIN = 150_000

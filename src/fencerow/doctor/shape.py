@@ -13,8 +13,8 @@ from importlib.resources import files
 import msgspec
 
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Steps, execute, operation
 from fencerow.core.finding import Finding, fail, ok
 
 PACKAGE = "fencerow.doctor"

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.statement import Steps, operation
+from fencerow.core.db.run import Steps, operation
 from fencerow.core.errors import JobNotFound
 from fencerow.core.model.job import JobRecord, WorkerRecord
 from fencerow.core.model.state import State, WorkerState

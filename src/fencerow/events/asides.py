@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.statement import Row, Steps, execute, operation, whole
+from fencerow.core.db.run import Row, Steps, execute, operation, whole
 from fencerow.events.consumers import BATCH_ROWS, Lease, Stored, lost, stored
 from fencerow.events.groups import known_group
 from fencerow.events.topics import check_group

@@ -11,7 +11,7 @@ import fencerow.events.groups as groups
 import fencerow.events.lag as lag
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.place import Place, arun, run
-from fencerow.core.db.statement import Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole
 from fencerow.core.model.wakeup import Placed, encode
 from fencerow.events.asides import Parked
 from fencerow.events.consumers import Partition, Stored

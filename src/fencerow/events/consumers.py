@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.statement import Param, Row, Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Param, Row, Steps, execute, operation, text_or_none, whole
 from fencerow.events.errors import PartitionLost
 from fencerow.events.groups import known_group
 

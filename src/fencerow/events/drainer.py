@@ -15,7 +15,7 @@ from collections.abc import Callable
 import fencerow.events.asides as asides
 import fencerow.events.consumers as consumers
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.model.describe import ErrorRecord, describe
 from fencerow.core.model.outcome import Retried, Snoozed

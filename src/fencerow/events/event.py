@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.errors import MalformedPayload
 from fencerow.core.model.job import moment
 from fencerow.core.model.value import Misfit, ValueType

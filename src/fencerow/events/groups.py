@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.statement import Row, Steps, execute, operation, whole
+from fencerow.core.db.run import Row, Steps, execute, operation, whole
 from fencerow.core.errors import InvalidInput
 from fencerow.events.errors import GroupMismatch, UnknownGroup
 from fencerow.events.sequencer import head, sequence_all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.statement import Row, Steps, execute, operation, whole
+from fencerow.core.db.run import Row, Steps, execute, operation, whole
 
 LOOK = 10_000
 ALL = 2**62  # as many events as are to be kept, when there is no bound

@@ -19,7 +19,7 @@ import msgspec
 
 from fencerow.core.db.place import Place, arun, run
 from fencerow.core.db.ready import acheck_tables, check_tables
-from fencerow.core.db.statement import Operation, Steps, execute, operation, whole
+from fencerow.core.db.run import Operation, Steps, execute, operation, whole
 from fencerow.core.errors import InvalidPayload
 from fencerow.core.model.codec import PAYLOAD_BYTES_MAX, check_size
 from fencerow.core.model.labels import encode_headers

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.locks import lock_number, take_lock, try_lock
-from fencerow.core.db.statement import Steps, execute, operation, whole
+from fencerow.core.db.run import Steps, execute, operation, whole
 
 LOCK = lock_number("events", "sequencer")
 BATCH_ROWS = 1000

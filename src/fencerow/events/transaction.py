@@ -15,7 +15,7 @@ from typing import Any
 from psycopg.pq import TransactionStatus
 
 from fencerow.core.db.engine import AsyncSession, Engine, Session
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.events.errors import EventTransactionMisuse
 

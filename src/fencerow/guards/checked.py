@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fencerow.core.db.statement import Steps
+from fencerow.core.db.run import Steps
 from fencerow.core.errors import InvalidInput, InvalidPayload, LeaseLost
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.text import check_text

@@ -12,7 +12,7 @@ from enum import Enum
 
 from fencerow.core.db.direct import Code, Raw
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Param, Steps, execute, operation, whole
+from fencerow.core.db.run import Param, Steps, execute, operation, whole
 from fencerow.migrations.errors import MigrationFailed
 from fencerow.migrations.folder import Script, Step
 from fencerow.migrations.judge import left_to_revert, left_to_run

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from fencerow.core.db.direct import Code, Direct
 from fencerow.core.db.leases import Belief
-from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.db.run import Operation, Steps
 from fencerow.core.db.steady import steady
 from fencerow.migrations.advance import Aim, Apart, finish, mark_of, renew, session_of
 from fencerow.migrations.concurrent import Marked, refuse_another, run_piece, run_plain

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fencerow.core.db.direct import Raw
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Steps, execute, operation
+from fencerow.core.db.run import Steps, execute, operation
 from fencerow.migrations.errors import MigrationFailed
 from fencerow.migrations.text import Piece
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from fencerow.core.db.locks import lock_number
 from fencerow.core.db.queries import IDENTIFIER, Queries, load
-from fencerow.core.db.statement import Rows, Steps, execute
+from fencerow.core.db.run import Rows, Steps, execute
 from fencerow.migrations.errors import InvalidMigrations, LedgerMissing, LedgerUnreadable
 
 COLUMNS = (

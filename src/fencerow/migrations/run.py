@@ -12,7 +12,7 @@ import psycopg
 
 from fencerow.core.db.direct import Direct, Raw, UserFailed, is_contention, is_lost
 from fencerow.core.db.faults import first_line
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.errors import FencerowError
 from fencerow.migrations.advance import Advance, Aim, Apart, Done, Waiting, look

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.statement import Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole
 
 
 class PausedQueue(msgspec.Struct, frozen=True):

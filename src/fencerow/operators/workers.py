@@ -12,7 +12,7 @@ import msgspec
 
 from fencerow.core.client.choosing import limited, member
 from fencerow.core.client.desk import Desk
-from fencerow.core.client.talk import Say, Talk, ask
+from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.errors import InvalidInput, WorkerNotFound
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import HeldJob, WorkerRecord
@@ -48,13 +48,13 @@ class Workers:
         Raises:
             InvalidInput: there is no such state, or the limit is not from 1 to 10,000.
         """
-        return self._desk.hold(registrations(state, limit))
+        return self._desk.run(registrations(state, limit))
 
     async def aregistered(
         self, *, state: WorkerState | str | None = None, limit: int = 100
     ) -> list[WorkerRecord]:
         """`registered` for async code."""
-        return await self._desk.ahold(registrations(state, limit))
+        return await self._desk.arun(registrations(state, limit))
 
     def find(self, which: str) -> Sequence[WorkerRecord]:
         """The living workers of this id, name, pattern or host.
@@ -62,11 +62,11 @@ class Workers:
         Raises:
             WorkerNotFound: there is none. WorkerGone: the one of this id or name has ended.
         """
-        return self._desk.hold(finding(which))
+        return self._desk.run(finding(which))
 
     async def afind(self, which: str) -> Sequence[WorkerRecord]:
         """`find` for async code."""
-        return await self._desk.ahold(finding(which))
+        return await self._desk.arun(finding(which))
 
     def inspect(self, which: str, *, jobs_max: int = 100) -> Inspected:
         """One worker and the jobs that it holds. A registration that has ended may be named by its id.
@@ -74,11 +74,11 @@ class Workers:
         Raises:
             WorkerNotFound: there is none, or the name fits several.
         """
-        return self._desk.hold(inspecting(which, jobs_max))
+        return self._desk.run(inspecting(which, jobs_max))
 
     async def ainspect(self, which: str, *, jobs_max: int = 100) -> Inspected:
         """`inspect` for async code."""
-        return await self._desk.ahold(inspecting(which, jobs_max))
+        return await self._desk.arun(inspecting(which, jobs_max))
 
     def change(
         self,
@@ -102,7 +102,7 @@ class Workers:
             InvalidInput: the change cannot be made to what it serves.
         """
         change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
-        return self._desk.hold(changing(which, change, self._desk.actor, reason, version))
+        return self._desk.run(changing(which, change, self._desk.actor, reason, version))
 
     async def achange(
         self,
@@ -117,7 +117,7 @@ class Workers:
     ) -> Order:
         """`change` for async code."""
         change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
-        return await self._desk.ahold(changing(which, change, self._desk.actor, reason, version))
+        return await self._desk.arun(changing(which, change, self._desk.actor, reason, version))
 
     def drain(self, which: str, *, within_s: float | None = None, reason: str | None = None) -> Order:
         """Let one worker finish what it runs and end. It cannot be taken back, only be told to hurry.
@@ -130,21 +130,21 @@ class Workers:
             OrderRefused: somebody else changed it first.
         """
         change = Change(leave=Leave(within_s))
-        return self._desk.hold(changing(which, change, self._desk.actor, reason, None))
+        return self._desk.run(changing(which, change, self._desk.actor, reason, None))
 
     async def adrain(self, which: str, *, within_s: float | None = None, reason: str | None = None) -> Order:
         """`drain` for async code."""
         change = Change(leave=Leave(within_s))
-        return await self._desk.ahold(changing(which, change, self._desk.actor, reason, None))
+        return await self._desk.arun(changing(which, change, self._desk.actor, reason, None))
 
 
-def registrations(state: WorkerState | str | None, limit: int) -> Talk[list[WorkerRecord]]:
+def registrations(state: WorkerState | str | None, limit: int) -> Procedure[list[WorkerRecord]]:
     """Registrations in this state, or all."""
     wanted = None if state is None else member(WorkerState, state, "state").value
     return (yield from ask(store.list_workers(state=wanted, limit=limited(limit))))
 
 
-def finding(which: str) -> Talk[list[WorkerRecord]]:
+def finding(which: str) -> Procedure[list[WorkerRecord]]:
     """The living workers that are meant."""
     check_text(which, "the worker", WHICH_LENGTH_MAX)
     holder = _id(which)
@@ -165,7 +165,7 @@ def finding(which: str) -> Talk[list[WorkerRecord]]:
     )
 
 
-def inspecting(which: str, jobs_max: int) -> Talk[Inspected]:
+def inspecting(which: str, jobs_max: int) -> Procedure[Inspected]:
     """One worker, and the jobs it holds."""
     holder = _id(which)
     if holder is None:
@@ -179,13 +179,13 @@ def inspecting(which: str, jobs_max: int) -> Talk[Inspected]:
 
 def changing(
     which: str, change: Change, actor: str | None, reason: str | None, version: int | None
-) -> Talk[Order]:
+) -> Procedure[Order]:
     """Order the change, and wake the worker for it."""
     if reason is not None:
         check_text(reason, "the reason", REASON_LENGTH_MAX, lines=True)
     worker = yield from _one(which)
     order = yield from store.ordering(worker.id, change, actor=actor, reason=reason, version=version)
-    yield Say([encode(Ordered(worker.id))])
+    yield WakeUp([encode(Ordered(worker.id))])
     return order
 
 
@@ -196,7 +196,7 @@ def fits(worker: WorkerRecord, which: str) -> bool:
     return worker.name == which or fnmatchcase(worker.name, which)
 
 
-def _one(which: str) -> Talk[WorkerRecord]:
+def _one(which: str) -> Procedure[WorkerRecord]:
     found = yield from finding(which)
     if len(found) > 1:
         raise WorkerNotFound(
@@ -208,7 +208,7 @@ def _one(which: str) -> Talk[WorkerRecord]:
     return found[0]
 
 
-def _of_id(holder: str, *, ended_too: bool = False) -> Talk[WorkerRecord]:
+def _of_id(holder: str, *, ended_too: bool = False) -> Procedure[WorkerRecord]:
     found = yield from ask(store.list_workers(holder=holder))
     if not found:
         raise WorkerNotFound(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.statement import Steps, execute, first_column, operation
+from fencerow.core.db.run import Steps, execute, first_column, operation
 from fencerow.core.store.finish import Moved, archive
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from fencerow.core.chore import Chore
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import Busy, SchemaMissing
 from fencerow.core.model.state import State

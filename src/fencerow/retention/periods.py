@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.statement import Steps, execute, operation, whole
+from fencerow.core.db.run import Steps, execute, operation, whole
 from fencerow.core.model.state import State
 
 AHEAD = 2  # how many periods exist that have not begun

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencerow.core.db.statement import Operation, Rows, Statement, Steps, execute
+from fencerow.core.db.run import Operation, Rows, Statement, Steps, execute
 
 Script = Generator[Operation[Any], Any, Any]
 """Yields operations, is sent the result of each (or thrown its error), and returns what the check shall see."""

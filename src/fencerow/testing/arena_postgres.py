@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from fencerow.core.db.engine import drive
 from fencerow.core.db.queries import Queries, Query, qualified, split
 from fencerow.core.db.queries import postgres_names as names
-from fencerow.core.db.statement import Operation, Rows, Statement
+from fencerow.core.db.run import Operation, Rows, Statement, run
 from fencerow.testing.actor import Course
 from fencerow.testing.crash import Point
 from fencerow.testing.held import CLEAR, EMPTY, HELD_SELECTS, LATER, PREPARE, TABLES, TRIGGER
@@ -72,10 +71,10 @@ class PostgresArena:
 
     def run(self, operation: Operation[T]) -> T:
         if operation.alone:
-            return drive(operation.steps(), self._execute)
+            return run(operation.steps(), self._execute)
         self._control.run("BEGIN")
         try:
-            result = drive(operation.steps(), self._execute)
+            result = run(operation.steps(), self._execute)
         except BaseException:
             self._control.run("ROLLBACK")
             raise

@@ -11,8 +11,8 @@ from typing import Any, NoReturn, TypeVar
 
 from fencerow.core.db.queries import Queries, Query, qualified
 from fencerow.core.db.queries import sqlite_names as names
+from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Operation, Steps, execute
 from fencerow.testing.actor import Actor, Script
 from fencerow.testing.crash import Point, ending
 from fencerow.testing.footprint import CLOCK, NOTHING, Footprint, footprint_of

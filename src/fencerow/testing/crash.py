@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
-from fencerow.core.db.statement import Operation, Steps
+from fencerow.core.db.run import Operation, Steps
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.state import FINAL
 from fencerow.core.store import store

@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from fencerow.core.db.queries import parse, qualified, split
-from fencerow.core.db.statement import Rows, whole
+from fencerow.core.db.run import Rows, whole
 from fencerow.core.model.state import FINAL, RULES, State
 from fencerow.testing.sql import ANYTHING
 

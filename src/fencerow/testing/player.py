@@ -8,7 +8,7 @@ import psycopg
 
 from fencerow.core.db.faults import CONTENTION
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Rows, Statement
+from fencerow.core.db.run import Rows, Statement
 from fencerow.testing.actor import Course
 from fencerow.testing.invariants import would_show
 from fencerow.testing.race import Story

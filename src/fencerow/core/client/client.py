@@ -1,6 +1,6 @@
 """`JobsClient`: everything one can do with jobs, sync and async, around one engine. Users meet it as `Client`.
 
-Each method is one talk (see `talk.py`), held by the sync or the async loop; the twin with an `a` in front
+Each method runs one procedure (see `db/run.py`), in a thread or in an event loop; the twin with an `a` in front
 does the same.
 """
 
@@ -26,8 +26,8 @@ from fencerow.core.client.moving import (
 )
 from fencerow.core.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.core.client.submitting import Submission, due_lanes, local_now_us, storing
-from fencerow.core.client.talk import Talk
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.run import Procedure
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.state import State
@@ -70,7 +70,7 @@ class JobsClient(Desk):
                 the ids to ask for or to submit again.
         """
         now_us = local_now_us()
-        answers = self.hold(self._storing(submissions, connection), connection)
+        answers = self.run(self._storing(submissions, connection), connection)
         self._tell(submissions, answers, now_us, wake=connection is None)
         return answers
 
@@ -98,11 +98,11 @@ class JobsClient(Desk):
             JobGone: it was removed, but its key remembers it.
             JobNotFound: it is nowhere.
         """
-        return self.hold(reading(ref))
+        return self.run(reading(ref))
 
     async def aget(self, ref: Ref) -> JobRecord:
         """`get` for async code."""
-        return await self.ahold(reading(ref))
+        return await self.arun(reading(ref))
 
     def list_jobs(
         self,
@@ -136,7 +136,7 @@ class JobsClient(Desk):
             key=key,
             before_id=before_id,
         )
-        return self.hold(listing(chosen, limit))
+        return self.run(listing(chosen, limit))
 
     async def alist_jobs(
         self,
@@ -162,7 +162,7 @@ class JobsClient(Desk):
             key=key,
             before_id=before_id,
         )
-        return await self.ahold(listing(chosen, limit))
+        return await self.arun(listing(chosen, limit))
 
     def timeline(self, ref: Ref) -> list[Happening]:
         """What happened to a job, in order: who submitted it, its failures, who cancelled it.
@@ -170,19 +170,19 @@ class JobsClient(Desk):
         Raises:
             JobNotFound: it is not there.
         """
-        return self.hold(timeline_reading(ref))
+        return self.run(timeline_reading(ref))
 
     async def atimeline(self, ref: Ref) -> list[Happening]:
         """`timeline` for async code."""
-        return await self.ahold(timeline_reading(ref))
+        return await self.arun(timeline_reading(ref))
 
     def logs(self, ref: Ref) -> list[LogLine]:
         """The lines kept with a job, in order; none for a job that is not there."""
-        return self.hold(logs_reading(ref))
+        return self.run(logs_reading(ref))
 
     async def alogs(self, ref: Ref) -> list[LogLine]:
         """`logs` for async code."""
-        return await self.ahold(logs_reading(ref))
+        return await self.arun(logs_reading(ref))
 
     # --- moving ------------------------------------------------------------------------------------
 
@@ -195,13 +195,13 @@ class JobsClient(Desk):
             IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
             JobNotFound: it is not there.
         """
-        return self.hold(cancelling(ref, self.actor, reason, only_queued))
+        return self.run(cancelling(ref, self.actor, reason, only_queued))
 
     async def acancel(
         self, ref: Ref, *, reason: str | None = None, only_queued: bool = False
     ) -> CancelAnswer:
         """`cancel` for async code."""
-        return await self.ahold(cancelling(ref, self.actor, reason, only_queued))
+        return await self.arun(cancelling(ref, self.actor, reason, only_queued))
 
     def revive(self, ref: Ref, *, reason: str | None = None) -> None:
         """Queue a finished job again: its budgets start anew, its attempts count on.
@@ -211,11 +211,11 @@ class JobsClient(Desk):
             KeyConflict: another job owns its key meanwhile.
             JobNotFound: it is not there.
         """
-        self.hold(reviving(ref, self.actor, reason))
+        self.run(reviving(ref, self.actor, reason))
 
     async def arevive(self, ref: Ref, *, reason: str | None = None) -> None:
         """`revive` for async code."""
-        await self.ahold(reviving(ref, self.actor, reason))
+        await self.arun(reviving(ref, self.actor, reason))
 
     def delete(self, ref: Ref) -> None:
         """Remove a finished job with its timeline and logs. Its key lives on until its own end.
@@ -224,11 +224,11 @@ class JobsClient(Desk):
             IllegalMove: it has not ended. Cancel it first.
             JobNotFound: it is not there.
         """
-        self.hold(deleting(ref))
+        self.run(deleting(ref))
 
     async def adelete(self, ref: Ref) -> None:
         """`delete` for async code."""
-        await self.ahold(deleting(ref))
+        await self.arun(deleting(ref))
 
     # --- waiting -----------------------------------------------------------------------------------
 
@@ -239,13 +239,13 @@ class JobsClient(Desk):
             ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again.
             JobNotFound: it is not there.
         """
-        job_id = self.hold(resolving(ref))
+        job_id = self.run(resolving(ref))
         self.outcome(job_id, timeout_s)
         return self.get(job_id if isinstance(ref, str) else ref)
 
     async def await_ended(self, ref: Ref, timeout_s: float | None = None) -> JobRecord:
         """`wait_ended` for async code."""
-        job_id = await self.ahold(resolving(ref))
+        job_id = await self.arun(resolving(ref))
         await self.aoutcome(job_id, timeout_s)
         return await self.aget(job_id if isinstance(ref, str) else ref)
 
@@ -277,11 +277,11 @@ class JobsClient(Desk):
 
     async def _astore(self, submissions: Sequence[Submission], connection: Any) -> list[Submitted]:
         now_us = local_now_us()
-        answers = await self.ahold(self._storing(submissions, connection), connection)
+        answers = await self.arun(self._storing(submissions, connection), connection)
         self._tell(submissions, answers, now_us, wake=connection is None)
         return answers
 
-    def _storing(self, submissions: Sequence[Submission], connection: Any) -> Talk[list[Submitted]]:
+    def _storing(self, submissions: Sequence[Submission], connection: Any) -> Procedure[list[Submitted]]:
         may_copy = connection is None and self.engine.dialect == "postgres"
         return storing(submissions, self.patience_s, may_copy=may_copy)
 

@@ -1,4 +1,4 @@
-"""What every talk with the database needs: the engine, whether it is ready, and the one who waits for results."""
+"""What every procedure of a client needs: the engine, whether it is ready, and the one who waits for results."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
-from fencerow.core.client.talk import Runner, Talk, aconverse, ask, converse
 from fencerow.core.client.waiting import Answer, Poller
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.run import Procedure, Request, Runner, WakeUp, arun, ask, run
 from fencerow.core.db.strikes import SHELTER
 from fencerow.core.errors import NotReady, ResultTimeout
 from fencerow.core.model.job import Ended
@@ -26,7 +27,7 @@ WAIT_SLICE_S = 0.5
 
 
 class Desk:
-    """Holds talks on one engine, for threads and event loops together.
+    """Runs procedures on one engine, for threads and event loops together.
 
     `ready` is called once, before the database is first used; until it succeeds it is called again each time.
     """
@@ -40,8 +41,8 @@ class Desk:
         self._first_use = threading.Lock()
         self._poller = Poller(engine)
 
-    def hold(self, talk: Talk[T], connection: Any = None) -> T:
-        """Hold a talk in this thread, on our engine or on the caller's connection.
+    def run(self, procedure: Procedure[T], connection: Any = None) -> T:
+        """Run a procedure in this thread, on our engine or on the caller's connection.
 
         Raises:
             BlockingCall: on our engine, inside a running event loop.
@@ -49,13 +50,13 @@ class Desk:
         if connection is None:
             refuse_in_loop()
         self.make_ready()
-        return converse(talk, self._runner(connection), self.engine.wake)
+        return run(procedure, partial(self._answer, self._runner(connection)))
 
-    async def ahold(self, talk: Talk[T], connection: Any = None) -> T:
-        """`hold` in this event loop."""
+    async def arun(self, procedure: Procedure[T], connection: Any = None) -> T:
+        """`run` in this event loop."""
         if self._ready is not None:
             await asyncio.to_thread(self.make_ready)
-        return await aconverse(talk, self._runner(connection), self.engine.wake)
+        return await arun(procedure, partial(self._aanswer, self._runner(connection)))
 
     def outcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
         """Wait for the end of a job: how it ended, or None when it is nowhere.
@@ -67,7 +68,7 @@ class Desk:
         """
         refuse_in_loop()
         if timeout_s is not None and timeout_s <= 0:
-            return self.hold(looking(job_id))
+            return self.run(looking(job_id))
         self.make_ready()
         future: concurrent.futures.Future[Answer] | None = None
         try:
@@ -83,7 +84,7 @@ class Desk:
     async def aoutcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
         """`outcome` in this event loop."""
         if timeout_s is not None and timeout_s <= 0:
-            return await self.ahold(looking(job_id))
+            return await self.arun(looking(job_id))
         if self._ready is not None:
             await asyncio.to_thread(self.make_ready)
         future: concurrent.futures.Future[Answer] = self._poller.watch(job_id)
@@ -101,8 +102,16 @@ class Desk:
     def _runner(self, connection: Any) -> Runner:
         return self.engine if connection is None else borrowed(connection, self.engine)
 
+    def _answer(self, runner: Runner, request: Request) -> Any:
+        return self.engine.wake(request.messages) if isinstance(request, WakeUp) else runner.run(request)
+
+    async def _aanswer(self, runner: Runner, request: Request) -> Any:
+        return (
+            self.engine.wake(request.messages) if isinstance(request, WakeUp) else await runner.arun(request)
+        )
+
     def make_ready(self) -> None:
-        """Look at the tables if nobody did; by itself before each talk, but not inside a transaction of one's own."""
+        """Look at the tables if nobody did; by itself before each procedure, but not inside one's own transaction."""
         if self._ready is None:
             return
         with self._first_use:
@@ -133,7 +142,7 @@ def waited(future: concurrent.futures.Future[T], timeout_s: float | None) -> T:
         return future.result(0)
 
 
-def looking(job_id: str) -> Talk[Ended | None]:
+def looking(job_id: str) -> Procedure[Ended | None]:
     """How the job ended, None when it is nowhere, without waiting.
 
     Raises:

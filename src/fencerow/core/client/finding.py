@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from fencerow.core.client.choosing import limited, members, sequence
-from fencerow.core.client.talk import Talk, ask
+from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
@@ -85,7 +85,7 @@ def chosen_by(
     )
 
 
-def listing(chosen: JobFilter, limit: int) -> Talk[list[JobRecord]]:
+def listing(chosen: JobFilter, limit: int) -> Procedure[list[JobRecord]]:
     """The newest jobs that fit, at most `limit`.
 
     A search on SQLite is several short looks, so that it never keeps a writer waiting for long.

@@ -59,11 +59,11 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
         Raises:
             JobNotFound: it is not there. `JobGone` if it was removed.
         """
-        return self._desk.hold(reading(self.id))
+        return self._desk.run(reading(self.id))
 
     async def arefresh(self) -> JobRecord:
         """`refresh` for async code."""
-        return await self._desk.ahold(reading(self.id))
+        return await self._desk.arun(reading(self.id))
 
     def status(self) -> State:
         """The state the job is in now.
@@ -79,19 +79,19 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
 
     def cancel(self, *, reason: str | None = None, only_queued: bool = False) -> CancelAnswer:
         """Cancel the job: see `Client.cancel`."""
-        return self._desk.hold(cancelling(self.id, self._desk.actor, reason, only_queued))
+        return self._desk.run(cancelling(self.id, self._desk.actor, reason, only_queued))
 
     async def acancel(self, *, reason: str | None = None, only_queued: bool = False) -> CancelAnswer:
         """`cancel` for async code."""
-        return await self._desk.ahold(cancelling(self.id, self._desk.actor, reason, only_queued))
+        return await self._desk.arun(cancelling(self.id, self._desk.actor, reason, only_queued))
 
     def revive(self, *, reason: str | None = None) -> None:
         """Queue the finished job again: see `Client.revive`."""
-        self._desk.hold(reviving(self.id, self._desk.actor, reason))
+        self._desk.run(reviving(self.id, self._desk.actor, reason))
 
     async def arevive(self, *, reason: str | None = None) -> None:
         """`revive` for async code."""
-        await self._desk.ahold(reviving(self.id, self._desk.actor, reason))
+        await self._desk.arun(reviving(self.id, self._desk.actor, reason))
 
     def _unpacked(self, ended: Ended | None) -> R_co:
         if ended is None:

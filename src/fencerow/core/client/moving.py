@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fencerow.core.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.core.client.settling import cancelled_surely, deleted_surely, revived_surely
-from fencerow.core.client.talk import Say, Talk, ask
 from fencerow.core.client.timeline import timeline_of
+from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.errors import IllegalMove, JobNotFound
 from fencerow.core.model.job import Happening, LogLine
 from fencerow.core.model.text import check_text
@@ -15,27 +15,27 @@ from fencerow.core.store import store
 REASON_LENGTH_MAX = 500
 
 
-def cancelling(ref: Ref, actor: str | None, reason: str | None, only_queued: bool) -> Talk[CancelAnswer]:
+def cancelling(ref: Ref, actor: str | None, reason: str | None, only_queued: bool) -> Procedure[CancelAnswer]:
     """Cancel the job, or ask whoever runs it."""
     check_reason(reason)
     job_id = yield from resolving(ref)
     done = yield from cancelled_surely(job_id, actor=actor, reason=reason, only_queued=only_queued)
     if done.moved is not None:
-        yield Say(encode_ended([job_id] if done.moved.awaited else []))
+        yield WakeUp(encode_ended([job_id] if done.moved.awaited else []))
         return CancelAnswer.CANCELLED
-    yield Say([] if done.holder is None else [encode(CancelAsked(done.holder, job_id))])
+    yield WakeUp([] if done.holder is None else [encode(CancelAsked(done.holder, job_id))])
     return CancelAnswer.REQUESTED
 
 
-def reviving(ref: Ref, actor: str | None, reason: str | None) -> Talk[None]:
+def reviving(ref: Ref, actor: str | None, reason: str | None) -> Procedure[None]:
     """Queue the finished job again."""
     check_reason(reason)
     job_id = yield from resolving(ref)
     queued = yield from revived_surely(job_id, actor=actor, reason=reason)
-    yield Say([encode(Queued(queued.queue, queued.priority, queued.run_at_us))])
+    yield WakeUp([encode(Queued(queued.queue, queued.priority, queued.run_at_us))])
 
 
-def deleting(ref: Ref) -> Talk[None]:
+def deleting(ref: Ref) -> Procedure[None]:
     """Delete the job, or say why not."""
     job_id = yield from resolving(ref)
     if (yield from deleted_surely(job_id)):
@@ -51,13 +51,13 @@ def deleting(ref: Ref) -> Talk[None]:
     )
 
 
-def timeline_reading(ref: Ref) -> Talk[list[Happening]]:
+def timeline_reading(ref: Ref) -> Procedure[list[Happening]]:
     """The timeline of the job."""
     job = yield from reading(ref)
     return timeline_of(job, (yield from ask(store.events(job.id))))
 
 
-def logs_reading(ref: Ref) -> Talk[list[LogLine]]:
+def logs_reading(ref: Ref) -> Procedure[list[LogLine]]:
     """The lines kept with the job."""
     job_id = yield from resolving(ref)
     return (yield from ask(store.logs(job_id)))

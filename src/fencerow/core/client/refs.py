@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fencerow.core.client.talk import Talk, ask
+from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import JobGone, JobNotFound
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
@@ -33,7 +33,7 @@ class CancelAnswer(StrEnum):
     REQUESTED = "requested"  # it runs, and its worker was asked to stop it
 
 
-def resolving(ref: Ref) -> Talk[str]:
+def resolving(ref: Ref) -> Procedure[str]:
     """The id behind a reference.
 
     Raises:
@@ -54,7 +54,7 @@ def resolving(ref: Ref) -> Talk[str]:
     return owner.job_id
 
 
-def reading(ref: Ref) -> Talk[JobRecord]:
+def reading(ref: Ref) -> Procedure[JobRecord]:
     """The job behind a reference, as it stands.
 
     Raises:

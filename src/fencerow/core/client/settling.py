@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from fencerow.core.client.talk import Talk, ask
+from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import Busy, IllegalMove, OutcomeUnknown, Unavailable
 from fencerow.core.model.state import State
 from fencerow.core.store import store
@@ -16,7 +16,7 @@ NOT_NOW = (Unavailable, Busy)
 
 def cancelled_surely(
     job_id: str, *, actor: str | None, reason: str | None, only_queued: bool
-) -> Talk[Cancelled]:
+) -> Procedure[Cancelled]:
     """Cancel a job. When the answer is lost, ask again: a job that is cancelled then is what was wanted.
 
     Raises:
@@ -37,7 +37,7 @@ def cancelled_surely(
         raise doubt from None
 
 
-def revived_surely(job_id: str, *, actor: str | None, reason: str | None) -> Talk[Requeued]:
+def revived_surely(job_id: str, *, actor: str | None, reason: str | None) -> Procedure[Requeued]:
     """Revive a job. When the answer is lost, look whether it was revived since; only if not, revive it again.
 
     Raises:
@@ -60,7 +60,7 @@ def revived_surely(job_id: str, *, actor: str | None, reason: str | None) -> Tal
         raise doubt from None
 
 
-def deleted_surely(job_id: str) -> Talk[bool]:
+def deleted_surely(job_id: str) -> Procedure[bool]:
     """Delete a finished job; false when it was not there or has not ended. A lost answer is settled by looking.
 
     Raises:

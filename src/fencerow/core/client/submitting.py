@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fencerow.core.client.talk import Pause, Talk, ask
-from fencerow.core.db.statement import Operation, Steps, operation
+from fencerow.core.db.run import Operation, Pause, Procedure, Steps, ask, operation
 from fencerow.core.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model.job import KeyClaim, NewJob, Template
 from fencerow.core.model.wakeup import Queued, encode
@@ -41,7 +40,7 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
 
 def storing(
     submissions: Sequence[Submission], patience_s: float, *, may_copy: bool = False
-) -> Talk[list[Submitted]]:
+) -> Procedure[list[Submitted]]:
     """Store them in one transaction, all or none, and say for each which job it is.
 
     When the answer to the commit is lost, the same ids are submitted again for up to `patience_s` seconds.
@@ -158,7 +157,7 @@ def _answered_each(
     ]
 
 
-def _storing_plain(jobs: Sequence[NewJob], patience_s: float, may_copy: bool) -> Talk[list[Submitted]]:
+def _storing_plain(jobs: Sequence[NewJob], patience_s: float, may_copy: bool) -> Procedure[list[Submitted]]:
     """Jobs that nobody can have stored before."""
     by_copy = may_copy and len(jobs) >= COPY_ROWS_MIN
     first = store.submit_by_copy(jobs) if by_copy else store.submit(jobs)
@@ -167,7 +166,9 @@ def _storing_plain(jobs: Sequence[NewJob], patience_s: float, may_copy: bool) ->
     return [Submitted(job_id) for job_id in ids]
 
 
-def _insisting(first: Operation[T], again: Operation[T], ids: Sequence[str], patience_s: float) -> Talk[T]:
+def _insisting(
+    first: Operation[T], again: Operation[T], ids: Sequence[str], patience_s: float
+) -> Procedure[T]:
     """Run `first`; when its outcome is unknown, run `again` until it is known or patience ends."""
     try:
         return (yield from ask(first))

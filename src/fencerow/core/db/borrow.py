@@ -16,9 +16,9 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
-from fencerow.core.db.adapters.frame import Lent, aplay, play
+from fencerow.core.db.adapters.frame import Lent
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation, arun, run
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.errors import UnusableConnection
 
@@ -71,7 +71,7 @@ class SyncBorrowed:
 
     @sheltered
     def run(self, operation: Operation[T]) -> T:
-        return play(self._lent.plan(operation), self._lent.send)
+        return run(self._lent.plan(operation), self._lent.send)
 
     def is_open(self) -> bool:
         return self._lent.is_open()
@@ -95,7 +95,7 @@ class AsyncBorrowed:
         raise needs_await(self._kind)
 
     async def arun(self, operation: Operation[T]) -> T:
-        return await aplay(self._lent.plan(operation), self._lent.send)
+        return await arun(self._lent.plan(operation), self._lent.send)
 
     def is_open(self) -> bool:
         return self._lent.is_open()
@@ -125,7 +125,7 @@ class SwitchedBorrowed:
         from fencerow.core.db.adapters.lent_sqlalchemy import lent
 
         lender = lent(sync, self._engine)
-        return play(lender.plan(operation), lender.send)
+        return run(lender.plan(operation), lender.send)
 
 
 def needs_await(kind: str) -> UnusableConnection:

@@ -16,12 +16,11 @@ from psycopg import IsolationLevel, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from fencerow.core.db.engine import drive
 from fencerow.core.db.faults import CONTENTION, connection_lost
 from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.probe import connect_postgres
 from fencerow.core.db.queries import Queries, pyformat
-from fencerow.core.db.statement import Operation, Rows, Statement
+from fencerow.core.db.run import Operation, Rows, Statement, run
 
 T = TypeVar("T")
 
@@ -95,10 +94,10 @@ class PostgresDirect:
 
     def run(self, operation: Operation[T]) -> T:
         if operation.alone:
-            return drive(operation.steps(), self.execute)
+            return run(operation.steps(), self.execute)
         with self.connection.transaction():
             self.connection.execute(BOUND)
-            return drive(operation.steps(), self.execute)
+            return run(operation.steps(), self.execute)
 
     def execute(self, statement: Statement) -> Rows:
         if isinstance(statement, Raw | Code):
@@ -160,7 +159,7 @@ class SqliteDirect:
 
     def run(self, operation: Operation[T]) -> T:
         with nullcontext() if operation.alone else self._transaction(operation.writes):
-            return drive(operation.steps(), self.execute)
+            return run(operation.steps(), self.execute)
 
     @contextmanager
     def _transaction(self, writes: str) -> Iterator[None]:

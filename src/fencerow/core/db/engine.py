@@ -1,59 +1,15 @@
-"""What every engine offers, and the two loops that run a generator of statements.
-
-`drive` and `adrive` are the whole sync/async story: an operation is written once.
-"""
+"""What every engine offers."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from fencerow.core.db.queries import Queries
-from fencerow.core.db.statement import Operation, Rows, Statement, Steps
+from fencerow.core.db.run import Operation
 
 T = TypeVar("T")
-
-
-def drive(steps: Steps[T], execute: Callable[[Statement], Rows]) -> T:
-    """Run one operation to its end with a function that executes a statement."""
-    try:
-        statement = next(steps)
-        while True:
-            statement = steps.send(execute(statement))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    finally:
-        steps.close()
-
-
-async def adrive(steps: Steps[T], execute: Callable[[Statement], Awaitable[Rows]]) -> T:
-    """The same for a coroutine function that executes a statement."""
-    try:
-        statement = next(steps)
-        while True:
-            statement = steps.send(await execute(statement))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    finally:
-        steps.close()
-
-
-async def arun_all(engine: Engine, operations: Generator[Operation[Any], Any, T]) -> T:
-    """Run several operations, each a transaction of its own, as a generator asks for them; errors reach it."""
-    try:
-        operation = next(operations)
-        while True:
-            try:
-                answer = await engine.arun(operation)
-            except Exception as error:
-                operation = operations.throw(error)
-            else:
-                operation = operations.send(answer)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    finally:
-        operations.close()
 
 
 class Session(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from fencerow.core.db.statement import Steps, execute
+from fencerow.core.db.run import Steps, execute
 
 
 def lock_number(namespace: str, key: str) -> int:

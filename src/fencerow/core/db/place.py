@@ -9,7 +9,7 @@ from fencerow.core.config import Config
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.errors import UnusableConnection
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from fencerow.core.db.postgres_session import (
     transaction,
 )
 from fencerow.core.db.queries import Queries, identifier
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import doorway, sheltered
 from fencerow.core.db.wakes import Sender
 from fencerow.core.db.watchdog import OVERRUN_S

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection, Connection
 
-from fencerow.core.db.engine import adrive, drive
 from fencerow.core.db.faults import translated
 from fencerow.core.db.queries import Queries, Query, pyformat, written
-from fencerow.core.db.statement import Operation, Rows, Statement
+from fencerow.core.db.run import Operation, Rows, Statement, arun, run
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.db.watchdog import Watched
 
@@ -33,7 +32,7 @@ class PostgresSession:
     @sheltered
     def run(self, operation: Operation[T]) -> T:
         with translated():
-            return drive(operation.steps(), self.execute)
+            return run(operation.steps(), self.execute)
 
     def execute(self, statement: Statement) -> Rows:
         query = self._queries.of(statement)
@@ -83,7 +82,7 @@ class AsyncPostgresSession:
 
     async def arun(self, operation: Operation[T]) -> T:
         with translated():
-            return await adrive(operation.steps(), self.execute)
+            return await arun(operation.steps(), self.execute)
 
     async def execute(self, statement: Statement) -> Rows:
         query = self._queries.of(statement)

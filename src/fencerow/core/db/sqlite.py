@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from fencerow.core.db.queries import Queries, identifier
+from fencerow.core.db.run import Operation
 from fencerow.core.db.sockets import FileWakes
 from fencerow.core.db.sqlite_faults import committing, is_locked, translated
 from fencerow.core.db.sqlite_opening import default_journal, open_file
 from fencerow.core.db.sqlite_session import Clock, SqliteSession
-from fencerow.core.db.statement import Operation
 from fencerow.core.db.strikes import doorway, sheltered
 from fencerow.core.errors import Busy
 

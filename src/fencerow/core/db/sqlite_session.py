@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fencerow.core.db.engine import drive
 from fencerow.core.db.queries import Queries
+from fencerow.core.db.run import Operation, Param, Rows, Statement, run
 from fencerow.core.db.sqlite_faults import translated
-from fencerow.core.db.statement import Operation, Param, Rows, Statement
 from fencerow.core.db.strikes import sheltered
 
 T = TypeVar("T")
@@ -53,7 +52,7 @@ class SqliteSession:
     @sheltered
     def run(self, operation: Operation[T]) -> T:
         with translated(self._path):
-            return drive(operation.steps(), self.execute)
+            return run(operation.steps(), self.execute)
 
     async def arun(self, operation: Operation[T]) -> T:
         return await asyncio.to_thread(self.run, operation)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.statement import Rows, Steps, execute, operation, whole
+from fencerow.core.db.run import Rows, Steps, execute, operation, whole
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import Claimed, Lane
 from fencerow.core.store.decoding import claims_of

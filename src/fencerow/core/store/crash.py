@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.statement import Steps, execute, operation
+from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.store.finish import Moved
 from fencerow.core.store.reap import Reclaimed, settle
 

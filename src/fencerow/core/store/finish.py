@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from fencerow.core.db.statement import Rows, Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.db.run import Rows, Steps, execute, first_column, operation, text_or_none, whole
 from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL, State
 

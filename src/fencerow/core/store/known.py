@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.statement import Row, Steps, execute
+from fencerow.core.db.run import Row, Steps, execute
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import NewJob
 

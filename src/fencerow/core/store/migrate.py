@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fencerow.core.db import locks
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.queries import Migration
-from fencerow.core.db.statement import Rows, Steps, execute, operation, whole
+from fencerow.core.db.run import Rows, Steps, execute, operation, whole
 from fencerow.core.errors import Busy, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
 from fencerow.core.store.tables import known_migrations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.statement import Row, Steps, execute, first_column, operation, text_or_none
+from fencerow.core.db.run import Row, Steps, execute, first_column, operation, text_or_none
 from fencerow.core.errors import IllegalMove, JobGone, JobNotFound, KeyConflict
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.finish import Moved, Requeued, archive, read_fences, requeued_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.statement import Operation, Steps, execute, operation, whole
+from fencerow.core.db.run import Operation, Steps, execute, operation, whole
 from fencerow.core.errors import OrderRefused, OutcomeUnknown, WorkerGone, WorkerNotFound
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState

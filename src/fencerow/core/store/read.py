@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.statement import Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.db.run import Steps, execute, first_column, operation, text_or_none, whole
 from fencerow.core.model.job import Ended, Happening, JobRecord, LogLine
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import read_or, record_of

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 
 
 class HoldFence(Protocol):

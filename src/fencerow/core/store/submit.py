@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from fencerow.core.db.statement import Steps, execute, execute_fresh, first_column, operation, whole
+from fencerow.core.db.run import Steps, execute, execute_fresh, first_column, operation, whole
 from fencerow.core.errors import KeyConflict
 from fencerow.core.model.ids import may_be_ours
 from fencerow.core.model.job import KeyClaim, NewJob

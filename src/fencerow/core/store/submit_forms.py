@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.statement import Param
+from fencerow.core.db.run import Param
 from fencerow.core.model.job import NewJob, Template, instant
 
 NULL = r"\N"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.statement import Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.db.run import Steps, execute, first_column, operation, text_or_none, whole
 from fencerow.core.model.job import HeldJob, WorkerRecord
 from fencerow.core.model.wanted import Wanted
 from fencerow.core.store.decoding import read_or, worker_of

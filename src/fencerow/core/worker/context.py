@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 from fencerow.core.db.engine import AsyncSession, Engine, Session
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER
 from fencerow.core.errors import CancelRequested, InvalidInput, TransactionMisuse
 from fencerow.core.model.job import EPOCH

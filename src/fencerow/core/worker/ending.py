@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.errors import LoopBlocked, exits
 from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.store import store

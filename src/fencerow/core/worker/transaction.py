@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from fencerow.core.db.engine import AsyncSession, Engine, Session
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import Busy, TransactionMisuse
 from fencerow.core.store import store

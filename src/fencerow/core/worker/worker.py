@@ -14,8 +14,9 @@ from typing import Any, Self
 from fencerow.core.chore import Chore, Ticking
 from fencerow.core.config import Config
 from fencerow.core.db.connections import told
-from fencerow.core.db.engine import Engine, arun_all
+from fencerow.core.db.engine import Engine
 from fencerow.core.db.ready import note_ready
+from fencerow.core.db.run import arun
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import ConfigError, OrderRefused
 from fencerow.core.model.wanted import Change, Leave
@@ -200,7 +201,7 @@ class Worker:
                 f"worker {self.name} has no registration", "it has not started, or stopped", "start it first"
             )
         who = actor or self.config.actor or f"worker {self.name}"
-        order = await arun_all(self._engine, store.ordering(holder, change, actor=who, reason=reason))
+        order = await arun(store.ordering(holder, change, actor=who, reason=reason), self._engine.arun)
         self._parts.control.carry_out(holder, order.version, order.wanted)
         return order.version
 

@@ -6,7 +6,7 @@ import msgspec
 
 from fencerow.core.db.locks import lock_number
 from fencerow.core.db.place import Place, arun, run
-from fencerow.core.db.statement import Steps, execute, operation
+from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.errors import Busy, InvalidInput, RetryTransaction, UnusableConnection
 from fencerow.core.model.text import check_text
 

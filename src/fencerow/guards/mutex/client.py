@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.client.desk import Desk
-from fencerow.core.client.talk import Talk, ask
+from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.text import check_text
 from fencerow.guards.mutex.errors import MutexNotFound
@@ -24,11 +24,11 @@ class Mutexes:
 
     def held(self, *, limit: int = LIMIT) -> list[MutexRecord]:
         """Those that are held, the longest first; the stale among them, which anybody may take over, too."""
-        return self._desk.hold(listing(limit))
+        return self._desk.run(listing(limit))
 
     async def aheld(self, *, limit: int = LIMIT) -> list[MutexRecord]:
         """`held` for async code."""
-        return await self._desk.ahold(listing(limit))
+        return await self._desk.arun(listing(limit))
 
     def get(self, key: str) -> MutexRecord:
         """The mutex of this key as it stands, held or not.
@@ -36,11 +36,11 @@ class Mutexes:
         Raises:
             MutexNotFound: it was never taken.
         """
-        return self._desk.hold(reading(key))
+        return self._desk.run(reading(key))
 
     async def aget(self, key: str) -> MutexRecord:
         """`get` for async code."""
-        return await self._desk.ahold(reading(key))
+        return await self._desk.arun(reading(key))
 
     def free(self, key: str, token: int, *, reason: str | None = None) -> bool:
         """Take a mutex from whoever holds it under this token; false when nobody does any more.
@@ -48,21 +48,21 @@ class Mutexes:
         Its holder hears of it at its next renewal, and its guarded writes are refused from now on; what it writes
         without a guard nobody can stop. Who did it and why is kept with the mutex.
         """
-        return self._desk.hold(freeing(key, token, self._desk.actor, reason))
+        return self._desk.run(freeing(key, token, self._desk.actor, reason))
 
     async def afree(self, key: str, token: int, *, reason: str | None = None) -> bool:
         """`free` for async code."""
-        return await self._desk.ahold(freeing(key, token, self._desk.actor, reason))
+        return await self._desk.arun(freeing(key, token, self._desk.actor, reason))
 
 
-def listing(limit: int) -> Talk[list[MutexRecord]]:
+def listing(limit: int) -> Procedure[list[MutexRecord]]:
     """The held ones."""
     if not 1 <= limit <= LIMIT_MAX:
         raise InvalidInput(f"limit is {limit}", f"1 to {LIMIT_MAX} are listed", "correct limit")
     return (yield from ask(mutexes.held(limit=limit)))
 
 
-def reading(key: str) -> Talk[MutexRecord]:
+def reading(key: str) -> Procedure[MutexRecord]:
     """One of them.
 
     Raises:
@@ -76,7 +76,7 @@ def reading(key: str) -> Talk[MutexRecord]:
     return found
 
 
-def freeing(key: str, token: int, actor: str | None, reason: str | None) -> Talk[bool]:
+def freeing(key: str, token: int, actor: str | None, reason: str | None) -> Procedure[bool]:
     """Take it from its holder."""
     if reason is not None:
         check_text(reason, "the reason", REASON_LENGTH_MAX)

@@ -13,7 +13,9 @@ import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.place import Place, arun, run
 from fencerow.core.db.ready import acheck_tables, check_tables
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
+from fencerow.core.db.run import arun as arun_requests
+from fencerow.core.db.run import run as run_requests
 from fencerow.core.db.strikes import SHELTER, closed, opened, sheltered
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import Busy, InvalidInput, LeaseLost, Unavailable
@@ -25,7 +27,7 @@ from fencerow.guards.mutex.hold import Hold
 from fencerow.guards.mutex.losing import Canceller
 from fencerow.guards.mutex.nesting import entered, left, refuse_nested
 from fencerow.guards.mutex.renewing import renewer
-from fencerow.guards.mutex.taking import Asked, Taken, aplay, play, taking
+from fencerow.guards.mutex.taking import Asked, Taken, taking
 from fencerow.guards.mutex.terms import DEFERRALS_MAX, terms_of
 
 log = logging.getLogger("fencerow.mutex")
@@ -154,7 +156,7 @@ class Mutex:
             check_tables(self._place)
             holder, asked = new_id(), Asked(self._place.engine)
             try:
-                taken = play(asked, taking(self._terms, holder, attempt))
+                taken = run_requests(taking(self._terms, holder, attempt), asked.run)
                 with SHELTER:
                     token = self._took(taken, holder, attempt)
             except BaseException as error:
@@ -173,7 +175,7 @@ class Mutex:
             await acheck_tables(self._place)
             holder, asked = new_id(), Asked(self._place.engine)
             try:
-                taken = await aplay(asked, taking(self._terms, holder, attempt))
+                taken = await arun_requests(taking(self._terms, holder, attempt), asked.arun)
             except BaseException as error:
                 self._give_up(holder, asked, error)
                 raise

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.statement import Operation, Rows, Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Operation, Rows, Steps, execute, operation, text_or_none, whole
 from fencerow.core.errors import LeaseLost
 from fencerow.core.model.job import instant
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.db.trouble import is_trouble

@@ -6,14 +6,13 @@ import asyncio
 import os
 import platform
 import random
-import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation, Pause
 from fencerow.core.db.steady import steady
 from fencerow.core.model.control import Snooze
 from fencerow.core.store.running import Running
@@ -30,13 +29,6 @@ TRIES_AT_ONCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
-    """Wait so long before the next step."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Taken:
     """The token of a take, and the `steady()` time before it was sent."""
 
@@ -44,8 +36,7 @@ class Taken:
     sent: float
 
 
-Step = Operation[Any] | Pause
-Taking = Generator[Step, Any, Taken]
+Taking = Generator[Operation[Any] | Pause, Any, Taken]
 
 
 def taking(terms: Terms, holder: str, attempt: Running | None) -> Taking:
@@ -129,36 +120,6 @@ class Asked:
     def _over(self, step: asyncio.Future[Any]) -> None:
         # Of what was cancelled a thread may still be at work.
         self.may_come = step.cancelled() or (self._has_server and step.exception() is not None)
-
-
-def play(asked: Asked, steps: Taking) -> Taken:
-    """Run the steps in this thread."""
-    try:
-        step = next(steps)
-        while True:
-            if isinstance(step, Pause):
-                time.sleep(step.seconds)
-                step = steps.send(None)
-            else:
-                step = steps.send(asked.run(step))
-    except StopIteration as done:
-        taken: Taken = done.value
-        return taken
-
-
-async def aplay(asked: Asked, steps: Taking) -> Taken:
-    """Run the steps in this event loop."""
-    try:
-        step = next(steps)
-        while True:
-            if isinstance(step, Pause):
-                await asyncio.sleep(step.seconds)
-                step = steps.send(None)
-            else:
-                step = steps.send(await asked.arun(step))
-    except StopIteration as done:
-        taken: Taken = done.value
-        return taken
 
 
 def _taker(terms: Terms, holder: str, attempt: Running | None) -> Taker:

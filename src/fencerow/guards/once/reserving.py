@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from fencerow.core.db.statement import Steps, execute, operation, text_or_none, whole, whole_or_none
+from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole, whole_or_none
 from fencerow.core.errors import Busy
 from fencerow.core.store.running import Running
 from fencerow.guards.checked import hold_attempt

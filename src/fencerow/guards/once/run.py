@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from fencerow.core.db.place import Place, arun, arun_back, joining, run, still_open
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.codec import ValueCodec
 from fencerow.guards.once.errors import OnceLost, OnceMisuse, OnceRunning

@@ -10,7 +10,7 @@ from typing import Any
 
 from fencerow.core.db.place import Place, arun, joining, run
 from fencerow.core.db.ready import acheck_tables, check_tables
-from fencerow.core.db.statement import Operation, Steps, execute, operation
+from fencerow.core.db.run import Operation, Steps, execute, operation
 from fencerow.core.errors import Busy, FencerowError
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.text import check_text

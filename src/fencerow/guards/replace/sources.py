@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from fencerow.core.db.statement import Param, Steps, execute, operation, text_or_none, whole, whole_or_none
+from fencerow.core.db.run import Param, Steps, execute, operation, text_or_none, whole, whole_or_none
 from fencerow.core.errors import Busy
 from fencerow.core.store.running import Running
 from fencerow.guards.checked import hold_attempt

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from fencerow.core.db.names import plain_name, quoted, table_name
 from fencerow.core.db.queries import Queries, Query
-from fencerow.core.db.statement import Steps, execute, execute_composed, text_or_none
+from fencerow.core.db.run import Steps, execute, execute_composed, text_or_none
 from fencerow.core.errors import InvalidInput
 from fencerow.guards.once.errors import OnceMisuse, UnusableTable
 

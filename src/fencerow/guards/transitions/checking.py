@@ -10,7 +10,7 @@ from dataclasses import replace
 import psycopg
 
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Operation, Steps, execute_composed
+from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.errors import DatabaseError, SchemaMissing, SchemaTooOld
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.declaring import listed

@@ -12,7 +12,7 @@ from typing import Any
 
 from fencerow.core.db.names import literal, quoted
 from fencerow.core.db.queries import Queries
-from fencerow.core.db.statement import Steps, execute, execute_composed, operation
+from fencerow.core.db.run import Steps, execute, execute_composed, operation
 from fencerow.core.store.running import Running
 from fencerow.guards.transitions.declaring import Lease
 from fencerow.guards.transitions.machine import Declared, Machine

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fencerow.core.db.queries import Query
-from fencerow.core.db.statement import Operation, Steps, execute_composed
+from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store.running import Running
 from fencerow.guards.checked import hold_attempt
 from fencerow.guards.transitions.asking import Asked

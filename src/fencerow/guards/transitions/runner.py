@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fencerow.core.db.place import Place, arun, run
 from fencerow.core.db.ready import acheck_tables, check_tables
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.errors import SchemaMissing, SchemaTooOld
 from fencerow.core.store.running import running_on
 from fencerow.guards.transitions.checking import as_wrong_table, explained

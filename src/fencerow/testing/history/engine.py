@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from fencerow.app import App
 from fencerow.core.db.borrow import Borrowed
 from fencerow.core.db.engine import AsyncSession, Engine, Session
-from fencerow.core.db.statement import Operation
+from fencerow.core.db.run import Operation
 from fencerow.core.errors import FencerowError
 from fencerow.core.worker.context import Job
 from fencerow.testing.history.line import Kind

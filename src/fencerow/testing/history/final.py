@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import load, postgres_names, sqlite_names
+from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Steps, execute, operation, text_or_none, whole
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.testing.history.engine import RecordingEngine

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.statement import Param, Row, Rows
+from fencerow.core.db.run import Param, Row, Rows
 from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store.claim import decoded

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from fencerow.core.db.statement import Operation, Rows, Statement, Steps, whole
+from fencerow.core.db.run import Operation, Rows, Statement, Steps, whole
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import FencerowError
 from fencerow.testing.history.line import UNEXPECTED, Kind

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from fencerow.core.db.queries import translated
-from fencerow.core.db.statement import Param
+from fencerow.core.db.run import Param
 
 
 def cast_of(value: Param) -> str:

@@ -7,14 +7,14 @@ only says how it stands and sends what it is given.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
 from fencerow.core.db.queries import Queries, Query
-from fencerow.core.db.statement import Operation, Rows, Statement
+from fencerow.core.db.run import Operation, Rows, Statement
 from fencerow.core.errors import FencerowError, OutcomeUnknown, Unavailable, UnusableConnection
 
 T = TypeVar("T")
@@ -161,36 +161,6 @@ class Lent(ABC):
             if known is None:
                 raise
             raise known from error
-
-
-def play(plan: Plan[T], send: Callable[[Sent], Rows]) -> T:
-    """Send a plan over a sync connection; what fails is thrown into the plan, which puts things right."""
-    try:
-        sent = next(plan)
-        while True:
-            try:
-                rows = send(sent)
-            except BaseException as error:
-                sent = plan.throw(error)
-            else:
-                sent = plan.send(rows)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-
-
-async def aplay(plan: Plan[T], send: Callable[[Sent], Awaitable[Rows]]) -> T:
-    """The same over an async connection. A cancelled caller's part is undone before the cancel goes on."""
-    try:
-        sent = next(plan)
-        while True:
-            try:
-                rows = await send(sent)
-            except BaseException as error:
-                sent = plan.throw(error)
-            else:
-                sent = plan.send(rows)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
 
 
 def no_transaction(name: str) -> UnusableConnection:

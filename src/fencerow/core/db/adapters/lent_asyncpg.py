@@ -22,7 +22,7 @@ from fencerow.core.db.adapters.frame import (
 )
 from fencerow.core.db.adapters.snapshot import LentPostgres
 from fencerow.core.db.queries import Queries, numbered
-from fencerow.core.db.statement import Operation, Rows
+from fencerow.core.db.run import Operation, Rows
 from fencerow.core.errors import FencerowError, UnusableConnection
 
 LOST = (

@@ -28,7 +28,7 @@ from fencerow.core.db.adapters.frame import (
 from fencerow.core.db.adapters.snapshot import LentPostgres
 from fencerow.core.db.faults import connection_lost
 from fencerow.core.db.queries import Queries, pyformat
-from fencerow.core.db.statement import Operation, Rows
+from fencerow.core.db.run import Operation, Rows
 from fencerow.core.errors import FencerowError, ReadOnly
 
 BEGUN_BY_DRIVER = Frame((), (), ("ROLLBACK",))

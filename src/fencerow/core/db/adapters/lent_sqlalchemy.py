@@ -34,8 +34,8 @@ from fencerow.core.db.adapters.lent_sqlite import LentSqlite, standing_of
 from fencerow.core.db.adapters.snapshot import LentPostgres
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.queries import TOKEN, Queries
+from fencerow.core.db.run import Operation, Rows
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.statement import Operation, Rows
 from fencerow.core.errors import FencerowError, UnusableConnection
 
 DIALECTS = {"postgresql": "postgres", "sqlite": "sqlite"}

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fencerow.core.db.adapters.frame import INSIDE, Frame, Lent, Plan, Sent, Standing, closed, named
+from fencerow.core.db.run import Operation, Rows, Statement
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_faults import fault
 from fencerow.core.db.sqlite_session import bound
-from fencerow.core.db.statement import Operation, Rows, Statement
 from fencerow.core.errors import Busy, FencerowError, RetryTransaction, UnusableConnection
 
 if TYPE_CHECKING:

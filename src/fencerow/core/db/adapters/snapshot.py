@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencerow.core.db.adapters.frame import Lent, Plan, Sent
-from fencerow.core.db.statement import Rows, Statement
+from fencerow.core.db.run import Rows, Statement
 from fencerow.core.errors import UnusableConnection
 
 FROZEN = ("repeatable read", "serializable")

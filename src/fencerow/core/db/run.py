@@ -1,21 +1,31 @@
-"""Operations as generators of statements: the one idea that keeps sync, async, two engines and the explorers small.
+"""Work as generators, and the two loops that run them: the one idea that keeps sync, async and two engines small.
 
-An operation yields `Statement`s and is sent the rows of each; it does no I/O itself. One run of an
+An **operation** yields `Statement`s and is sent the rows of each; it does no I/O itself. One run of an
 operation is one transaction. Whoever runs it decides where: our pool, the user's open connection,
 or an explorer that plays several actors one statement at a time.
+
+A **procedure** yields operations, pauses and wake-ups, for what needs more than one transaction: ask again after a
+lost answer, find the job behind a key and then cancel it.
+
+`run` and `arun` are the whole sync/async story: what yields requests is written once, and they bring it the answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, Generic, ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from fencerow.core.db.queries import Query
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Q = TypeVar("Q")
+
+_sleep: Callable[[float], object] = time.sleep
 
 Param = str | int | float | bytes | None | list[str] | list[int] | list[str | None]
 Row = tuple[object, ...]
@@ -98,7 +108,7 @@ def operation(
         def build(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
             return Operation(
                 function.__name__,
-                lambda: function(*args, **kwargs),
+                partial(function, *args, **kwargs),
                 alone,
                 repeatable,
                 writes,
@@ -111,6 +121,81 @@ def operation(
         return build
 
     return decorate
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Let so many seconds pass. `run` and `arun` do that themselves: nobody who answers requests meets one."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class WakeUp:
+    """Send these wake-ups; what they tell is committed."""
+
+    messages: list[str]
+
+
+Request = Operation[Any] | WakeUp
+Procedure = Generator[Request | Pause, Any, T]
+
+
+class Runner(Protocol):
+    """Whoever runs operations: an engine, or a connection that the caller owns."""
+
+    def run(self, operation: Operation[T]) -> T: ...
+
+    async def arun(self, operation: Operation[T]) -> T: ...
+
+
+def run(requests: Generator[Q | Pause, Any, T], answer: Callable[[Q], Any]) -> T:
+    """Run a generator of requests to its end, in this thread, with a function that answers one.
+
+    Whatever `answer` raises is raised in the generator where it waits for the answer, so that it can put things right
+    and ask for more; what it does not catch comes out here.
+    """
+    try:
+        request = next(requests)
+        while True:
+            try:
+                reply = _sleep(request.seconds) if isinstance(request, Pause) else answer(request)
+            except BaseException as error:
+                request = requests.throw(error)
+            else:
+                request = requests.send(reply)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        requests.close()
+
+
+async def arun(requests: Generator[Q | Pause, Any, T], answer: Callable[[Q], Awaitable[Any]]) -> T:
+    """`run` in this event loop.
+
+    A cancel is raised in the generator too, and what that still asks for is done before the cancel goes on.
+    """
+    try:
+        request = next(requests)
+        while True:
+            try:
+                reply = await (
+                    asyncio.sleep(request.seconds) if isinstance(request, Pause) else answer(request)
+                )
+            except BaseException as error:
+                request = requests.throw(error)
+            else:
+                request = requests.send(reply)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        requests.close()
+
+
+def ask(operation: Operation[T]) -> Procedure[T]:
+    """Run one operation inside a procedure."""
+    answer: T = yield operation
+    return answer
 
 
 def execute(name: str, params: Mapping[str, Param] | None = None, /, **more: Param) -> Steps[Rows]:
