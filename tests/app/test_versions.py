@@ -10,7 +10,8 @@ import pytest
 
 from fencerow import App, Backoff, JobFailed
 from fencerow.batches import BatchItem
-from fencerow.core.model.stored_options import args_version_of, backoff_of, encode_options
+from fencerow.core.model.backoff import backoff_of, encode_options
+from fencerow.core.model.codec import args_version_of
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event
 from fencerow.core.worker.newer import FAILURE_CODE

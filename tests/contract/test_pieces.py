@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.store.pieces import elements, fields
+from fencerow.core.store.decoding import elements, fields
 
 DEEP = '{"n":' * 100_000 + "1" + "}" * 100_000
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencerow.core.model.faults import deeper_than, suspicious
+from fencerow.core.model.value import deeper_than, suspicious
 
 TEXTS = st.text('[]{}"\\ab\n', max_size=8)
 NESTED = st.recursive(

@@ -12,9 +12,11 @@ from typing import Any
 
 from fencerow.batches.item import BatchMiddleware
 from fencerow.core.config import Config
-from fencerow.core.model.codec import ArgumentsCodec, ValueCodec, return_annotation
+from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.job import JobRecord, NewJob
 from fencerow.core.model.retry import Backoff, RetryRule
+from fencerow.core.model.signature import return_annotation
+from fencerow.core.model.value import ValueCodec
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.handler import Handler

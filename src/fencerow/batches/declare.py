@@ -14,10 +14,11 @@ from fencerow.core.app.handlers import is_async, refuse_generators
 from fencerow.core.app.job_options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff
-from fencerow.core.model.codec import ArgumentsCodec, ValueCodec, return_annotation
+from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.retry import Matchers, RetryRule
-from fencerow.core.model.signature import name_of, parameter_annotations
+from fencerow.core.model.signature import name_of, parameter_annotations, return_annotation
+from fencerow.core.model.value import ValueCodec
 from fencerow.core.worker.handler import VALUE, Handler
 
 V = TypeVar("V")

@@ -21,9 +21,8 @@ from fencerow.core.db.place import Place, arun, run
 from fencerow.core.db.ready import acheck_tables, check_tables
 from fencerow.core.db.run import Operation, Steps, execute, operation, whole
 from fencerow.core.errors import InvalidPayload
-from fencerow.core.model.codec import PAYLOAD_BYTES_MAX, check_size
 from fencerow.core.model.labels import encode_headers
-from fencerow.core.model.value import Misfit, ValueType
+from fencerow.core.model.value import PAYLOAD_BYTES_MAX, Misfit, ValueType, check_size
 from fencerow.core.model.wakeup import Published, encode
 from fencerow.events.topics import BUCKETS, bucket_of, check_key, check_own_topic
 

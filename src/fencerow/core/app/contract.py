@@ -26,8 +26,8 @@ from fencerow.core.app.job_options import (
     with_handling,
 )
 from fencerow.core.errors import DeclarationError
-from fencerow.core.model.codec import ArgumentsCodec, return_annotation
-from fencerow.core.model.signature import Parameter, name_of
+from fencerow.core.model.codec import ArgumentsCodec
+from fencerow.core.model.signature import Parameter, name_of, return_annotation
 from fencerow.core.worker.context import Job
 
 P = ParamSpec("P")

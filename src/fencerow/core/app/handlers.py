@@ -10,11 +10,11 @@ from typing import Any, Union, get_args, get_origin
 
 from fencerow.core.errors import DeclarationError, InvalidArguments, MalformedPayload
 from fencerow.core.model.backoff import Backoff
-from fencerow.core.model.codec import ArgumentsCodec, ValueCodec, return_annotation
+from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.retry import Matchers, RetryRule
-from fencerow.core.model.signature import name_of
-from fencerow.core.model.value import ValueType
+from fencerow.core.model.signature import name_of, return_annotation
+from fencerow.core.model.value import ValueCodec, ValueType
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.handler import Handler
 

@@ -13,13 +13,12 @@ import msgspec
 from fencerow.core.app.options import SubmitOptions
 from fencerow.core.client.submitting import Submission
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.backoff import Backoff, encode_options
 from fencerow.core.model.codec import fingerprint
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim, NewJob, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
-from fencerow.core.model.stored_options import encode_options
 from fencerow.core.worker.handler import Handler
 
 R_co = TypeVar("R_co", covariant=True)

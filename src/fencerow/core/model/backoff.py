@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt."""
+"""How long to wait before the next attempt, and how that is stored with a job."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.control import DELAY_S_MAX
+from fencerow.core.model.value import NULL, UNREADABLE
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,31 @@ def _check(name: str, value: object, low: float, high: float) -> None:
             f"a number from {low:g} to {high:g} is expected",
             f"correct {name}",
         )
+
+
+class _Names(msgspec.Struct, frozen=True):
+    base_s: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+def encode_options(backoff: Backoff | None, args_version: int) -> str | None:
+    """The text to store beside a job's arguments: a backoff of its own, and their version. None: it has neither."""
+    if args_version == 1:
+        return None if backoff is None else backoff.to_json()
+    fields = {} if backoff is None else msgspec.to_builtins(backoff)
+    return msgspec.json.encode({"args_version": args_version, **fields}).decode()
+
+
+def backoff_of(stored: bytes) -> Backoff | None:
+    """The job's own backoff, if it was submitted with one.
+
+    Raises:
+        ConfigError: what is stored cannot be read.
+    """
+    if stored == NULL:
+        return None
+    try:
+        if msgspec.json.decode(stored, type=_Names).base_s is msgspec.UNSET:
+            return None
+    except UNREADABLE:
+        pass  # told below, in the words of a backoff
+    return Backoff.from_json(stored)

@@ -1,4 +1,4 @@
-"""Arguments and results to JSON bytes and back; size limits; the fingerprint of a payload.
+"""Arguments to JSON bytes and back; the fingerprint of a payload.
 
 What is accepted at submit has been decoded once already, so a worker with the same code can decode it too.
 The bytes are stored as they are: fingerprint and signature cover them.
@@ -17,31 +17,23 @@ import msgspec
 from fencerow.core.errors import (
     ArgumentsTooNew,
     InvalidArguments,
-    InvalidPayload,
     MalformedPayload,
-    PayloadTooLarge,
 )
-from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
-from fencerow.core.model.signature import Parameter, check_type, name_of, parameters_of, return_annotation
-from fencerow.core.model.text import check_text
-from fencerow.core.model.value import Misfit, ValueType
-from fencerow.core.model.whole import WholeCall
+from fencerow.core.model.signature import Parameter, check_type, name_of, parameters_of
+from fencerow.core.model.value import (
+    NULL,
+    PAYLOAD_BYTES_MAX,
+    UNREADABLE,
+    Misfit,
+    ValueType,
+    WholeCall,
+    check_size,
+)
 
-__all__ = [
-    "ArgumentsCodec",
-    "ValueCodec",
-    "check_text",
-    "encode_headers",
-    "encode_metadata",
-    "encode_tags",
-    "fingerprint",
-    "return_annotation",
-]
-
-PAYLOAD_BYTES_MAX = 1024 * 1024
 # From the stored version and arguments of it, as JSON data by name, to arguments of the declared version.
 Upgrade = Callable[[int, dict[str, Any]], dict[str, Any]]
 UPGRADED: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+BY_POSITION = inspect.Parameter.POSITIONAL_ONLY
 STORED: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -162,11 +154,11 @@ class ArgumentsCodec:
         for name, parameter in self.parameters.items():
             if name in stored:
                 value = self._unpacked(name, stored[name])
-            elif parameter.positional_only:
+            elif parameter.kind is BY_POSITION:
                 value = parameter.default
             else:
                 continue
-            if parameter.positional_only:
+            if parameter.kind is BY_POSITION:
                 positional.append(value)
             else:
                 named[name] = value
@@ -256,70 +248,6 @@ class ArgumentsCodec:
         return f"({', '.join(texts)})"
 
 
-@dataclass(frozen=True, slots=True)
-class ValueCodec:
-    """Keeps the result of a job of one declared type."""
-
-    type: ValueType
-    payload_bytes_max: int = PAYLOAD_BYTES_MAX
-
-    @staticmethod
-    def of(annotation: Any, *, payload_bytes_max: int = PAYLOAD_BYTES_MAX) -> ValueCodec:
-        """The codec for one type.
-
-        Raises:
-            DeclarationError: values of the type cannot be written as JSON and read back.
-        """
-        return ValueCodec(ValueType.of(annotation, "the result"), payload_bytes_max)
-
-    def encode(self, value: Any) -> bytes:
-        """The bytes to store; None becomes `null`.
-
-        Raises:
-            InvalidPayload: the value is not of the declared type, or cannot be kept as JSON faithfully.
-            PayloadTooLarge: it exceeds `payload_bytes_max`.
-        """
-        try:
-            raw = self.type.pack(value, "result")
-        except Misfit as misfit:
-            raise InvalidPayload(
-                f"result{misfit.path}: {misfit.reason}",
-                f"the job returned a {type(value).__name__}",
-                "return what the handler's annotation declares, or correct the annotation",
-            ) from None
-        check_size(raw, "the result", self.payload_bytes_max)
-        return raw
-
-    def decode(self, raw: bytes) -> Any:
-        """The stored result.
-
-        Raises:
-            MalformedPayload: the bytes do not fit the declared type. They are not shown.
-        """
-        try:
-            return self.type.unpack(raw)
-        except Misfit as misfit:
-            raise MalformedPayload(
-                f"the stored result does not fit: result{misfit.path}: {misfit.reason}",
-                "this code declares another type",
-                "read the result with the code that stored it",
-            ) from None
-
-
-def check_size(raw: bytes, what: str, bytes_max: int) -> None:
-    """Refuse what is too large.
-
-    Raises:
-        PayloadTooLarge: it exceeds `bytes_max`.
-    """
-    if len(raw) > bytes_max:
-        raise PayloadTooLarge(
-            f"{what} takes {len(raw)} bytes",
-            f"at most {bytes_max} are kept",
-            "store the data elsewhere and pass a reference",
-        )
-
-
 def _signature(function: Callable[..., Any], job_parameter: str | None) -> inspect.Signature:
     declared = inspect.signature(function)
     kept = [each for each in declared.parameters.values() if each.name != job_parameter]
@@ -330,3 +258,17 @@ def _annotation_shown(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return "Any"
     return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+
+
+class _Version(msgspec.Struct, frozen=True):
+    args_version: int = 1
+
+
+def args_version_of(stored: bytes) -> int:
+    """The version under which the arguments were stored. What cannot be read counts as the first."""
+    if stored == NULL:
+        return 1
+    try:
+        return msgspec.json.decode(stored, type=_Version).args_version
+    except UNREADABLE:
+        return 1

@@ -1,7 +1,7 @@
 """What JSON cannot keep faithfully, and where it sits inside a value.
 
 msgspec writes NaN and Infinity as null without a word, and integers of any size. The encoded bytes tell
-cheaply whether something of the kind may be in there; only then is the value walked.
+cheaply whether something of the kind may be in there (`value.suspicious`); only then is the value walked.
 """
 
 from __future__ import annotations
@@ -24,10 +24,6 @@ DEPTH_MAX = 64
 INT_MIN = -(2**63)
 INT_MAX = 2**64 - 1
 
-LONG_NUMBER = b"0" * 19
-ALL_DIGITS_ZERO = bytes.maketrans(b"123456789", b"000000000")
-ONE_KIND = bytes.maketrans(b"{}", b"[]")
-NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Part = tuple[str, Any]
@@ -46,32 +42,6 @@ class Fault:
         return InvalidPayload(
             f"{where}{self.path} {self.what}", "it cannot be kept faithfully as JSON", self.fix
         )
-
-
-def suspicious(raw: bytes) -> bool:
-    """Whether the value behind these bytes must be walked. False proves that there is no fault in it."""
-    # Each is a trace that something refused leaves in the bytes: NaN and Infinity as a value (null) or as a key,
-    # NUL as the only escape msgspec writes for it, an integer that may exceed 64 bits (19 digits and more).
-    if b"null" in raw or b"\\u0000" in raw or b'nan":' in raw or b'inf":' in raw:
-        return True
-    if len(raw) < len(LONG_NUMBER):
-        return False  # too short for a long number, and for any depth
-    return LONG_NUMBER in raw.translate(ALL_DIGITS_ZERO) or deeper_than(raw, DEPTH_MAX)
-
-
-def deeper_than(raw: bytes, levels: int) -> bool:
-    """Whether arrays and objects are nested more than `levels` deep in valid JSON."""
-    if raw.count(b"[") + raw.count(b"{") <= levels:
-        return False
-    # With the escapes gone every quote begins or ends a text, and only what stands between texts counts.
-    unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
-    brackets = b"".join(unescaped.split(b'"')[::2]).translate(ONE_KIND, NOT_BRACKETS)
-    for _ in range(levels):
-        # Taking away the empty pairs takes one level from every branch, counted from its inner end.
-        if not brackets:
-            return False
-        brackets = brackets.replace(b"[]", b"")
-    return bool(brackets)
 
 
 def fault_in_encoded(value: Any) -> Fault | None:

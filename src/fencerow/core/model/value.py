@@ -1,20 +1,23 @@
-"""One value of one declared type: to JSON bytes and back, with proof at once that the way back works."""
+"""Values of declared types to JSON bytes and back, with proof at once that the way back works; size limits."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
-from fencerow.core.errors import InvalidPayload
-from fencerow.core.model.faults import fault_in_encoded, find_fault, suspicious
+from fencerow.core.errors import InvalidPayload, MalformedPayload, PayloadTooLarge
+from fencerow.core.model.faults import DEPTH_MAX, fault_in_encoded, find_fault
 from fencerow.core.model.hooks import from_plain, to_plain
-from fencerow.core.model.signature import check_type, holds_sets
+from fencerow.core.model.signature import Parameter, check_type, holds_sets
 
+PAYLOAD_BYTES_MAX = 1024 * 1024
 REASON_LENGTH_MAX = 300
 NULL = b"null"
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what a stored text may raise
 ENCODER = msgspec.json.Encoder(enc_hook=to_plain)
 # Sets come in another order in every process, and the same payload must have the same fingerprint everywhere.
 # Only used where the type holds a set, because it also sorts the keys of dicts.
@@ -22,6 +25,14 @@ SET_ENCODER = msgspec.json.Encoder(enc_hook=to_plain, order="deterministic")
 
 LOCATION = re.compile(r"^(?P<reason>.*?)(?: - at `(?P<where>(?:key in )?\$.*)`)?$", re.DOTALL)
 QUOTED_VALUE = re.compile(r"(Invalid (?:enum )?value) .*", re.DOTALL)
+
+BYTES = (bytes, bytearray, memoryview)
+NEVER_TEXT = (int, float, bool, bytes)  # where one of these is declared, bytes cannot arrive as text
+
+LONG_NUMBER = b"0" * 19
+ALL_DIGITS_ZERO = bytes.maketrans(b"123456789", b"000000000")
+ONE_KIND = bytes.maketrans(b"{}", b"[]")
+NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 class Misfit(Exception):
@@ -66,7 +77,7 @@ class ValueType:
         if fault:
             raise fault.refusal(where)
         arrived = self.unpack(raw)
-        if isinstance(value, (bytes, bytearray, memoryview)) and isinstance(arrived, str):
+        if isinstance(value, BYTES) and isinstance(arrived, str):
             raise Misfit("", "Expected text, got bytes, which would arrive as base64 text")
         return raw
 
@@ -105,3 +116,134 @@ def _misfit(error: msgspec.ValidationError) -> Misfit:
     reason, where = (found["reason"], found["where"] or "") if found else (str(error), "")
     reason = QUOTED_VALUE.sub(r"\1", reason)
     return Misfit(where.removeprefix("key in ").removeprefix("$"), reason[:REASON_LENGTH_MAX])
+
+
+class WholeCall:
+    """The parameters of one handler as one type.
+
+    Its bytes are those that the arguments have one by one, and what it accepts is what each of them would pass: the
+    same encoder, the same decoders, the same look for what JSON cannot keep.
+    """
+
+    __slots__ = ("_decode", "_maybe_text")
+
+    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+        fields = {name: each.annotation for name, each in parameters.items()}
+        # Nothing is required: a call may leave out what has a default.
+        together: Any = TypedDict("together", fields, total=False)  # type: ignore[misc]
+        self._decode = msgspec.json.Decoder(together, dec_hook=from_plain).decode
+        self._maybe_text = [name for name, each in fields.items() if each not in NEVER_TEXT]
+
+    @staticmethod
+    def of(parameters: Mapping[str, Parameter]) -> WholeCall | None:
+        """None where it cannot be: the members of a set are sorted, and with them would be the parameters."""
+        if any(holds_sets(each.annotation) for each in parameters.values()):
+            return None
+        try:
+            return WholeCall(parameters)
+        except (TypeError, ValueError, NameError):
+            return None
+
+    def encode(self, values: Mapping[str, Any]) -> bytes | None:
+        """The bytes to store for these arguments; None: look at them one by one, and say what is wrong if anything."""
+        for name in self._maybe_text:
+            if isinstance(values.get(name), BYTES):
+                return None
+        try:
+            raw = ENCODER.encode(values)
+            if suspicious(raw):
+                return None
+            self._decode(raw)
+        except Exception:  # also of a user's own type
+            return None
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCodec:
+    """Keeps the result of a job of one declared type."""
+
+    type: ValueType
+    payload_bytes_max: int = PAYLOAD_BYTES_MAX
+
+    @staticmethod
+    def of(annotation: Any, *, payload_bytes_max: int = PAYLOAD_BYTES_MAX) -> ValueCodec:
+        """The codec for one type.
+
+        Raises:
+            DeclarationError: values of the type cannot be written as JSON and read back.
+        """
+        return ValueCodec(ValueType.of(annotation, "the result"), payload_bytes_max)
+
+    def encode(self, value: Any) -> bytes:
+        """The bytes to store; None becomes `null`.
+
+        Raises:
+            InvalidPayload: the value is not of the declared type, or cannot be kept as JSON faithfully.
+            PayloadTooLarge: it exceeds `payload_bytes_max`.
+        """
+        try:
+            raw = self.type.pack(value, "result")
+        except Misfit as misfit:
+            raise InvalidPayload(
+                f"result{misfit.path}: {misfit.reason}",
+                f"the job returned a {type(value).__name__}",
+                "return what the handler's annotation declares, or correct the annotation",
+            ) from None
+        check_size(raw, "the result", self.payload_bytes_max)
+        return raw
+
+    def decode(self, raw: bytes) -> Any:
+        """The stored result.
+
+        Raises:
+            MalformedPayload: the bytes do not fit the declared type. They are not shown.
+        """
+        try:
+            return self.type.unpack(raw)
+        except Misfit as misfit:
+            raise MalformedPayload(
+                f"the stored result does not fit: result{misfit.path}: {misfit.reason}",
+                "this code declares another type",
+                "read the result with the code that stored it",
+            ) from None
+
+
+def check_size(raw: bytes, what: str, bytes_max: int) -> None:
+    """Refuse what is too large.
+
+    Raises:
+        PayloadTooLarge: it exceeds `bytes_max`.
+    """
+    if len(raw) > bytes_max:
+        raise PayloadTooLarge(
+            f"{what} takes {len(raw)} bytes",
+            f"at most {bytes_max} are kept",
+            "store the data elsewhere and pass a reference",
+        )
+
+
+def suspicious(raw: bytes) -> bool:
+    """Whether the value behind these bytes must be walked. False proves that there is no fault in it."""
+    # Each is a trace that something refused leaves in the bytes: NaN and Infinity as a value (null) or as a key,
+    # NUL as the only escape msgspec writes for it, an integer that may exceed 64 bits (19 digits and more).
+    if b"null" in raw or b"\\u0000" in raw or b'nan":' in raw or b'inf":' in raw:
+        return True
+    if len(raw) < len(LONG_NUMBER):
+        return False  # too short for a long number, and for any depth
+    return LONG_NUMBER in raw.translate(ALL_DIGITS_ZERO) or deeper_than(raw, DEPTH_MAX)
+
+
+def deeper_than(raw: bytes, levels: int) -> bool:
+    """Whether arrays and objects are nested more than `levels` deep in valid JSON."""
+    if raw.count(b"[") + raw.count(b"{") <= levels:
+        return False
+    # With the escapes gone every quote begins or ends a text, and only what stands between texts counts.
+    unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = b"".join(unescaped.split(b'"')[::2]).translate(ONE_KIND, NOT_BRACKETS)
+    for _ in range(levels):
+        # Taking away the empty pairs takes one level from every branch, counted from its inner end.
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)

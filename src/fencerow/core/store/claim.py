@@ -10,8 +10,10 @@ import msgspec
 from fencerow.core.db.run import Rows, Steps, execute, operation, whole
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import Claimed, Lane
-from fencerow.core.store.decoding import claims_of
+from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.decoding import salvaged_claims
 
+CLAIMS = msgspec.json.Decoder(list[Claimed])
 NIL = "00000000-0000-0000-0000-000000000000"
 
 
@@ -113,7 +115,11 @@ def decoded(rows: Rows) -> list[Claimed]:
         if document is None:
             continue
         text = str(document)
-        found += claims_of(text if text.startswith("[[") else f"[{text}]")
+        text = text if text.startswith("[[") else f"[{text}]"
+        try:
+            found += CLAIMS.decode(text)
+        except UNREADABLE:
+            found += salvaged_claims(text)
     if len(rows) > 1:
         found.sort(key=lambda job: (-job.priority, job.run_at_us, job.id))
     return found

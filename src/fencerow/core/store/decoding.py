@@ -4,23 +4,28 @@ Our own submits store what can be read again. Somebody else's INSERT or UPDATE m
 arguments nested beyond what a decoder follows, a number that is none. Such a column reads as nothing, and the job
 itself is claimed, listed and run like any other. Arguments that cannot be read do not come with the claim: the worker
 fetches them when the job starts, and then that job fails alone.
+
+A decoder descends into what it reads and gives up where it is nested too deeply. What takes an array or object apart
+here looks at brackets and strings only, so depth means nothing. It is JSON: the database has checked that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from fencerow.core.model.job import Claimed, JobRecord, WorkerRecord
-from fencerow.core.store.pieces import elements, fields
+from fencerow.core.model.value import UNREADABLE
 
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 # What a column reads as that can be neither null nor read.
 NOTHING: dict[Any, Any] = {int: 0, str: "", bool: False, msgspec.Raw: msgspec.Raw(b"null")}
 
-_claims = msgspec.json.Decoder(list[Claimed])
+# Strings come first, so that a bracket or a comma inside one is left alone.
+MARK = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]', re.DOTALL)
+
 _record = msgspec.json.Decoder(JobRecord)
 _worker = msgspec.json.Decoder(WorkerRecord)
 _claim_types = [each.type for each in msgspec.structs.fields(Claimed)]
@@ -28,12 +33,9 @@ _record_types = {each.name: each.type for each in msgspec.structs.fields(JobReco
 _worker_types = {each.name: each.type for each in msgspec.structs.fields(WorkerRecord)}
 
 
-def claims_of(text: str) -> list[Claimed]:
-    """The claimed attempts in a JSON array of arrays."""
-    try:
-        return _claims.decode(text)
-    except UNREADABLE:
-        return [_claim(elements(row)) for row in elements(text)]
+def salvaged_claims(text: str) -> list[Claimed]:
+    """The claimed attempts in a JSON array of arrays that cannot be read as one."""
+    return [_claim(elements(row)) for row in elements(text)]
 
 
 def record_of(text: str) -> JobRecord:
@@ -85,3 +87,36 @@ def _read(wanted: Any, text: str) -> tuple[Any, bool]:
         return msgspec.json.decode(text, type=wanted), False
     except UNREADABLE:
         return None, True
+
+
+def elements(array: str) -> list[str]:
+    """The elements of an array, as they are written."""
+    return [text for text in _between(array, ",") if text]
+
+
+def fields(document: str) -> dict[str, str]:
+    """The fields of an object: the name as it is written, with its quotes, and the value."""
+    return dict(map(_divided, elements(document)))
+
+
+def _divided(field: str) -> tuple[str, str]:
+    name = MARK.match(field)
+    assert name is not None, "a field begins with its name"
+    return name.group(0), field[name.end() :].lstrip().removeprefix(":").strip()
+
+
+def _between(text: str, mark: str) -> Iterator[str]:
+    """What stands between the marks that lie directly inside the outermost brackets."""
+    depth, start = 0, 0
+    for match in MARK.finditer(text):
+        found = match.group(0)
+        if found in "[{":
+            depth += 1
+            start = match.end() if depth == 1 else start
+        elif found in "]}":
+            depth -= 1
+            if depth == 0:
+                yield text[start : match.start()].strip()
+        elif found == mark and depth == 1:
+            yield text[start : match.start()].strip()
+            start = match.end()

@@ -124,3 +124,26 @@ def settle(rows: Rows) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
     ]
     moved = yield from archive(job.id for job in found if job.state in FINAL)
     return found, moved
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """An attempt whose child process died: `reason` says how, the job is due again `delay_s` seconds from now."""
+
+    id: str
+    attempt: int
+    delay_s: float
+    reason: str
+
+
+@operation(repeatable=False)
+def crash(outcomes: Sequence[Crash], *, holder: str) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
+    """Count a crash of each; returns what became of them, and the finished. The others wait as suspects."""
+    document = msgspec.json.encode(outcomes).decode()
+    rows = yield from execute("crash", outcomes=document, holder=holder)
+    return (yield from settle(rows))
+
+
+@operation(alone=True, repeatable=True)
+def note_alone(job_id: str, *, holder: str, attempt: int) -> Steps[bool]:
+    """Note that the attempt is about to run with its worker for itself; false means that it lost its job."""
+    return bool((yield from execute("note_alone", id=job_id, holder=holder, attempt=attempt)))

@@ -6,7 +6,6 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 from __future__ import annotations
 
 from fencerow.core.store.claim import Mark, any_due, claim, claim_suspect, fetch_args, lanes
-from fencerow.core.store.crash import Crash, crash, note_alone
 from fencerow.core.store.finish import (
     AWAITED_S,
     Failure,
@@ -48,13 +47,16 @@ from fencerow.core.store.read import (
     search,
 )
 from fencerow.core.store.reap import (
+    Crash,
     Reclaimed,
     adopt,
+    crash,
     dead_holders,
     die,
     die_ahead,
     leases_ahead,
     lost_holders,
+    note_alone,
     reclaim,
     time_out,
 )

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.trouble import is_shortage, is_trouble
 from fencerow.core.errors import ArgumentsTooNew, CancelRequested, LeaseLost
+from fencerow.core.model.codec import args_version_of
 from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped
 from fencerow.core.model.retry import describe
-from fencerow.core.model.stored_options import args_version_of
 from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost

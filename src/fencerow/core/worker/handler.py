@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fencerow.core.model.codec import ArgumentsCodec, ValueCodec
+from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.retry import RetryRule
+from fencerow.core.model.value import ValueCodec
 
 VALUE = "value"
 

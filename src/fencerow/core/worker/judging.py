@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import AttemptTimeout, CancelRequested, ConfigError, LeaseLost, TransactionMisuse
+from fencerow.core.model.backoff import backoff_of
 from fencerow.core.model.outcome import Outcome, Released, Stopped
 from fencerow.core.model.retry import RetryRule, after_failure
 from fencerow.core.model.state import State
-from fencerow.core.model.stored_options import backoff_of
 from fencerow.core.store import store
 from fencerow.core.store.finish import Moved
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime

@@ -18,8 +18,8 @@ from fencerow.core.model.outcome import (
     Succeeded,
 )
 from fencerow.core.model.state import State
-from fencerow.core.store.crash import Crash
 from fencerow.core.store.finish import Failure, Requeue
+from fencerow.core.store.reap import Crash
 from fencerow.core.telemetry import Event
 from fencerow.core.worker.attempt import Attempt
 

@@ -13,9 +13,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 from fencerow.core.db.place import Place, arun, joining, run
 from fencerow.core.db.ready import acheck_tables, check_tables
 from fencerow.core.db.strikes import sheltered
-from fencerow.core.model.codec import ValueCodec
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.signature import return_annotation
+from fencerow.core.model.value import ValueCodec
 from fencerow.core.store.running import running_on
 from fencerow.guards.bounded import awithin, within
 from fencerow.guards.checked import STALE_S_MIN, check_key, check_seconds, fingerprint_of, owner_now

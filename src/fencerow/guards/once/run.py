@@ -8,7 +8,7 @@ from typing import Any
 from fencerow.core.db.place import Place, arun, arun_back, joining, run, still_open
 from fencerow.core.db.run import Operation
 from fencerow.core.errors import FencerowError
-from fencerow.core.model.codec import ValueCodec
+from fencerow.core.model.value import ValueCodec
 from fencerow.guards.once.errors import OnceLost, OnceMisuse, OnceRunning
 from fencerow.guards.once.reserving import OnceKey, Reserved, Turn, end_once, release_once, renew_once
 

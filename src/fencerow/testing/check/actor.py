@@ -19,9 +19,9 @@ from fencerow.core.app.options import submit_options
 from fencerow.core.db.ready import check_tables
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import FencerowError
+from fencerow.core.model.codec import args_version_of
 from fencerow.core.model.control import Retry
 from fencerow.core.model.outcome import Retried, Snoozed, Succeeded
-from fencerow.core.model.stored_options import args_version_of
 from fencerow.core.model.url import PostgresUrl, parse_url
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.calling import Calls
