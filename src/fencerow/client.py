@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fencerow.core.client.client import PATIENCE_S, JobsClient
+from fencerow.core.client.client import JobsClient
 from fencerow.core.client.refs import CancelAnswer
+from fencerow.core.client.submitting import PATIENCE_S
 from fencerow.core.db.engine import Engine
 from fencerow.core.telemetry import Telemetry
 from fencerow.guards.mutex.client import Mutexes

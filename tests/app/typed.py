@@ -11,6 +11,8 @@ from typing import Any, assert_type
 
 from fencerow import App, Handle, Job, contract
 from fencerow.batches import BatchItem
+from fencerow.client import CancelAnswer
+from fencerow.core.model.job import JobRecord, WorkerRecord
 
 app = App("sqlite:///never-opened.db")
 
@@ -89,6 +91,24 @@ async def right(job: Job) -> None:
     assert_type(await send.using(key="k").asubmit(Mail("ada")), Handle[str])
     assert_type(send_plain.submit(1), Handle[None])
     assert_type(send.submit_many([send.call(Mail("ada"))]), list[Handle[str]])
+
+
+async def verbs(handle: Handle[int]) -> None:
+    """A verb and its twin are made from one procedure: both have its parameters, and return what it returns."""
+    assert_type(app.client.get("id").attempt, int)
+    assert_type(await app.client.aget("id"), JobRecord)
+    assert_type(app.client.list_jobs(limit=3), list[JobRecord])
+    assert_type(await app.client.alist_jobs(limit=3), list[JobRecord])
+    assert_type(handle.cancel(reason="late"), CancelAnswer)
+    assert_type(await handle.acancel(reason="late"), CancelAnswer)
+    assert_type(await app.client.workers.afind("mail-*"), Sequence[WorkerRecord])
+
+    app.client.get(3)  # type: ignore[arg-type]  # an id or a key is expected
+    await app.client.aget(3)  # type: ignore[arg-type]
+    app.client.list_jobs(limits=3)  # type: ignore[call-arg]  # no such parameter
+    await app.client.alist_jobs(limits=3)  # type: ignore[call-arg]
+    handle.cancel("late")  # type: ignore[call-arg]  # the reason is named
+    await handle.acancel("late")  # type: ignore[call-arg]
 
 
 def wrong(job: Job) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fencerow.client import Client
 from fencerow.core.client.refs import CancelAnswer, Key
-from fencerow.core.client.submitting import Submission
+from fencerow.core.client.submission import Submission
 from fencerow.core.model import wakeup
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim

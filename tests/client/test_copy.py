@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.submitting import COPY_ROWS_MIN, Submission
+from fencerow.core.client.submission import Submission
+from fencerow.core.client.submitting import COPY_ROWS_MIN
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord, KeyClaim, NewJob

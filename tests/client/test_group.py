@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.group import BATCH_BYTES_MAX, BATCH_ROWS_MAX, Group
-from fencerow.core.client.submitting import Submission
+from fencerow.core.client.submission import Submission
+from fencerow.core.client.submitting import GROUP_BYTES_MAX, GROUP_ROWS_MAX, Group
 from fencerow.core.model.job import KeyClaim
 from fencerow.errors import OutcomeUnknown, Unavailable
 from tests.client.flaky import Flaky
@@ -129,12 +129,12 @@ async def test_batches_are_bounded_in_rows_and_bytes() -> None:
         sent.append(list(batch))
 
     group = Group(send, asyncio.get_running_loop())
-    small = [plain() for _ in range(BATCH_ROWS_MAX + 1)]
-    large = [plain(args_bytes=BATCH_BYTES_MAX // 2) for _ in range(3)]
+    small = [plain() for _ in range(GROUP_ROWS_MAX + 1)]
+    large = [plain(args_bytes=GROUP_BYTES_MAX // 2) for _ in range(3)]
     await asyncio.gather(*(group.submit(each) for each in [*small, *large]))
 
-    assert max(len(batch) for batch in sent) == BATCH_ROWS_MAX
-    assert all(sum(each.job.args_bytes for each in batch) <= BATCH_BYTES_MAX for batch in sent)
+    assert max(len(batch) for batch in sent) == GROUP_ROWS_MAX
+    assert all(sum(each.job.args_bytes for each in batch) <= GROUP_BYTES_MAX for batch in sent)
     assert [each for batch in sent for each in batch] == [*small, *large]
 
 

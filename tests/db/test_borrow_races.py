@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.submitting import Submission
+from fencerow.core.client.submission import Submission
 from fencerow.core.db.adapters.frame import Lent
 from fencerow.core.db.adapters.snapshot import LentPostgres
 from fencerow.core.db.borrow import borrowed

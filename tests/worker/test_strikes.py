@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.client.desk import Desk
+from fencerow.core.client.base import ClientBase
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
@@ -36,7 +36,7 @@ class Paths:
 
     def __init__(self, engine: AnyEngine) -> None:
         self.engine, self.at = engine, At(engine)
-        self.desk = Desk(engine, actor=None, ready=None)
+        self.desk = ClientBase(engine, actor=None, ready=None)
         holder = register(engine)
         done = running(engine, holder)
         engine.run(store.succeed([Success(done.id, done.attempt, "1")], holder=holder))

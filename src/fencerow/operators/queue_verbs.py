@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fencerow.core.client.desk import Desk
+from fencerow.core.client.base import ClientBase
 from fencerow.core.client.moving import check_reason
 from fencerow.core.db.run import Procedure, WakeUp, ask
+from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Queued, encode
 from fencerow.core.store import store
@@ -13,47 +14,34 @@ from fencerow.operators.queues import PausedQueue, pause_queue, paused_queues, r
 QUEUE_LENGTH_MAX = 100
 
 
-class QueueVerbs(Desk):
+class QueueVerbs(ClientBase):
     """Each method has an async twin with an `a` in front."""
 
-    def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
+    @verb
+    def pause_queue(self, queue: str, *, reason: str | None = None) -> Procedure[bool]:
         """Stop claims from a queue, also across restarts; false when it was paused already."""
-        return self.run(pausing(queue, self.actor, reason))
+        check_text(queue, "queue", QUEUE_LENGTH_MAX)
+        check_reason(reason)
+        return ask(pause_queue(queue, actor=self.actor, reason=reason))
 
-    async def apause_queue(self, queue: str, *, reason: str | None = None) -> bool:
-        """`pause_queue` for async code."""
-        return await self.arun(pausing(queue, self.actor, reason))
+    apause_queue = averb(pause_queue)
 
-    def resume_queue(self, queue: str) -> bool:
+    @verb
+    def resume_queue(self, queue: str) -> Procedure[bool]:
         """Let claims from a queue go on; false when it was not paused."""
-        return self.run(resuming(queue))
+        check_text(queue, "queue", QUEUE_LENGTH_MAX)
+        if not (yield from ask(resume_queue(queue))):
+            return False
+        lanes, now_us = yield from ask(store.lanes(queue))
+        due = [Queued(queue, lane.priority or 0, lane.first_us) for lane in lanes if lane.first_us <= now_us]
+        yield WakeUp([encode(message) for message in due])  # its workers, for what has gathered
+        return True
 
-    async def aresume_queue(self, queue: str) -> bool:
-        """`resume_queue` for async code."""
-        return await self.arun(resuming(queue))
+    aresume_queue = averb(resume_queue)
 
-    def paused_queues(self) -> list[PausedQueue]:
+    @verb
+    def paused_queues(self) -> Procedure[list[PausedQueue]]:
         """The paused queues: since when, by whom, why."""
-        return self.run(ask(paused_queues()))
+        return ask(paused_queues())
 
-    async def apaused_queues(self) -> list[PausedQueue]:
-        """`paused_queues` for async code."""
-        return await self.arun(ask(paused_queues()))
-
-
-def pausing(queue: str, actor: str | None, reason: str | None) -> Procedure[bool]:
-    """Pause the queue; false when it was paused already."""
-    check_text(queue, "queue", QUEUE_LENGTH_MAX)
-    check_reason(reason)
-    return (yield from ask(pause_queue(queue, actor=actor, reason=reason)))
-
-
-def resuming(queue: str) -> Procedure[bool]:
-    """Resume the queue, and wake its workers for what has gathered; false when it was not paused."""
-    check_text(queue, "queue", QUEUE_LENGTH_MAX)
-    if not (yield from ask(resume_queue(queue))):
-        return False
-    lanes, now_us = yield from ask(store.lanes(queue))
-    due = [Queued(queue, lane.priority or 0, lane.first_us) for lane in lanes if lane.first_us <= now_us]
-    yield WakeUp([encode(message) for message in due])
-    return True
+    apaused_queues = averb(paused_queues)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from fencerow.core.client.desk import Desk
+from fencerow.core.client.base import ClientBase
 from fencerow.core.command import output
 from fencerow.core.command.database import actor, working
 from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
@@ -76,7 +76,7 @@ def list_(context: click.Context, state: str | None, limit: int) -> None:
 def show(context: click.Context, worker: str, jobs: int) -> None:
     """Show a worker: what is wanted of it, what it does now, and each job that it holds."""
     with working(asked(context)) as engine:
-        found = Workers(Desk(engine)).inspect(worker, jobs_max=jobs)
+        found = Workers(ClientBase(engine)).inspect(worker, jobs_max=jobs)
     if asked(context).json:
         output.say_json(found)
     else:
@@ -200,7 +200,7 @@ def _order(
     if reason is not None:
         check_text(reason, "--reason", REASON_MAX)
     with working(asked) as engine:
-        workers = Workers(Desk(engine, actor=actor(asked.config())))
+        workers = Workers(ClientBase(engine, actor=actor(asked.config())))
         meant = {worker.id: worker for each in which for worker in workers.find(each)}
         orders, refused = _ordered(workers, once, list(meant))
         engine.flush(1.0)

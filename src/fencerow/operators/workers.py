@@ -10,9 +10,10 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from fencerow.core.client.choosing import limited, member
-from fencerow.core.client.desk import Desk
+from fencerow.core.client.base import Verbs
+from fencerow.core.client.finding import limited, member
 from fencerow.core.db.run import Procedure, WakeUp, ask
+from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput, WorkerNotFound
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import HeldJob, WorkerRecord
@@ -36,50 +37,45 @@ class Inspected(msgspec.Struct, frozen=True):
     jobs: list[HeldJob]
 
 
-class Workers:
+class Workers(Verbs):
     """What can be asked of workers and ordered from them. Each method has an async twin with an `a` in front."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def registered(self, *, state: WorkerState | str | None = None, limit: int = 100) -> list[WorkerRecord]:
+    @verb
+    def registered(
+        self, *, state: WorkerState | str | None = None, limit: int = 100
+    ) -> Procedure[list[WorkerRecord]]:
         """Registrations, the newest first: all, or those that are alive, retired or dead.
 
         Raises:
             InvalidInput: there is no such state, or the limit is not from 1 to 10,000.
         """
-        return self._desk.run(registrations(state, limit))
+        return registrations(state, limit)
 
-    async def aregistered(
-        self, *, state: WorkerState | str | None = None, limit: int = 100
-    ) -> list[WorkerRecord]:
-        """`registered` for async code."""
-        return await self._desk.arun(registrations(state, limit))
+    aregistered = averb(registered)
 
-    def find(self, which: str) -> Sequence[WorkerRecord]:
+    @verb
+    def find(self, which: str) -> Procedure[Sequence[WorkerRecord]]:
         """The living workers of this id, name, pattern or host.
 
         Raises:
             WorkerNotFound: there is none. WorkerGone: the one of this id or name has ended.
         """
-        return self._desk.run(finding(which))
+        return finding(which)
 
-    async def afind(self, which: str) -> Sequence[WorkerRecord]:
-        """`find` for async code."""
-        return await self._desk.arun(finding(which))
+    afind = averb(find)
 
-    def inspect(self, which: str, *, jobs_max: int = 100) -> Inspected:
+    @verb
+    def inspect(self, which: str, *, jobs_max: int = 100) -> Procedure[Inspected]:
         """One worker and the jobs that it holds. A registration that has ended may be named by its id.
 
         Raises:
             WorkerNotFound: there is none, or the name fits several.
         """
-        return self._desk.run(inspecting(which, jobs_max))
+        return inspecting(which, jobs_max)
 
-    async def ainspect(self, which: str, *, jobs_max: int = 100) -> Inspected:
-        """`inspect` for async code."""
-        return await self._desk.arun(inspecting(which, jobs_max))
+    ainspect = averb(inspect)
 
+    @verb
     def change(
         self,
         which: str,
@@ -90,7 +86,7 @@ class Workers:
         paused: bool | None = None,
         reason: str | None = None,
         version: int | None = None,
-    ) -> Order:
+    ) -> Procedure[Order]:
         """Change what one worker serves while it runs. It carries it out within `renew_s`, mostly at once.
 
         `slots`: of queues that share them. `queues`: served from now on, with slots of their own, or with None in
@@ -102,24 +98,14 @@ class Workers:
             InvalidInput: the change cannot be made to what it serves.
         """
         change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
-        return self._desk.run(changing(which, change, self._desk.actor, reason, version))
+        return changing(which, change, self._client.actor, reason, version)
 
-    async def achange(
-        self,
-        which: str,
-        *,
-        slots: int | None = None,
-        queues: Mapping[str, int | None] | None = None,
-        remove: Sequence[str] = (),
-        paused: bool | None = None,
-        reason: str | None = None,
-        version: int | None = None,
-    ) -> Order:
-        """`change` for async code."""
-        change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
-        return await self._desk.arun(changing(which, change, self._desk.actor, reason, version))
+    achange = averb(change)
 
-    def drain(self, which: str, *, within_s: float | None = None, reason: str | None = None) -> Order:
+    @verb
+    def drain(
+        self, which: str, *, within_s: float | None = None, reason: str | None = None
+    ) -> Procedure[Order]:
         """Let one worker finish what it runs and end. It cannot be taken back, only be told to hurry.
 
         What still runs after `within_s` seconds is handed back, uncounted; 0 means at once. None is its own limit:
@@ -130,12 +116,9 @@ class Workers:
             OrderRefused: somebody else changed it first.
         """
         change = Change(leave=Leave(within_s))
-        return self._desk.run(changing(which, change, self._desk.actor, reason, None))
+        return changing(which, change, self._client.actor, reason, None)
 
-    async def adrain(self, which: str, *, within_s: float | None = None, reason: str | None = None) -> Order:
-        """`drain` for async code."""
-        change = Change(leave=Leave(within_s))
-        return await self._desk.arun(changing(which, change, self._desk.actor, reason, None))
+    adrain = averb(drain)
 
 
 def registrations(state: WorkerState | str | None, limit: int) -> Procedure[list[WorkerRecord]]:

@@ -19,7 +19,7 @@ from fencerow.core.app.submission import (
 )
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
-from fencerow.core.client.submitting import Submission
+from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.store.submit import Submitted

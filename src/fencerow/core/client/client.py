@@ -1,21 +1,17 @@
 """`JobsClient`: everything one can do with jobs, sync and async, around one engine. Users meet it as `Client`.
 
-Each method runs one procedure (see `db/run.py`), in a thread or in an event loop; the twin with an `a` in front
-does the same.
+Each verb is one procedure (see `db/verb.py`); its twin with an `a` in front is the same in an event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 
-from fencerow.core.client.desk import Desk
 from fencerow.core.client.finding import Plain, chosen_by, listing
-from fencerow.core.client.group import Group
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.moving import (
     cancelling,
@@ -25,61 +21,22 @@ from fencerow.core.client.moving import (
     timeline_reading,
 )
 from fencerow.core.client.refs import CancelAnswer, Ref, reading, resolving
-from fencerow.core.client.submitting import Submission, due_lanes, local_now_us, storing
-from fencerow.core.db.engine import Engine
+from fencerow.core.client.submitting import Submits
 from fencerow.core.db.run import Procedure
+from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.state import State
-from fencerow.core.store.submit import Submitted
-from fencerow.core.telemetry import Event, Telemetry
 
-PATIENCE_S = 5.0
 FLUSH_S = 1.0
 
 
-class JobsClient(Desk):
+class JobsClient(Submits):
     """Submits, looks at, waits for and moves jobs.
 
     A job is named by its id, or by `Key(scope, key)`. One client serves threads and event loops together.
     `ready` is called before the database is first used. Close it when done: it may hold a thread for waiting.
     """
-
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        actor: str | None = None,
-        telemetry: Telemetry | None = None,
-        ready: Callable[[], None] | None = None,
-        patience_s: float = PATIENCE_S,
-    ) -> None:
-        super().__init__(engine, actor=actor, ready=ready)
-        self.telemetry = telemetry or Telemetry()
-        self.patience_s = patience_s
-        self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
-
-    # --- submitting --------------------------------------------------------------------------------
-
-    def submit(self, submissions: Sequence[Submission], *, connection: Any = None) -> list[Submitted]:
-        """Store jobs in one transaction, all or none; with `connection` in the caller's own.
-
-        Raises:
-            KeyConflict: a key belongs to another payload. Nothing is stored.
-            OutcomeUnknown: the answer was lost and could not be had within `patience_s`; `job_ids` are
-                the ids to ask for or to submit again.
-        """
-        now_us = local_now_us()
-        answers = self.run(self._storing(submissions, connection), connection)
-        self._tell(submissions, answers, now_us, wake=connection is None)
-        return answers
-
-    async def asubmit(self, submissions: Sequence[Submission], *, connection: Any = None) -> list[Submitted]:
-        """`submit` for async code. A plain single job may share its insert with those submitted meanwhile."""
-        if connection is None and len(submissions) == 1 and submissions[0].is_plain:
-            await self._group().submit(submissions[0])
-            return [Submitted(submissions[0].job.id)]
-        return await self._astore(submissions, connection)
 
     # --- looking -----------------------------------------------------------------------------------
 
@@ -91,19 +48,19 @@ class JobsClient(Desk):
         """
         return Handle(self, parse_id(job_id), msgspec.json.decode, _existed=False)
 
-    def get(self, ref: Ref) -> JobRecord:
+    @verb
+    def get(self, ref: Ref) -> Procedure[JobRecord]:
         """The job as it stands, live or finished.
 
         Raises:
             JobGone: it was removed, but its key remembers it.
             JobNotFound: it is nowhere.
         """
-        return self.run(reading(ref))
+        return reading(ref)
 
-    async def aget(self, ref: Ref) -> JobRecord:
-        """`get` for async code."""
-        return await self.arun(reading(ref))
+    aget = averb(get)
 
+    @verb
     def list_jobs(
         self,
         *,
@@ -116,7 +73,7 @@ class JobsClient(Desk):
         key: str | None = None,
         before_id: str | None = None,
         limit: int = 50,
-    ) -> list[JobRecord]:
+    ) -> Procedure[list[JobRecord]]:
         """A page of jobs that match, the newest first, without their payloads.
 
         `states`: members of `State` or their names. `tags`: all of which a job must carry. `metadata`: top-level
@@ -136,57 +93,34 @@ class JobsClient(Desk):
             key=key,
             before_id=before_id,
         )
-        return self.run(listing(chosen, limit))
+        return listing(chosen, limit)
 
-    async def alist_jobs(
-        self,
-        *,
-        queue: str | None = None,
-        name: str | None = None,
-        states: Sequence[State | str] | None = None,
-        tags: Sequence[str] = (),
-        metadata: Mapping[str, Plain] | None = None,
-        scope: str | None = None,
-        key: str | None = None,
-        before_id: str | None = None,
-        limit: int = 50,
-    ) -> list[JobRecord]:
-        """`list_jobs` for async code."""
-        chosen = chosen_by(
-            queue=queue,
-            name=name,
-            states=states,
-            tags=tags,
-            metadata=metadata,
-            scope=scope,
-            key=key,
-            before_id=before_id,
-        )
-        return await self.arun(listing(chosen, limit))
+    alist_jobs = averb(list_jobs)
 
-    def timeline(self, ref: Ref) -> list[Happening]:
+    @verb
+    def timeline(self, ref: Ref) -> Procedure[list[Happening]]:
         """What happened to a job, in order: who submitted it, its failures, who cancelled it.
 
         Raises:
             JobNotFound: it is not there.
         """
-        return self.run(timeline_reading(ref))
+        return timeline_reading(ref)
 
-    async def atimeline(self, ref: Ref) -> list[Happening]:
-        """`timeline` for async code."""
-        return await self.arun(timeline_reading(ref))
+    atimeline = averb(timeline)
 
-    def logs(self, ref: Ref) -> list[LogLine]:
+    @verb
+    def logs(self, ref: Ref) -> Procedure[list[LogLine]]:
         """The lines kept with a job, in order; none for a job that is not there."""
-        return self.run(logs_reading(ref))
+        return logs_reading(ref)
 
-    async def alogs(self, ref: Ref) -> list[LogLine]:
-        """`logs` for async code."""
-        return await self.arun(logs_reading(ref))
+    alogs = averb(logs)
 
     # --- moving ------------------------------------------------------------------------------------
 
-    def cancel(self, ref: Ref, *, reason: str | None = None, only_queued: bool = False) -> CancelAnswer:
+    @verb
+    def cancel(
+        self, ref: Ref, *, reason: str | None = None, only_queued: bool = False
+    ) -> Procedure[CancelAnswer]:
         """Cancel a job: at once when nobody runs it, by request when somebody does.
 
         With `only_queued` a running job is left alone. Repeating a request is harmless.
@@ -195,15 +129,12 @@ class JobsClient(Desk):
             IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
             JobNotFound: it is not there.
         """
-        return self.run(cancelling(ref, self.actor, reason, only_queued))
+        return cancelling(ref, self.actor, reason, only_queued)
 
-    async def acancel(
-        self, ref: Ref, *, reason: str | None = None, only_queued: bool = False
-    ) -> CancelAnswer:
-        """`cancel` for async code."""
-        return await self.arun(cancelling(ref, self.actor, reason, only_queued))
+    acancel = averb(cancel)
 
-    def revive(self, ref: Ref, *, reason: str | None = None) -> None:
+    @verb
+    def revive(self, ref: Ref, *, reason: str | None = None) -> Procedure[None]:
         """Queue a finished job again: its budgets start anew, its attempts count on.
 
         Raises:
@@ -211,24 +142,21 @@ class JobsClient(Desk):
             KeyConflict: another job owns its key meanwhile.
             JobNotFound: it is not there.
         """
-        self.run(reviving(ref, self.actor, reason))
+        return reviving(ref, self.actor, reason)
 
-    async def arevive(self, ref: Ref, *, reason: str | None = None) -> None:
-        """`revive` for async code."""
-        await self.arun(reviving(ref, self.actor, reason))
+    arevive = averb(revive)
 
-    def delete(self, ref: Ref) -> None:
+    @verb
+    def delete(self, ref: Ref) -> Procedure[None]:
         """Remove a finished job with its timeline and logs. Its key lives on until its own end.
 
         Raises:
             IllegalMove: it has not ended. Cancel it first.
             JobNotFound: it is not there.
         """
-        self.run(deleting(ref))
+        return deleting(ref)
 
-    async def adelete(self, ref: Ref) -> None:
-        """`delete` for async code."""
-        await self.arun(deleting(ref))
+    adelete = averb(delete)
 
     # --- waiting -----------------------------------------------------------------------------------
 
@@ -258,52 +186,5 @@ class JobsClient(Desk):
 
     async def aclose(self) -> None:
         """`close`, after the submits of this event loop are through."""
-        group = self._groups.get(asyncio.get_running_loop())
-        if group is not None:
-            await group.drain()
+        await self.drain_submits()
         await asyncio.to_thread(self.close)
-
-    # --- inside ------------------------------------------------------------------------------------
-
-    def _group(self) -> Group:
-        loop = asyncio.get_running_loop()
-        group = self._groups.get(loop)
-        if group is None:
-            group = self._groups[loop] = Group(self._send, loop)
-        return group
-
-    async def _send(self, submissions: Sequence[Submission]) -> None:
-        await self._astore(submissions, None)
-
-    async def _astore(self, submissions: Sequence[Submission], connection: Any) -> list[Submitted]:
-        now_us = local_now_us()
-        answers = await self.arun(self._storing(submissions, connection), connection)
-        self._tell(submissions, answers, now_us, wake=connection is None)
-        return answers
-
-    def _storing(self, submissions: Sequence[Submission], connection: Any) -> Procedure[list[Submitted]]:
-        may_copy = connection is None and self.engine.dialect == "postgres"
-        return storing(submissions, self.patience_s, may_copy=may_copy)
-
-    def _tell(
-        self, submissions: Sequence[Submission], answers: Sequence[Submitted], now_us: int, *, wake: bool
-    ) -> None:
-        """Wake workers for what is due, and tell who watches. Inside a caller's transaction nothing is due yet."""
-        if wake:
-            made = [
-                each.job.template
-                for each, answer in zip(submissions, answers, strict=True)
-                if not answer.replay
-            ]
-            self.engine.wake(due_lanes({id(template): template for template in made}.values(), now_us))
-        if self.telemetry.is_heard:
-            self._emit_submitted(submissions, answers)
-
-    def _emit_submitted(self, submissions: Sequence[Submission], answers: Sequence[Submitted]) -> None:
-        counts: dict[tuple[str, str], list[int]] = {}
-        for each, answer in zip(submissions, answers, strict=True):
-            count = counts.setdefault((each.job.template.name, each.job.template.queue), [0, 0])
-            count[0] += 1
-            count[1] += answer.replay
-        for (name, queue), (count_all, replayed) in counts.items():
-            self.telemetry.emit(Event.SUBMITTED, job=name, queue=queue, count=count_all, replayed=replayed)

@@ -1,12 +1,15 @@
-"""Which jobs are meant: filters that all must fit, over live and finished, a page at a time."""
+"""Which jobs are meant: filters that all must fit, over live and finished, a page at a time.
+
+What people choose by is checked at the door: states as their names or as members, how many, which lists are lists.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from enum import StrEnum
+from typing import Any, TypedDict, TypeVar
 
-from fencerow.core.client.choosing import limited, members, sequence
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
@@ -28,7 +31,10 @@ class _Common(TypedDict):
     before_id: str | None
 
 
+K = TypeVar("K", bound=StrEnum)
+
 TEXT_MAX = 1_000  # of a name that is looked for
+LIMIT_MAX = 10_000
 Plain = str | int | float | bool | None
 
 
@@ -128,3 +134,54 @@ def _common(chosen: JobFilter) -> _Common:
         "key": chosen.key,
         "before_id": chosen.before_id,
     }
+
+
+def members(kind: type[K], given: object, what: str) -> tuple[K, ...]:
+    """The members that were given, as such or by their names; none if nothing was.
+
+    Raises:
+        InvalidInput: it is one text and no list of them, or names something else.
+    """
+    return tuple(member(kind, each, what) for each in sequence(given, what))
+
+
+def member(kind: type[K], given: object, what: str) -> K:
+    """The member that was given, as such or by its name.
+
+    Raises:
+        InvalidInput: there is no such member.
+    """
+    if isinstance(given, str) and given in set(kind):
+        return kind(given)
+    known = ", ".join(each.value for each in kind)
+    raise InvalidInput(f"{what} has {_shown(given)}", f"known are {known}", "name one of these")
+
+
+def sequence(given: object, what: str) -> tuple[Any, ...]:
+    """What was given, if it is a list; one text would pass for the list of its letters.
+
+    Raises:
+        InvalidInput: it is one text, or no list at all.
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str) or not isinstance(given, (Sequence, Set)):
+        raise InvalidInput(f"{what} is {_shown(given)}", "a list is expected", f"pass {what}=[...]")
+    return tuple(given)
+
+
+def limited(limit: object, what: str = "limit") -> int:
+    """How many are asked for.
+
+    Raises:
+        InvalidInput: it is no whole number from 1 to `LIMIT_MAX`.
+    """
+    if isinstance(limit, int) and not isinstance(limit, bool) and 1 <= limit <= LIMIT_MAX:
+        return limit
+    raise InvalidInput(f"{what} is {_shown(limit)}", f"1 to {LIMIT_MAX} are listed", f"correct {what}")
+
+
+def _shown(given: object) -> str:
+    if isinstance(given, str):
+        return ascii(given)[:60]
+    return repr(given) if isinstance(given, int) else f"of type {type(given).__name__}"

@@ -7,14 +7,17 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from fencerow.core.client.desk import Desk
+from fencerow.core.client.base import ClientBase
 from fencerow.core.client.moving import cancelling, reviving
 from fencerow.core.client.refs import CancelAnswer, reading
+from fencerow.core.db.run import Procedure
+from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Ended, JobRecord
 from fencerow.core.model.state import State
 
+T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 MESSAGE_SHOWN = 300
@@ -26,7 +29,7 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     `replay` tells that an earlier submit under the same key, or with the same id, had made the job.
     """
 
-    _desk: Desk
+    _client: ClientBase
     id: str
     _decode: Callable[[bytes], R_co]
     replay: bool = False
@@ -47,51 +50,53 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
                 the job is looked at once, and this is its subclass `NotReady`.
             MalformedPayload: the stored result does not fit the type this code declares.
         """
-        return self._unpacked(self._desk.outcome(self.id, timeout_s))
+        return self._unpacked(self._client.outcome(self.id, timeout_s))
 
     async def aresult(self, timeout_s: float | None = None) -> R_co:
         """`result` for async code. A caller that is cancelled stops waiting; the job goes on."""
-        return self._unpacked(await self._desk.aoutcome(self.id, timeout_s))
+        return self._unpacked(await self._client.aoutcome(self.id, timeout_s))
 
-    def refresh(self) -> JobRecord:
+    @verb
+    def refresh(self) -> Procedure[JobRecord]:
         """The job as it stands now.
 
         Raises:
             JobNotFound: it is not there. `JobGone` if it was removed.
         """
-        return self._desk.run(reading(self.id))
+        return reading(self.id)
 
-    async def arefresh(self) -> JobRecord:
-        """`refresh` for async code."""
-        return await self._desk.arun(reading(self.id))
+    arefresh = averb(refresh)
 
-    def status(self) -> State:
+    @verb
+    def status(self) -> Procedure[State]:
         """The state the job is in now.
 
         Raises:
             JobNotFound: it is not there.
         """
-        return self.refresh().state
+        return (yield from reading(self.id)).state
 
-    async def astatus(self) -> State:
-        """`status` for async code."""
-        return (await self.arefresh()).state
+    astatus = averb(status)
 
-    def cancel(self, *, reason: str | None = None, only_queued: bool = False) -> CancelAnswer:
+    @verb
+    def cancel(self, *, reason: str | None = None, only_queued: bool = False) -> Procedure[CancelAnswer]:
         """Cancel the job: see `Client.cancel`."""
-        return self._desk.run(cancelling(self.id, self._desk.actor, reason, only_queued))
+        return cancelling(self.id, self._client.actor, reason, only_queued)
 
-    async def acancel(self, *, reason: str | None = None, only_queued: bool = False) -> CancelAnswer:
-        """`cancel` for async code."""
-        return await self._desk.arun(cancelling(self.id, self._desk.actor, reason, only_queued))
+    acancel = averb(cancel)
 
-    def revive(self, *, reason: str | None = None) -> None:
+    @verb
+    def revive(self, *, reason: str | None = None) -> Procedure[None]:
         """Queue the finished job again: see `Client.revive`."""
-        self._desk.run(reviving(self.id, self._desk.actor, reason))
+        return reviving(self.id, self._client.actor, reason)
 
-    async def arevive(self, *, reason: str | None = None) -> None:
-        """`revive` for async code."""
-        await self._desk.arun(reviving(self.id, self._desk.actor, reason))
+    arevive = averb(revive)
+
+    def _run(self, procedure: Procedure[T], connection: object | None = None) -> T:
+        return self._client.run(procedure, connection)
+
+    async def _arun(self, procedure: Procedure[T], connection: object | None = None) -> T:
+        return await self._client.arun(procedure, connection)
 
     def _unpacked(self, ended: Ended | None) -> R_co:
         if ended is None:

@@ -1,41 +1,127 @@
-"""Storing new jobs so that an answer which was lost never makes a second job, and telling the workers."""
+"""Storing new jobs so that an answer which was lost never makes a second job, and telling the workers.
+
+Plain submits of one event loop share an insert: those that arrive while one is under way go with the next. The first
+goes at once; nobody waits for a timer.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
+from weakref import WeakKeyDictionary, proxy
 
-import msgspec
-
-from fencerow.core.db.run import Operation, Pause, Procedure, Steps, ask, operation
-from fencerow.core.errors import Busy, InvalidInput, OutcomeUnknown, Unavailable
-from fencerow.core.model.job import KeyClaim, NewJob, Template
+from fencerow.core.client.base import ClientBase
+from fencerow.core.client.submission import Submission, answered_each, once_each, storing_once
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.run import Operation, Pause, Procedure, ask
+from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
+from fencerow.core.model.job import Template
 from fencerow.core.model.wakeup import Queued, encode
 from fencerow.core.store import store
-from fencerow.core.store.known import is_same_work
 from fencerow.core.store.submit import Submitted
+from fencerow.core.telemetry import Event, Telemetry
 
 T = TypeVar("T")
 
+PATIENCE_S = 5.0
 IDS_SHOWN = 3
 COPY_ROWS_MIN = 500  # below, what COPY asks first costs more than it saves: decision 28 has both prices
 HINT_US = 10_000  # a hint may name an earlier instant: a little coarser, those of a burst are one
 FIRST_PAUSE_S = 0.05
 PAUSE_S_MAX = 1.0
+GROUP_ROWS_MAX = 500
+GROUP_BYTES_MAX = 4 * 1024 * 1024
 
 
-class Submission(msgspec.Struct, frozen=True, gc=False):
-    """One job to store, checked already. `key` claims an idempotency key; `own_id`: the caller chose the id."""
+class Submits(ClientBase):
+    """A client as far as submits go."""
 
-    job: NewJob
-    key: KeyClaim | None = None
-    own_id: bool = False
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        actor: str | None = None,
+        telemetry: Telemetry | None = None,
+        ready: Callable[[], None] | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        super().__init__(engine, actor=actor, ready=ready)
+        self.telemetry = telemetry or Telemetry()
+        self.patience_s = patience_s
+        self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether nobody can have stored it before, so that it may share an insert with strangers."""
-        return self.key is None and not self.own_id
+    def submit(
+        self, submissions: Sequence[Submission], *, connection: object | None = None
+    ) -> list[Submitted]:
+        """Store jobs in one transaction, all or none; with `connection` in the caller's own.
+
+        Raises:
+            KeyConflict: a key belongs to another payload. Nothing is stored.
+            OutcomeUnknown: the answer was lost and could not be had within `patience_s`; `job_ids` are
+                the ids to ask for or to submit again.
+        """
+        return self.run(self._submitting(submissions, connection), connection)
+
+    async def asubmit(
+        self, submissions: Sequence[Submission], *, connection: object | None = None
+    ) -> list[Submitted]:
+        """`submit` for async code. A plain single job may share its insert with those submitted meanwhile."""
+        if connection is None and len(submissions) == 1 and _is_plain(submissions[0]):
+            loop = asyncio.get_running_loop()
+            group = self._groups.get(loop)
+            if group is None:
+                group = self._groups[loop] = Group(self._send, loop)
+            await group.submit(submissions[0])
+            return [Submitted(submissions[0].job.id)]
+        return await self.arun(self._submitting(submissions, connection), connection)
+
+    async def drain_submits(self) -> None:
+        """Wait until what this event loop submits is stored or refused."""
+        group = self._groups.get(asyncio.get_running_loop())
+        if group is not None:
+            await group.drain()
+
+    async def _send(self, submissions: Sequence[Submission]) -> None:
+        await self.arun(self._submitting(submissions, None))
+
+    def _submitting(
+        self, submissions: Sequence[Submission], connection: object | None
+    ) -> Procedure[list[Submitted]]:
+        """Store them, wake workers for what is due, and tell who watches.
+
+        Inside a caller's transaction nothing is due yet.
+        """
+        now_us = time.time_ns() // 1000  # this host's, for hints: it decides nothing
+        may_copy = connection is None and self.engine.dialect == "postgres"
+        answers = yield from storing(submissions, self.patience_s, may_copy=may_copy)
+        if connection is None:
+            made = {
+                id(each.job.template): each.job.template
+                for each, answer in zip(submissions, answers, strict=True)
+                if not answer.replay
+            }
+            self.engine.wake(due_lanes(made.values(), now_us))
+        if self.telemetry.is_heard:
+            self._emit_submitted(submissions, answers)
+        return answers
+
+    def _emit_submitted(self, submissions: Sequence[Submission], answers: Sequence[Submitted]) -> None:
+        counts: dict[tuple[str, str], list[int]] = {}
+        for each, answer in zip(submissions, answers, strict=True):
+            count = counts.setdefault((each.job.template.name, each.job.template.queue), [0, 0])
+            count[0] += 1
+            count[1] += answer.replay
+        for (name, queue), (count_all, replayed) in counts.items():
+            self.telemetry.emit(Event.SUBMITTED, job=name, queue=queue, count=count_all, replayed=replayed)
+
+
+def _is_plain(submission: Submission) -> bool:
+    """Whether nobody can have stored it before, so that it may share an insert with strangers."""
+    return submission.key is None and not submission.own_id
 
 
 def storing(
@@ -51,12 +137,42 @@ def storing(
         InvalidInput: an id of the caller's own belongs to other work, here or among the jobs. Nothing is stored.
         OutcomeUnknown: the database did not come back in time. Submit again with the same ids, or look.
     """
-    if all(each.is_plain for each in submissions):
-        return (yield from _storing_plain([each.job for each in submissions], patience_s, may_copy))
-    once = _once_each(submissions)
-    stored = _submit_with_keys(once) if any(each.key is not None for each in once) else _submit_unkeyed(once)
-    answers = yield from _insisting(stored, stored, _ids(once), patience_s)
-    return answers if len(once) == len(submissions) else _answered_each(submissions, once, answers)
+    if all(map(_is_plain, submissions)):
+        jobs = [each.job for each in submissions]
+        first = store.submit_by_copy if may_copy and len(jobs) >= COPY_ROWS_MIN else store.submit
+        try:
+            yield first(jobs)
+        except OutcomeUnknown as error:
+            yield from _insisting(store.resubmit(jobs), [job.id for job in jobs], patience_s, error)
+        return [Submitted(job.id) for job in jobs]
+    once = once_each(submissions)
+    whole = storing_once(once)
+    try:
+        answers = yield from ask(whole)
+    except OutcomeUnknown as error:
+        answers = yield from _insisting(whole, [each.job.id for each in once], patience_s, error)
+    return answers if len(once) == len(submissions) else answered_each(submissions, once, answers)
+
+
+def _insisting(again: Operation[T], ids: Sequence[str], patience_s: float, doubt: Exception) -> Procedure[T]:
+    """Run `again` until its outcome is known, as that of the first try is not, or patience ends."""
+    for pause_s in _pauses(patience_s):
+        yield Pause(pause_s)
+        try:
+            return (yield from ask(again))
+        except (OutcomeUnknown, Unavailable, Busy) as error:
+            doubt = error
+    why = (
+        f"the connection broke during the commit, and {patience_s:g} s were not enough to ask again ({doubt})"
+    )
+    raise in_doubt(ids, why[:400]) from doubt
+
+
+def _pauses(patience_s: float) -> Iterator[float]:
+    pause_s, deadline = FIRST_PAUSE_S, time.monotonic() + patience_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        yield min(pause_s, left_s)
+        pause_s = min(pause_s * 2, PAUSE_S_MAX)
 
 
 def due_lanes(templates: Iterable[Template], now_us: int) -> list[str]:
@@ -83,117 +199,84 @@ def in_doubt(ids: Sequence[str], why: str) -> OutcomeUnknown:
     )
 
 
-def local_now_us() -> int:
-    """This host's time: only for hints, never to decide anything."""
-    return time.time_ns() // 1000
+class Group:
+    """Plain submissions of one event loop. `send` stores a batch, all or none."""
 
+    def __init__(
+        self, send: Callable[[Sequence[Submission]], Awaitable[object]], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._send = send
+        self._loop = proxy(loop)  # known already: asking for the running one is a system call
+        self._waiting: deque[tuple[Submission, asyncio.Future[None]]] = deque()
+        self._sending: asyncio.Task[None] | None = None
 
-@operation(repeatable=True)
-def _submit_with_keys(submissions: Sequence[Submission]) -> Steps[list[Submitted]]:
-    """Keyed jobs, and others beside them, in one transaction."""
-    keyed = [each for each in submissions if each.key is not None]
-    claims = [each.key for each in keyed if each.key is not None]
-    answers = yield from store.submit_keyed([each.job for each in keyed], claims, own=_own(keyed)).steps()
-    beside = yield from _unkeyed([each for each in submissions if each.key is None])
-    answered = iter(answers)
-    others = iter(beside)
-    return [next(others if each.key is None else answered) for each in submissions]
+    def submit(self, submission: Submission) -> asyncio.Future[None]:
+        """Done when it is stored. A caller that is cancelled meanwhile does not take it back."""
+        stored: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append((submission, stored))
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send_all())
+        return stored  # the insert is a task's of its own: a cancelled caller leaves it alone
 
+    async def drain(self) -> None:
+        """Wait until all that was accepted is stored or refused."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending])
 
-@operation(repeatable=True)
-def _submit_unkeyed(submissions: Sequence[Submission]) -> Steps[list[Submitted]]:
-    """Jobs under ids of the caller's own, and others beside them, in one transaction."""
-    return (yield from _unkeyed(submissions))
-
-
-def _unkeyed(submissions: Sequence[Submission]) -> Steps[list[Submitted]]:
-    """Among them may be ids of the caller's own: they may have been stored, run and finished long ago."""
-    if not submissions:
-        return []
-    own = _own(submissions)
-    again = store.resubmit([each.job for each in submissions], own=own, known=bool(own))
-    inserted = set((yield from again.steps()))
-    return [
-        Submitted(each.job.id, replay=each.own_id and each.job.id not in inserted) for each in submissions
-    ]
-
-
-def _own(submissions: Iterable[Submission]) -> set[str]:
-    """The ids that the caller chose."""
-    return {each.job.id for each in submissions if each.own_id}
-
-
-def _once_each(submissions: Sequence[Submission]) -> list[Submission]:
-    """The submissions without those that stand there twice: the same id with the same work is one job.
-
-    Raises:
-        InvalidInput: an id stands there for two kinds of work, or under two keys.
-    """
-    first: dict[str, Submission] = {}
-    for each in submissions:
-        if not _is_same(first.setdefault(each.job.id, each), each):
-            raise InvalidInput(
-                f"the id {each.job.id} stands twice in one submit, for different work",
-                "the name, the arguments or the key differ, and an id stands for one job",
-                "give each job an id of its own, or leave the ids out",
-            )
-    return list(first.values())
-
-
-def _is_same(one: Submission, other: Submission) -> bool:
-    works = [(each.job.template.name, each.job.args) for each in (one, other)]
-    return one is other or (is_same_work(works[0], works[1]) and one.key == other.key)
-
-
-def _answered_each(
-    submissions: Sequence[Submission], once: Sequence[Submission], answers: Sequence[Submitted]
-) -> list[Submitted]:
-    """An answer for each submission, where some stand there twice: the later ones are replays."""
-    of_id = {each.job.id: answer for each, answer in zip(once, answers, strict=True)}
-    first = {id(each) for each in once}
-    return [
-        of_id[each.job.id] if id(each) in first else Submitted(of_id[each.job.id].id, replay=True)
-        for each in submissions
-    ]
-
-
-def _storing_plain(jobs: Sequence[NewJob], patience_s: float, may_copy: bool) -> Procedure[list[Submitted]]:
-    """Jobs that nobody can have stored before."""
-    by_copy = may_copy and len(jobs) >= COPY_ROWS_MIN
-    first = store.submit_by_copy(jobs) if by_copy else store.submit(jobs)
-    ids = [job.id for job in jobs]
-    yield from _insisting(first, store.resubmit(jobs), ids, patience_s)
-    return [Submitted(job_id) for job_id in ids]
-
-
-def _insisting(
-    first: Operation[T], again: Operation[T], ids: Sequence[str], patience_s: float
-) -> Procedure[T]:
-    """Run `first`; when its outcome is unknown, run `again` until it is known or patience ends."""
-    try:
-        return (yield from ask(first))
-    except OutcomeUnknown as error:
-        doubt: Exception = error
-    for pause_s in _pauses(patience_s):
-        yield Pause(pause_s)
+    async def _send_all(self) -> None:
         try:
-            return (yield from ask(again))
-        except (OutcomeUnknown, Unavailable, Busy) as error:
-            doubt = error
-    raise in_doubt(
-        ids,
-        f"the connection broke during the commit, and {patience_s:g} s were not enough to ask again ({doubt})"[
-            :400
-        ],
-    ) from doubt
+            while self._waiting:
+                await self._send_batch(self._next_batch())
+        finally:
+            self._sending = None
+            for _, stored in self._waiting:
+                stored.cancel()
+            self._waiting.clear()
+
+    def _next_batch(self) -> list[tuple[Submission, asyncio.Future[None]]]:
+        batch = [self._waiting.popleft()]
+        size = batch[0][0].job.args_bytes
+        while self._waiting and len(batch) < GROUP_ROWS_MAX:
+            size += self._waiting[0][0].job.args_bytes
+            if size > GROUP_BYTES_MAX:
+                break
+            batch.append(self._waiting.popleft())
+        return batch
+
+    async def _send_batch(self, batch: list[tuple[Submission, asyncio.Future[None]]]) -> None:
+        try:
+            await self._send([submission for submission, _ in batch])
+        except DatabaseError as error:
+            # The database is away, full or in doubt: it would be for each of them.
+            _fail(batch, error)
+        except Exception as error:
+            if len(batch) == 1:
+                _fail(batch, error)
+                return
+            # One of them is bad. The batch was rolled back as a whole, so each may try alone.
+            for member in batch:
+                await self._send_batch([member])
+        except BaseException:
+            for _, stored in batch:
+                stored.cancel()
+            raise
+        else:
+            for _, stored in batch:
+                if not stored.done():
+                    stored.set_result(None)
 
 
-def _pauses(patience_s: float) -> Iterator[float]:
-    pause_s, deadline = FIRST_PAUSE_S, time.monotonic() + patience_s
-    while (left_s := deadline - time.monotonic()) > 0:
-        yield min(pause_s, left_s)
-        pause_s = min(pause_s * 2, PAUSE_S_MAX)
+def _fail(batch: Sequence[tuple[Submission, asyncio.Future[None]]], error: Exception) -> None:
+    for submission, stored in batch:
+        if not stored.done():
+            stored.set_exception(_own(error, submission))
 
 
-def _ids(submissions: Sequence[Submission]) -> list[str]:
-    return [each.job.id for each in submissions]
+def _own(error: Exception, submission: Submission) -> Exception:
+    """An error for each caller: a traceback grows with every place that raises it, and strangers' ids are no help."""
+    if not isinstance(error, DatabaseError):
+        return error
+    doubtful = isinstance(error, OutcomeUnknown)
+    own = in_doubt([submission.job.id], error.why) if doubtful else copy.copy(error)
+    own.__cause__ = error.__cause__
+    return own

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import fencerow.guards.mutex.mutexes as mutexes
-from fencerow.core.client.desk import Desk
+from fencerow.core.client.base import Verbs
 from fencerow.core.db.run import Procedure, ask
+from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.text import check_text
 from fencerow.guards.mutex.errors import MutexNotFound
@@ -16,69 +17,48 @@ LIMIT_MAX = 10_000
 REASON_LENGTH_MAX = 500
 
 
-class Mutexes:
+class Mutexes(Verbs):
     """What can be asked of mutexes by who does not hold them. Each method has an async twin with an `a` in front."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def held(self, *, limit: int = LIMIT) -> list[MutexRecord]:
+    @verb
+    def held(self, *, limit: int = LIMIT) -> Procedure[list[MutexRecord]]:
         """Those that are held, the longest first; the stale among them, which anybody may take over, too."""
-        return self._desk.run(listing(limit))
+        if not 1 <= limit <= LIMIT_MAX:
+            raise InvalidInput(f"limit is {limit}", f"1 to {LIMIT_MAX} are listed", "correct limit")
+        return ask(mutexes.held(limit=limit))
 
-    async def aheld(self, *, limit: int = LIMIT) -> list[MutexRecord]:
-        """`held` for async code."""
-        return await self._desk.arun(listing(limit))
+    aheld = averb(held)
 
-    def get(self, key: str) -> MutexRecord:
+    @verb
+    def get(self, key: str) -> Procedure[MutexRecord]:
         """The mutex of this key as it stands, held or not.
 
         Raises:
             MutexNotFound: it was never taken.
         """
-        return self._desk.run(reading(key))
+        return _reading(key)
 
-    async def aget(self, key: str) -> MutexRecord:
-        """`get` for async code."""
-        return await self._desk.arun(reading(key))
+    aget = averb(get)
 
-    def free(self, key: str, token: int, *, reason: str | None = None) -> bool:
+    @verb
+    def free(self, key: str, token: int, *, reason: str | None = None) -> Procedure[bool]:
         """Take a mutex from whoever holds it under this token; false when nobody does any more.
 
         Its holder hears of it at its next renewal, and its guarded writes are refused from now on; what it writes
         without a guard nobody can stop. Who did it and why is kept with the mutex.
         """
-        return self._desk.run(freeing(key, token, self._desk.actor, reason))
+        if reason is not None:
+            check_text(reason, "the reason", REASON_LENGTH_MAX)
+        yield from _reading(key)
+        return (yield from ask(mutexes.free(key, token=token, actor=self._client.actor, reason=reason)))
 
-    async def afree(self, key: str, token: int, *, reason: str | None = None) -> bool:
-        """`free` for async code."""
-        return await self._desk.arun(freeing(key, token, self._desk.actor, reason))
-
-
-def listing(limit: int) -> Procedure[list[MutexRecord]]:
-    """The held ones."""
-    if not 1 <= limit <= LIMIT_MAX:
-        raise InvalidInput(f"limit is {limit}", f"1 to {LIMIT_MAX} are listed", "correct limit")
-    return (yield from ask(mutexes.held(limit=limit)))
+    afree = averb(free)
 
 
-def reading(key: str) -> Procedure[MutexRecord]:
-    """One of them.
-
-    Raises:
-        MutexNotFound: it was never taken.
-    """
+def _reading(key: str) -> Procedure[MutexRecord]:
     found = yield from ask(mutexes.look(check_text(key, "the key of a mutex", KEY_LENGTH_MAX)))
     if found is None:
         raise MutexNotFound(
             f"no mutex {key!r} was ever taken here", "a mutex begins with its first taker", "compare the key"
         )
     return found
-
-
-def freeing(key: str, token: int, actor: str | None, reason: str | None) -> Procedure[bool]:
-    """Take it from its holder."""
-    if reason is not None:
-        check_text(reason, "the reason", REASON_LENGTH_MAX)
-    yield from reading(key)
-    return (yield from ask(mutexes.free(key, token=token, actor=actor, reason=reason)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fencerow.core.client.desk import Desk
+from fencerow.core.client.base import ClientBase
 from fencerow.core.command import output
 from fencerow.core.command.database import actor, working
 from fencerow.core.command.options import app_option, asked, database_options, json_option
@@ -46,7 +46,7 @@ def list_(context: click.Context, limit: int) -> None:
 def show(context: click.Context, key: str) -> None:
     """Show a mutex: who holds it, or held it last."""
     with working(asked(context)) as engine:
-        found = Mutexes(Desk(engine)).get(key)
+        found = Mutexes(ClientBase(engine)).get(key)
     if asked(context).json:
         output.say_json(_document(found))
         return
@@ -77,7 +77,7 @@ def show(context: click.Context, key: str) -> None:
 def release(context: click.Context, key: str, token: int | None, reason: str | None) -> int:
     """Take a mutex from its holder. The holder learns it at its next renewal; a living one may still be at work."""
     with working(asked(context)) as engine:
-        known = Mutexes(Desk(engine, actor=actor(asked(context).config())))
+        known = Mutexes(ClientBase(engine, actor=actor(asked(context).config())))
         found = known.get(key)
         wanted = found.token if token is None else token
         done = known.free(key, wanted, reason=reason)
@@ -92,7 +92,7 @@ def release(context: click.Context, key: str, token: int | None, reason: str | N
 
 def _list(context: click.Context, limit: int) -> None:
     with working(asked(context)) as engine:
-        found = Mutexes(Desk(engine)).held(limit=limit)
+        found = Mutexes(ClientBase(engine)).held(limit=limit)
     if asked(context).json:
         output.say_json([_document(each) for each in found])
         return

@@ -26,7 +26,7 @@ T = TypeVar("T")
 WAIT_SLICE_S = 0.5
 
 
-class Desk:
+class ClientBase:
     """Runs procedures on one engine, for threads and event loops together.
 
     `ready` is called once, before the database is first used; until it succeeds it is called again each time.
@@ -41,7 +41,7 @@ class Desk:
         self._first_use = threading.Lock()
         self._poller = Poller(engine)
 
-    def run(self, procedure: Procedure[T], connection: Any = None) -> T:
+    def run(self, procedure: Procedure[T], connection: object | None = None) -> T:
         """Run a procedure in this thread, on our engine or on the caller's connection.
 
         Raises:
@@ -49,14 +49,17 @@ class Desk:
         """
         if connection is None:
             refuse_in_loop()
-        self.make_ready()
+        if self._ready is not None:
+            self.make_ready()
         return run(procedure, partial(self._answer, self._runner(connection)))
 
-    async def arun(self, procedure: Procedure[T], connection: Any = None) -> T:
+    async def arun(self, procedure: Procedure[T], connection: object | None = None) -> T:
         """`run` in this event loop."""
         if self._ready is not None:
             await asyncio.to_thread(self.make_ready)
         return await arun(procedure, partial(self._aanswer, self._runner(connection)))
+
+    _run, _arun = run, arun  # by which its verbs run
 
     def outcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
         """Wait for the end of a job: how it ended, or None when it is nowhere.
@@ -99,16 +102,16 @@ class Desk:
         """End the thread that waits for results; those who wait get `Unavailable`."""
         self._poller.close()
 
-    def _runner(self, connection: Any) -> Runner:
+    def _runner(self, connection: object | None) -> Runner:
         return self.engine if connection is None else borrowed(connection, self.engine)
 
     def _answer(self, runner: Runner, request: Request) -> Any:
         return self.engine.wake(request.messages) if isinstance(request, WakeUp) else runner.run(request)
 
     async def _aanswer(self, runner: Runner, request: Request) -> Any:
-        return (
-            self.engine.wake(request.messages) if isinstance(request, WakeUp) else await runner.arun(request)
-        )
+        if isinstance(request, WakeUp):
+            return self.engine.wake(request.messages)
+        return await runner.arun(request)
 
     def make_ready(self) -> None:
         """Look at the tables if nobody did; by itself before each procedure, but not inside one's own transaction."""
@@ -126,6 +129,19 @@ class Desk:
             f"the database could not be asked: {trouble}" if trouble else "it is queued or runs still",
             "it goes on; ask again",
         )
+
+
+class Verbs:
+    """Verbs of a feature that run as those of a client do. Each has an async twin with an `a` in front."""
+
+    def __init__(self, client: ClientBase) -> None:
+        self._client = client
+
+    def _run(self, procedure: Procedure[T], connection: object | None = None) -> T:
+        return self._client.run(procedure, connection)
+
+    async def _arun(self, procedure: Procedure[T], connection: object | None = None) -> T:
+        return await self._client.arun(procedure, connection)
 
 
 def waited(future: concurrent.futures.Future[T], timeout_s: float | None) -> T:
