@@ -31,7 +31,7 @@ from fencerow.bench.place import Place, private_postgres, private_sqlite
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.worker.claimer import Claimer
-from fencerow.core.worker.hearing import Hearing
+from fencerow.core.worker.wakeups import WakeUps
 
 WARM = 50
 PAUSE_S = (0.008, 0.016)
@@ -105,8 +105,8 @@ def submitting(place: Place, count: int) -> list[dict[str, int]]:
 async def working(config: Config) -> None:
     """Run them, until nobody writes to us any more, and tell the moments of each."""
     stamps, found = Stamps(), list[dict[str, int]]()
-    stamps.around(Hearing, "hear", "hear", None)
-    stamps.around(Hearing, "_heard", "heard", None)
+    stamps.around(WakeUps, "hear", "hear", None)
+    stamps.around(WakeUps, "_heard", "heard", None)
     claim = Claimer._claim
 
     async def stamped(self: Claimer, operation: Any) -> Any:

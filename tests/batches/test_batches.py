@@ -23,10 +23,9 @@ from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.pool import Pool
 from fencerow.errors import CancelRequested, DecidedTwice, LeaseLost
 from tests.jobs import AnyEngine, claim, register
-from tests.worker.stage import Stage, job_of, kinds, quick, read, submit, until, working
+from tests.worker.stage import Stage, job_of, kinds, pool_of, quick, read, submit, until, working
 
 Numbers = Sequence[BatchItem[int, str]]
 Quiet = Sequence[BatchItem[int, None]]
@@ -62,7 +61,7 @@ async def run_together(
 
 async def put_together(stage: Stage, handler: Handler, values: Sequence[Any], **fields: Any) -> list[str]:
     """Submit jobs in one transaction; the claimer asks for all of them, as it does after a first batch."""
-    for pool in stage.worker._parts.pools:
+    for pool in stage.worker._parts.roster.pools:
         pool._reach = 100
     jobs = [job_of(handler.name, {"value": value}, **fields) for value in values]
     await stage.engine.arun(store.submit(jobs))
@@ -158,7 +157,7 @@ async def test_an_error_of_the_handler_judges_those_that_were_not_decided(
 
     handler = replace(batch(breaks if plain else abreaks), name="send")
     async with working(engine, handler, queues=ONE_SLOT) as stage:
-        for pool in stage.worker._parts.pools:
+        for pool in stage.worker._parts.roster.pools:
             pool._reach = 100
         made = [
             job_of("send", {"value": 0}),
@@ -265,7 +264,7 @@ async def test_a_batch_takes_what_waits_up_to_its_size_and_nothing_of_other_name
 
     handler, stranger = batch(send, batch_max=3), batch(other)
     async with working(lite, handler, stranger, queues=ONE_SLOT) as stage:
-        for pool in stage.worker._parts.pools:
+        for pool in stage.worker._parts.roster.pools:
             pool._reach = 100
         made = [job_of("send", {"value": n}) for n in range(4)]
         made += [job_of("other", {"value": n}) for n in range(10, 12)]
@@ -295,7 +294,7 @@ async def test_the_wish_of_a_pool_is_bounded(lite: AnyEngine) -> None:
     async def send(items: Quiet) -> None: ...
 
     async with working(lite, batch(send, batch_max=1000), queues={"mail": 50}) as stage:
-        (pool,) = stage.worker._parts.pools
+        (pool,) = stage.worker._parts.roster.pools
         before = pool.wanted()
         await run_together(stage, batch(send), [1])
         await until(lambda: pool.running == 0)
@@ -426,7 +425,7 @@ async def test_when_every_open_item_is_cancelled_the_call_is_too(engine: AnyEngi
         for job_id in ids[1:]:
             await engine.arun(store.cancel(job_id, actor="ada"))
         jobs = await ends(stage, ids)
-        await until(lambda: stage.worker._parts.pools[0].running == 0)
+        await until(lambda: stage.worker._parts.roster.pools[0].running == 0)
 
     assert states(jobs) == ["succeeded", "cancelled", "cancelled"]
     assert stage.counters.get("handlers_given_up") == 0
@@ -560,7 +559,7 @@ async def test_a_suspect_shares_its_call_with_nobody(engine: AnyEngine) -> None:
     await bury(engine, dead)
     ids += [await submit(engine, "send", {"value": n}) for n in range(2, 5)]
     async with working(engine, batch(send), queues=ONE_SLOT) as stage:
-        for pool in stage.worker._parts.pools:
+        for pool in stage.worker._parts.roster.pools:
             pool._reach = 100
         await ends(stage, ids)
 
@@ -576,7 +575,7 @@ async def test_the_suspects_after_a_death_do_not_meet_in_the_pool(lite: AnyEngin
     made = [await submit(lite, "send", {"value": n}) for n in range(3)]
     claimed = claim(lite, register(lite))
     assert len(claimed) == len(made)
-    pool = Pool(["mail"], 1, 1.0, lambda _: None)
+    pool = pool_of(1)
     attempts = [
         Attempt(structs.replace(job, suspect=n == 1), "h", batch(send)) for n, job in enumerate(claimed)
     ]
@@ -617,7 +616,7 @@ async def test_a_job_cancelled_while_it_waited_does_not_start(lite: AnyEngine) -
 
     handler = batch(send)
     async with working(lite, handler, queues=ONE_SLOT) as stage:
-        (pool,) = stage.worker._parts.pools
+        (pool,) = stage.worker._parts.roster.pools
         put = pool.put
 
         def put_cancelled(attempt: Any) -> None:
@@ -643,11 +642,11 @@ async def test_a_job_cancelled_while_values_are_fetched_does_not_start(
 
     handler = batch(send)
     async with working(lite, handler, queues=ONE_SLOT) as stage:
-        executor = stage.worker._parts.workplace._executor
+        executor = stage.worker._parts.dispatch._executor
         fetched = executor._fetched_args
 
         async def cancelled_meanwhile(attempt: Attempt) -> bytes:
-            for other in stage.worker._parts.attempts.values():
+            for other in stage.worker._parts.roster.held.values():
                 if other is not attempt:
                     await lite.arun(store.cancel(other.claimed.id, actor="ada"))
                     other.end(Interrupt.CANCEL)

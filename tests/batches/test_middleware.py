@@ -198,7 +198,7 @@ async def test_one_that_hangs_is_given_up_with_the_call(lite: AnyEngine) -> None
         lite, handler, queues=ONE_SLOT, batch_middleware=[hangs], config=quick(cancel_kill_s=0.2)
     ) as stage:
         jobs = await run_together(stage, handler, [1, 2], timeout_s=0.2, attempts_max=1)
-        assert stage.worker._parts.workplace.hung_count == 1
+        assert stage.worker._parts.dispatch.hung_count == 1
         free.set()
 
     assert {job.error["type"] for job in jobs} == {"fencerow.errors.AttemptTimeout"}

@@ -17,8 +17,8 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.wanted import Descriptors, Stated
 from fencerow.core.store import store
-from fencerow.core.worker import descriptors
-from fencerow.core.worker.descriptors import DescriptorCount, counted
+from fencerow.core.worker import control
+from fencerow.core.worker.control import DescriptorCount, counted
 from tests.cli.conftest import Cli, command
 from tests.shortage import no_descriptors
 
@@ -157,7 +157,7 @@ def test_who_cannot_even_look_has_none_left() -> None:
 
 def test_they_are_not_counted_at_each_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = [Descriptors(2, 9), Descriptors(1, 9)]
-    monkeypatch.setattr(descriptors, "counted", seen.pop)
+    monkeypatch.setattr(control, "counted", seen.pop)
     count = DescriptorCount()
 
     assert [count.look(), count.look()] == [Descriptors(1, 9)] * 2
@@ -166,6 +166,6 @@ def test_they_are_not_counted_at_each_renewal(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_where_they_cannot_be_counted_nothing_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(descriptors, "FOLDER", Path("/proc/self/not-there"))
+    monkeypatch.setattr(control, "OPEN_FILES", Path("/proc/self/not-there"))
 
     assert counted() is None

@@ -83,13 +83,13 @@ async def test_an_outcome_confirmed_after_the_last_renewal_is_missed_too(
     async with working(engine, send, config=quick(lease_s=30.0, renew_s=10.0)) as stage:
         job_id = await stage.submit("send")
         await until(lambda: bool(runs))
-        stage.worker._parts.keeper.look_now()
+        stage.worker._parts.lease.renew_now()
         await stage.heard.wait("renewed")
         await asyncio.to_thread(pair.part)  # its claim is on the standby, its end is not
         gate.set()
         await stage.heard.wait("succeeded")
         await asyncio.to_thread(pair.fail_over)
-        stage.worker._parts.keeper.look_now()
+        stage.worker._parts.lease.renew_now()
         await until(lambda: LOST in caplog.text, 15, "the worker notices")
     await engine.aclose()
     found = postgres_engine(pair.url)

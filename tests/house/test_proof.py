@@ -10,7 +10,7 @@ import pytest
 from fencerow.core.config import Config
 from fencerow.core.db.postgres_session import IDLE_S
 from fencerow.core.worker.blocked import BLOCKED_S
-from fencerow.core.worker.suspects import PATIENCE_S
+from fencerow.core.worker.roster import PATIENCE_S
 from fencerow.events.delivery import GRACE_S
 from fencerow.guards.once import once
 from fencerow.retention.maintenance import REPEATED_KEPT_S

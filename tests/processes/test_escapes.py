@@ -118,7 +118,7 @@ async def test_a_job_that_turns_against_its_warden_is_a_crash_like_any(
             given = {"folder": str(tmp_path), "how": "ignores"}
             job_id = await stage.submit("hangs", given, timeout_s=1.0, attempts_max=1)
             await until(lambda: len(known(tmp_path)) == 2, 60)
-            (warden,) = stage.worker._parts.workplace._apart._children.pids
+            (warden,) = stage.worker._parts.dispatch._apart._children.pids
             os.kill(warden, signal.SIGSTOP)
         job = await stage.ended(job_id, within_s=60)
         await nothing_left(tmp_path)

@@ -12,7 +12,7 @@ import pytest
 
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
-from fencerow.core.worker import placing, suspects
+from fencerow.core.worker import dispatch, roster
 from fencerow.core.worker import pool as pool_module
 from fencerow.core.worker.attempt import Attempt
 from tests.jobs import QUEUE, AnyEngine, claim, register
@@ -101,7 +101,7 @@ async def test_a_long_one_does_not_hold_back_the_others(
     lite: AnyEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each waits for the other, and nothing has ended well before: one more starts when the first has lived a while."""
-    monkeypatch.setattr(suspects, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(roster, "PATIENCE_S", 0.1)
     pair = [await suspect(lite, "meets", {"folder": str(tmp_path), "count": 2}) for _ in range(2)]
     async with working(lite, *HANDLERS, config=settings(lite)) as stage:
         assert [(await stage.ended(each)).state for each in pair] == ["succeeded", "succeeded"]
@@ -139,11 +139,11 @@ async def test_a_suspect_that_no_child_finds_has_the_worker_for_itself(engine: A
     async with working(engine, slow, quick, config=settings(engine)) as stage:
         await stage.heard.wait("claimed")
         stage.worker._handlers["local"] = handler(local)
-        for claimer in stage.worker._parts.claims._loops:
+        for claimer in stage.worker._parts.claims.claimers:
             claimer._handlers = stage.worker._handlers  # it learns of the suspect only now
         stage.worker._parts.claims.look_again()
         await stage.heard.until(
-            lambda: stage.worker._parts.workplace.alone.is_taken or bool(stage.heard.all("renewed"))
+            lambda: stage.worker._parts.dispatch.is_withheld or bool(stage.heard.all("renewed"))
         )
         other = await stage.submit("quick")
         go.set()
@@ -158,7 +158,7 @@ async def test_it_runs_beside_others_that_do_not_end_soon(
     lite: AnyEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It must not wait for ever; and the next one, soon after, keeps nobody waiting at all."""
-    monkeypatch.setattr(placing, "ALONE_WAIT_S", 0.1)
+    monkeypatch.setattr(dispatch, "ALONE_WAIT_S", 0.1)
     started, go = asyncio.Event(), asyncio.Event()
 
     async def slow() -> None:
@@ -173,7 +173,7 @@ async def test_it_runs_beside_others_that_do_not_end_soon(
         job_id = await suspect(lite, "local")
         stage.worker._parts.claims.look_again()
         first = await stage.ended(job_id)
-        monkeypatch.setattr(placing, "ALONE_WAIT_S", 3600.0)
+        monkeypatch.setattr(dispatch, "ALONE_WAIT_S", 3600.0)
         second = await suspect(lite, "local")
         stage.worker._parts.claims.look_again()
         await stage.ended(second)
@@ -189,7 +189,7 @@ async def test_while_it_waits_for_a_slot_the_others_are_served(
     lite: AnyEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A suspect that no child finds is claimed while all slots are taken, and its neighbours in another queue go on."""
-    monkeypatch.setattr(placing, "ALONE_WAIT_S", 0.1)
+    monkeypatch.setattr(dispatch, "ALONE_WAIT_S", 0.1)
     monkeypatch.setattr(pool_module, "STALE_S", 3600.0)
     started, go = asyncio.Event(), asyncio.Event()
 
@@ -204,11 +204,10 @@ async def test_while_it_waits_for_a_slot_the_others_are_served(
         await stage.submit("slow")
         await started.wait()
         job_id = await suspect(lite, "local")
-        pool = stage.worker._parts.pools[0]
+        pool = stage.worker._parts.roster.pools[0]
         (claimed,) = claim_suspect(lite, stage.worker.holder, "local")
-        stage.worker._parts.take(
-            pool, Attempt(claimed, stage.worker.holder or "", stage.worker._handlers["local"])
-        )
+        attempt = Attempt(claimed, stage.worker.holder or "", stage.worker._handlers["local"])
+        stage.worker._parts.life.claimed(pool, [attempt])
         assert (await stage.run("local", queue="other")).state == "succeeded"
         go.set()
         assert (await stage.ended(job_id)).state == "succeeded"

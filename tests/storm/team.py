@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from fencerow.core.worker.ending import EXIT_CODE
+from fencerow.core.worker.blocked import EXIT_CODE
 from fencerow.errors import LoopBlocked
 from tests.storm import member
 from tests.storm.plan import Plan

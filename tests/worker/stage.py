@@ -21,6 +21,7 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.middleware import Middleware, RunMiddleware
+from fencerow.core.worker.pool import Limit, Pool
 from fencerow.core.worker.worker import Worker
 from tests.jobs import QUEUE, AnyEngine, new_job
 
@@ -44,6 +45,20 @@ def quick(**changes: Any) -> Config:
         "shutdown_s": 5.0,
     }
     return Config(**{**fields, **changes})
+
+
+class Free:
+    """A limit that is never met; see `Pool`."""
+
+    waiting = 0
+
+    def room(self) -> int:
+        return 1_000
+
+
+def pool_of(slots: int, *queues: str, limit: Limit | None = None) -> Pool:
+    """A pool by itself, of one queue where none is named."""
+    return Pool(queues or ("mail",), slots, 1.0, 1.0, limit or Free())
 
 
 def handler(function: Callable[..., Any], rule: RetryRule = RULE, timeout_s: float | None = None) -> Handler:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.background import loop
+from fencerow.core.background.loop import Loop
+from fencerow.core.background.reaper import Reaper
 from fencerow.core.chore import Ticking
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.core.worker import endurance, loop
 from fencerow.core.worker.acker import Acker
-from fencerow.core.worker.loop import Loop
-from fencerow.core.worker.reaper import Reaper
 from fencerow.core.worker.worker import Worker, WorkerDied
 from fencerow.guards.once.window import purge_windows
 from fencerow.retention.disowner import Disowner
@@ -222,7 +222,7 @@ async def test_a_database_that_is_away_ends_no_loop_however_long(monkeypatch: py
 
 async def test_the_driver_hides_what_the_process_is_short_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that the server cannot be reached; whether a descriptor is left tells the two apart."""
-    monkeypatch.setattr(endurance, "is_out_of_descriptors", lambda: True)
+    monkeypatch.setattr(loop, "is_out_of_descriptors", lambda: True)
 
     async def tick() -> float:
         raise ConnectionRefusedError("socket: too many open files")

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from fencerow.core.db.clock import CarriedClock
 from fencerow.core.store import store
-from fencerow.core.worker import begun as module
+from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.begun import Begun
 from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.roster import StartLimit
 from tests.jobs import AnyEngine
-from tests.worker.stage import Stage, handler, job_of, until, working
+from tests.worker.stage import Stage, handler, job_of, pool_of, until, working
 from tests.worker.test_parts import attempt, noop
 
 
@@ -38,15 +40,24 @@ class Scene:
     """A pool with waiting jobs before a bound."""
 
     def __init__(self, least: int, waiting: int) -> None:
-        self.held: list[Attempt] = [attempt() for _ in range(waiting)]
-        self.asked = 0
-        self.pool = Pool(["mail"], 100, 1.0, lambda _: None, room=lambda: self.begun.room())
-        self.begun = Begun(least, self.held, [self.pool], self.ask)
-        for each in self.held:
+        attempts = [attempt() for _ in range(waiting)]
+        self.held = {each.key: each for each in attempts}
+        self.pools: list[Pool] = []
+        self.lease, self.clock = Lease(30.0, 1.0), CarriedClock()
+        self.begun = StartLimit(least, self.held, self.pools, self.clock, self.lease)
+        self.pool = pool_of(100, limit=self.begun)
+        self.pools.append(self.pool)
+        for each in attempts:
             self.pool.put(each)
 
-    def ask(self) -> None:
-        self.asked += 1
+    @property
+    def asked(self) -> bool:
+        """Whether a renewal was asked for."""
+        return self.lease.hurried.is_set()
+
+    def put(self, one: Attempt) -> None:
+        self.held[one.key] = one
+        self.pool.put(one)
 
     async def begin(self, count: int) -> int:
         """So many slots want a job each; returns how many have got one."""
@@ -59,13 +70,13 @@ async def test_no_more_begin_than_may() -> None:
     scene = Scene(least=3, waiting=10)
 
     assert await scene.begin(5) == 3
-    assert (scene.begun.count(), scene.begun.met, scene.asked) == (3, True, 1)
+    assert (scene.begun.count(), scene.begun.met, scene.asked) == (3, True, True)
 
 
 async def test_whoever_was_refused_goes_on_when_one_is_confirmed() -> None:
     scene = Scene(least=3, waiting=10)
     await scene.begin(5)
-    scene.held.pop()
+    scene.held.popitem()
     scene.begun.go_on()
     await asyncio.sleep(0)
 
@@ -114,7 +125,7 @@ async def test_after_a_lost_reply_nothing_begins_until_the_row_says_that_all_may
     before = scene.begun.stated()
     scene.begun.doubt()
 
-    assert (await scene.begin(1), scene.asked) == (0, 1)
+    assert (await scene.begin(1), scene.asked) == (0, True)
     scene.begun.confirmed(before)  # a renewal that was on its way
     assert scene.begun.room() == 0
     scene.begun.confirmed(scene.begun.stated())
@@ -124,15 +135,17 @@ async def test_after_a_lost_reply_nothing_begins_until_the_row_says_that_all_may
 
 async def test_after_the_clock_went_back_nothing_begins_until_the_row_says_that_all_may_have() -> None:
     scene = Scene(least=3, waiting=3)
-    scene.begun.clock_went_back()
+    scene.clock.turns += 1
     assert await scene.begin(1) == 0
     scene.begun.confirmed(scene.begun.stated())
     await asyncio.sleep(0)
     assert scene.begun.count() == 1
     scene.begun.compared(any_unknown=False)
     assert scene.begun.stated() is None, "as long as what was claimed before is held"
-    del scene.held[1:]
-    scene.held[0] = attempt()
+    scene.held.clear()
+    other = attempt()
+    scene.held[other.key] = other
+    scene.begun.waiting = 0
     scene.begun.compared(any_unknown=False)
 
     assert scene.begun.stated() == 3
@@ -140,17 +153,16 @@ async def test_after_the_clock_went_back_nothing_begins_until_the_row_says_that_
 
 async def test_a_clock_that_goes_back_while_nothing_is_held_keeps_nothing_from_beginning() -> None:
     scene = Scene(least=3, waiting=0)
-    scene.begun.clock_went_back()
+    scene.clock.turns += 1
 
-    assert (scene.begun.room(), scene.begun.stated(), scene.asked) == (3, 3, 0)
+    assert (scene.begun.room(), scene.begun.stated(), scene.asked) == (3, 3, False)
 
 
 async def test_a_call_of_a_batch_takes_no_more_than_may_begin() -> None:
     scene = Scene(least=3, waiting=0)
     items = [Attempt(each.claimed, "holder", _batch()) for each in (attempt() for _ in range(8))]
     for each in items:
-        scene.held.append(each)
-        scene.pool.put(each)
+        scene.put(each)
     first = await scene.pool.get()
     assert first is not None
 
@@ -161,8 +173,8 @@ async def test_a_call_of_a_batch_takes_no_more_than_may_begin() -> None:
 async def test_a_worker_begins_no_more_while_outcomes_are_not_written(
     lite: AnyEngine, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
-    monkeypatch.setattr(module, "AT_MOST", 4 + ahead)
-    monkeypatch.setattr("fencerow.core.worker.building.AHEAD", ahead)
+    monkeypatch.setattr(module, "STARTED_MAX", 4 + ahead)
+    monkeypatch.setattr("fencerow.core.worker.assembly.AHEAD", ahead)
     ran: list[int] = []
 
     async def count(number: int) -> None:
@@ -175,7 +187,7 @@ async def test_a_worker_begins_no_more_while_outcomes_are_not_written(
         await lite.arun(store.submit(jobs))
         stage.worker._parts.claims.look_again()
         await until(lambda: len(ran) >= min(40, 4 + ahead), what="as many as may begin")
-        await until(lambda: ahead > 0 or stage.worker._parts.begun.met, what="the bound is met")
+        await until(lambda: ahead > 0 or stage.worker._parts.roster.started.met, what="the bound is met")
         most = len(ran)
         gate.set()
         await until(lambda: len(ran) == 40, what="all ran")

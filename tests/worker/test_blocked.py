@@ -14,7 +14,7 @@ from fencerow.batches.item import BatchItem
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker import blocked
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.blocked import LoopWatch
+from fencerow.core.worker.blocked import LastBlock, LoopWatch
 from fencerow.core.worker.onloop import OnLoop
 from tests.batches.test_batches import batch
 from tests.jobs import AnyEngine
@@ -64,7 +64,7 @@ async def test_who_blocks_the_loop_is_named_with_the_stack(
         STAGES.append(stage)
         job = await stage.run(function.__name__)
         (told,) = stage.heard.all(Event.LOOP_BLOCKED)
-        while not (stated := stage.worker._parts.watch.stated()) or not stated.is_over:
+        while not (stated := stage.worker._parts.block.stated()) or not stated.is_over:
             await asyncio.sleep(0.01)
         assert '"is_over":true' in stage.worker._parts.control.stated()
 
@@ -199,15 +199,14 @@ class Scene:
         self.attempt.started = self.clock.now
         on_loop = OnLoop()
         on_loop.attempts, on_loop.since = (self.attempt,), self.clock.now
-        self.watch = LoopWatch(
-            Deaf(),  # type: ignore[arg-type]
-            on_loop,
-            Telemetry(),
-            kill_s=10.0,
-            find=lambda _job_id, _attempt: self.attempt,
-            end=lambda reason, late: self.ends.append((reason, late)),
-        )
+        held = {self.attempt.key: self.attempt}
+        ending: Any = self  # it would end the process
+        deaf: Any = Deaf()
+        self.watch = LoopWatch(deaf, on_loop, held, Telemetry(), LastBlock(), ending, kill_s=10.0)
         self.watch._stopped = self.clock  # type: ignore[assignment]
+
+    def end(self, reason: str, late: tuple[Attempt, ...]) -> None:
+        self.ends.append((reason, late))
 
     def after(self, seconds: float) -> list[tuple[str, tuple[Attempt, ...]]]:
         until = self.clock.now + seconds

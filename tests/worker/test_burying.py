@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
+from fencerow.core.background import reaper as module
+from fencerow.core.background.reaper import Reaper, Warrant
 from fencerow.core.model.state import WorkerState
 from fencerow.core.store import store
+from fencerow.core.store.finish import Requeued
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker import reaper as module
-from fencerow.core.worker.lease import Warrant
-from fencerow.core.worker.reaper import Reaper
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import LATE_US, AnyEngine, register
 from tests.worker.stage import quick
@@ -27,6 +27,14 @@ class Judge:
         return Warrant(self.holder, LATE_US) if self.may else None
 
 
+class Nobody:
+    """Nobody is told what a sweep has brought about."""
+
+    def announce_queued(self, jobs: Sequence[Requeued]) -> None: ...
+
+    def announce_ended(self, ids: list[str]) -> None: ...
+
+
 class Scene:
     """A worker whose lease of 30 s was written before the clock went back, and the reaper of another."""
 
@@ -36,16 +44,7 @@ class Scene:
         clock.advance(-3600)
         self.judge = Judge(register(engine, lease_s=1e6))
         monkeypatch.setattr(module, "steady", lambda: self.now)
-        lease: Any = self.judge
-        self.reaper = Reaper(
-            engine,
-            lease,
-            quick(),
-            Telemetry(),
-            actor="a test",
-            on_queued=lambda _: None,
-            on_ended=lambda _: None,
-        )
+        self.reaper = Reaper(engine, self.judge, quick(), Telemetry(), Nobody(), actor="a test")
 
     async def sweeps(self, *seconds: float) -> list[bool]:
         """A sweep at each of these seconds; whether the other worker is alive after it."""

@@ -7,11 +7,11 @@ import logging
 
 import pytest
 
+from fencerow.core.db import clock as module
+from fencerow.core.db.clock import CarriedClock
 from fencerow.core.model.due import OWN
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
-from fencerow.core.worker import carried as module
-from fencerow.core.worker.carried import Carried
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, new_job
 from tests.worker.stage import job_of, quick, until, working
@@ -25,7 +25,7 @@ class Clocks:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.ahead_s = 1000.0, 5000.0
         monkeypatch.setattr(module, "steady", lambda: self.now)
-        self.carried = Carried()
+        self.carried = CarriedClock()
 
     @property
     def database_us(self) -> int:
@@ -165,12 +165,12 @@ async def test_jobs_that_are_due_go_on_though_the_clock_jumps(
         working(engine, works, queues={"mail": 2}, config=CONFIG) as second,
     ):
         stages = [first, second]
-        await until(lambda: all(len(stage.worker._parts.attempts) >= 2 for stage in stages))
+        await until(lambda: all(len(stage.worker._parts.roster.held) >= 2 for stage in stages))
         await until(lambda: all(stage.worker._parts.lease.may_judge() for stage in stages))
         clock.advance(jump_s)
         gate.set()
         await until(lambda: len(ran) >= len(jobs), what="every job was run")
-        await until(lambda: all(not stage.worker._parts.attempts for stage in stages))
+        await until(lambda: all(not stage.worker._parts.roster.held for stage in stages))
         found = await engine.arun(store.read([job.id for job in jobs]))
 
     assert {(job.state, job.attempt, job.failures) for job in found.values()} == {("succeeded", 1, 0)}

@@ -84,7 +84,7 @@ async def test_two_looks_in_a_row_do_not_let_a_job_go_whose_claim_is_under_way(e
         await held.wait()
         renewals = len(stage.heard.all("renewed"))
         for more in range(1, 6):
-            stage.worker._parts.keeper.look_now()
+            stage.worker._parts.lease.renew_now()
             await stage.heard.wait("renewed", renewals + more)
         go.set()
         job = await stage.ended(job_id)
@@ -422,7 +422,7 @@ async def test_an_interrupt_while_the_arguments_are_fetched_stops_the_start(engi
         async def arun(self, operation):  # type: ignore[no-untyped-def]
             result = await self._engine.arun(operation)
             if operation.name == "fetch_args":
-                (attempt,) = stage.worker._parts.attempts.values()
+                (attempt,) = stage.worker._parts.roster.held.values()
                 await engine.arun(store.cancel(attempt.claimed.id, actor="ada"))
                 attempt.end(Interrupt.CANCEL)
             return result

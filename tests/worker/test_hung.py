@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
+from fencerow.core.background.loop import WorkerDied
 from fencerow.core.worker.context import Job
-from fencerow.core.worker.death import WorkerDied
 from fencerow.errors import TooManyHung
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, quick, read, submit, until, worker_of, working
@@ -66,12 +66,12 @@ async def test_a_handler_that_ends_after_all_is_hung_no_more(engine: AnyEngine) 
     async with worker:
         stage = Stage(engine, worker)
         await stage.run("hangs", timeout_s=0.1, attempts_max=1)
-        assert worker._parts.workplace.hung_count == 1
+        assert worker._parts.dispatch.hung_count == 1
         free.set()
-        await until(lambda: worker._parts.workplace.hung_count == 0, what="its end")
+        await until(lambda: worker._parts.dispatch.hung_count == 0, what="its end")
         free.clear()
         await stage.run("hangs", timeout_s=0.1, attempts_max=1)
-        assert not worker._parts.death.happened()
+        assert not worker._parts.fatal.happened()
         free.set()
 
 
@@ -93,7 +93,7 @@ async def test_a_run_that_was_given_up_overlaps_the_next_and_changes_nothing(eng
         job = await stage.run("stubborn", timeout_s=0.1, attempts_max=2)
         free.set()
         await until(first_over.is_set, what="the end of the first run")
-        await until(lambda: stage.worker._parts.workplace.hung_count == 0, what="its thread")
+        await until(lambda: stage.worker._parts.dispatch.hung_count == 0, what="its thread")
         later = await read(engine, job.id)
 
     assert side_by_side == [True]

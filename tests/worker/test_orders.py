@@ -174,7 +174,7 @@ async def test_a_paused_worker_claims_nothing_until_it_is_resumed(engine: AnyEng
         job_id = await stage.submit("held")
         version = await order(stage, Change(queues={"other": 1}))
         await stated(stage, version)
-        assert [claimer.paused for claimer in stage.worker._parts.claims._loops] == [True, True]
+        assert [claimer.paused for claimer in stage.worker._parts.claims.claimers] == [True, True]
         other = await stage.submit("held", queue="other")
         assert (await read(engine, job_id)).state == "queued"
         assert (await read(engine, other)).state == "queued"
@@ -233,7 +233,7 @@ async def test_a_worker_told_to_leave_finishes_what_runs_and_ends(engine: AnyEng
     late = await stage.submit("held")
 
     await order(stage, Change(leave=Leave()))
-    await until(lambda: worker._parts.control.leaving, what="leaving")
+    await until(lambda: worker._parts.life.leaving, what="leaving")
     with pytest.raises(OrderRefused, match="is leaving"):
         await order(stage, Change(slots=5))
     gate.let(100)
@@ -250,7 +250,7 @@ async def test_a_leaving_worker_is_hurried_by_a_later_order(engine: AnyEngine, g
     job_id = await stage.submit("held")
     await gate.reach(1)
     await order(stage, Change(leave=Leave()))
-    await until(lambda: worker._parts.control.leaving, what="leaving")
+    await until(lambda: worker._parts.life.leaving, what="leaving")
 
     await order(stage, Change(leave=Leave(0.0)))
     await asyncio.wait_for(running, 10)
@@ -268,11 +268,11 @@ async def test_an_order_does_not_wake_one_that_is_stopping(engine: AnyEngine, ga
     await gate.reach(1)
     await stated(stage, await order(stage, Change(paused=True)))
     worker.request_stop()
-    await until(lambda: worker._parts.control.leaving, what="leaving")
+    await until(lambda: worker._parts.life.leaving, what="leaving")
 
     await stated(stage, await order(stage, Change(paused=False)))
 
-    assert [claimer.paused for claimer in worker._parts.claims._loops] == [True]
+    assert [claimer.paused for claimer in worker._parts.claims.claimers] == [True]
     gate.let(1)
     await asyncio.wait_for(running, 10)
     assert (await read(engine, job_id)).state == "succeeded"
@@ -300,9 +300,9 @@ async def test_what_was_ordered_outlives_a_registration(engine: AnyEngine, gate:
             table = "fencerow.workers" if engine.dialect == "postgres" else "fencerow_file.fencerow_workers"
             session.connection.execute(f"UPDATE {table} SET state = 'dead'")
 
-        stage.worker._parts.keeper.look_now()
+        stage.worker._parts.lease.renew_now()
         await until(lambda: stage.worker.holder not in (None, former), what="a new registration")
-        stage.worker._parts.keeper.look_now()
+        stage.worker._parts.lease.renew_now()
         found = await stated(stage, version)
 
         assert found.id != former
@@ -384,8 +384,8 @@ async def test_many_changes_leave_neither_slots_nor_claimers_behind(lite: AnyEng
         for _ in range(5):
             await stated(stage, await order(stage, Change(queues={"docs": 3, "mail": 4})))
             await stated(stage, await order(stage, Change(remove=["docs"], queues={"mail": 1})))
-        await until(lambda: len(stage.worker._parts.slots.tasks) == 1, what="one slot")
-        assert len(stage.worker._parts.claims.loops) == 1
+        await until(lambda: len(stage.worker._parts.life.tasks) == 1, what="one slot")
+        assert len(stage.worker._parts.claims.claimers) == 1
         job_id = await stage.submit("held")
         await gate.reach(1)
         gate.let(1)

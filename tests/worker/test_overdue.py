@@ -10,13 +10,15 @@ from contextlib import contextmanager
 import pytest
 from msgspec import structs
 
+from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.wanted import Overdue
 from fencerow.core.store import store
-from fencerow.core.worker import overdue as module
+from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.overdue import OverdueWatch
+from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.roster import Roster
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, read
 from tests.worker.stage import handler, job_of, quick, until, working
@@ -35,7 +37,9 @@ class Scene:
         self.attempt = Attempt(
             structs.replace(claimed(), timeout_s=timeout_s), "holder", handler(noop), taken=1000.0
         )
-        self.watch = OverdueWatch({self.attempt.key: self.attempt}, margin_s=5.0, lease_s=30.0)
+        lease = Lease(30.0, 1.0)
+        self.roster = Roster(lease, CarriedClock(), started_least=1, suspects_max=1, margin_s=5.0)
+        self.roster.take(self.attempt)
 
     def begin(self) -> None:
         assert self.attempt.starts()
@@ -47,7 +51,7 @@ class Scene:
         found: list[bool | None] = []
         for each in seconds:
             self.now = 1000.0 + each
-            said = self.watch.look()
+            said = self.roster.overdue()
             assert said in ((), (Overdue(*self.attempt.key, begun=bool(said and said[0].begun)),))
             found.append(said[0].begun if said else None)
         return found
@@ -191,8 +195,8 @@ def _elsewhere(engine: AnyEngine, *functions) -> Iterator[threading.Event]:  # t
     async def run() -> None:
         twin = _twin(engine)
         async with working(twin, *functions, queues={"mail": 2}, config=CONFIG) as stage:
-            await until(lambda: bool(stage.worker._parts.attempts))
-            await until(lambda: not stage.worker._parts.attempts)
+            await until(lambda: bool(stage.worker._parts.roster.held))
+            await until(lambda: not stage.worker._parts.roster.held)
             over.set()
             await asyncio.to_thread(leave.wait)
         await twin.aclose()

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from fencerow.core.background.loop import Loop
 from fencerow.core.db.strikes import Striker
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, Lane
@@ -21,13 +22,12 @@ from fencerow.core.store.claim import NIL
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker import marks as marks_module
 from fencerow.core.worker.attempt import AskedToStop, Attempt
-from fencerow.core.worker.loop import Loop
 from fencerow.core.worker.marks import QueueView
-from fencerow.core.worker.pool import STALE_S, Pool
+from fencerow.core.worker.pool import STALE_S
 from fencerow.core.worker.stepping import in_context, noticed
 from fencerow.core.worker.threads import Threads
 from fencerow.errors import SchemaMissing, Unavailable
-from tests.worker.stage import handler, until
+from tests.worker.stage import handler, pool_of, until
 
 
 async def noop() -> None: ...
@@ -206,7 +206,7 @@ async def test_it_is_told_once_when_the_coroutine_waits_for_the_first_time(waits
 
 
 async def test_the_more_urgent_of_the_waiting_jobs_runs_first() -> None:
-    pool = Pool(["mail"], 2, 1.0, lambda _: None)
+    pool = pool_of(2)
     for priority in (0, 0, 10, -5, 10):
         pool.put(attempt(priority))
     taken = [await pool.get() for _ in range(5)]
@@ -215,7 +215,7 @@ async def test_the_more_urgent_of_the_waiting_jobs_runs_first() -> None:
 
 
 async def test_one_arrival_wakes_one_idle_slot() -> None:
-    pool = Pool(["mail"], 3, 1.0, lambda _queue: None)
+    pool = pool_of(3)
     slots = [asyncio.create_task(pool.get()) for _ in range(3)]
     await asyncio.sleep(0)
 
@@ -233,7 +233,7 @@ async def test_one_arrival_wakes_one_idle_slot() -> None:
 
 
 async def test_a_slot_that_is_cancelled_as_it_is_woken_passes_the_job_on() -> None:
-    pool = Pool(["mail"], 2, 1.0, lambda _queue: None)
+    pool = pool_of(2)
     first, second = (asyncio.create_task(pool.get()) for _ in range(2))
     await asyncio.sleep(0)
 
@@ -245,7 +245,7 @@ async def test_a_slot_that_is_cancelled_as_it_is_woken_passes_the_job_on() -> No
 
 
 async def test_a_slot_that_ends_as_it_is_woken_leaves_the_job_to_another() -> None:
-    pool = Pool(["mail"], 2, 1.0, lambda _queue: None)
+    pool = pool_of(2)
     pool.open = 2
     slots = [asyncio.create_task(pool.get()) for _ in range(2)]
     await asyncio.sleep(0)
@@ -259,7 +259,7 @@ async def test_a_slot_that_ends_as_it_is_woken_leaves_the_job_to_another() -> No
 
 
 async def test_jobs_that_wait_for_nothing_leave_the_event_loop_its_turn() -> None:
-    pool = Pool(["mail"], 1, 1.0, lambda _queue: None)
+    pool = pool_of(1)
     for _ in range(1_000):
         pool.put(attempt())
     taken = 0
@@ -279,14 +279,14 @@ async def test_jobs_that_wait_for_nothing_leave_the_event_loop_its_turn() -> Non
 
 
 def test_nothing_is_prefetched_before_a_pace_was_measured_or_while_it_is_slow() -> None:
-    pool = Pool(["mail"], 4, 1.0, lambda _: None)
+    pool = pool_of(4)
     assert pool.wanted() == 4
     pool.running = 4
     assert pool.wanted() == 0
 
 
 async def test_what_waits_too_long_for_a_slot_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = Pool(["mail"], 1, 1.0, lambda _: None)
+    pool = pool_of(1)
     pool.put(attempt())
     await pool.get()
     late, fresh = attempt(), attempt()
@@ -298,7 +298,7 @@ async def test_what_waits_too_long_for_a_slot_is_given_back(monkeypatch: pytest.
 
 
 def test_a_pool_that_becomes_smaller_keeps_what_its_free_slots_will_take() -> None:
-    pool = Pool(["mail"], 9, 1.0, lambda _: None)
+    pool = pool_of(9)
     pool.running = 2
     waiting = [attempt(priority) for priority in (0, 5, 0, 9)]
     for each in waiting:
@@ -312,7 +312,7 @@ def test_a_pool_that_becomes_smaller_keeps_what_its_free_slots_will_take() -> No
 
 
 def test_a_pool_hands_back_only_what_it_does_not_serve_any_more() -> None:
-    pool = Pool(["mail", "docs"], 3, 1.0, lambda _: None)
+    pool = pool_of(3, "mail", "docs")
     mail, docs = attempt(), attempt(queue="docs")
     for each in (mail, docs):
         pool.put(each)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable
 
 import pytest
 
@@ -15,8 +16,8 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Event
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.context import Job
-from fencerow.core.worker.parts import Parts
-from fencerow.core.worker.past import Past
+from fencerow.core.worker.lease import Failover
+from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
 from fencerow.errors import DatabaseError
 from tests.jobs import register, running
@@ -31,15 +32,15 @@ def run(engine: PostgresEngine, text: str) -> None:
         session.connection.execute(text)
 
 
-def renewed(engine: PostgresEngine, past: Past, holder: str) -> None:
+def renewed(engine: PostgresEngine, past: Failover, holder: str) -> None:
     sent = steady()
     found = engine.run(store.renew(holder=holder))
     assert found is not None
     past.renewed(sent, found.at_us)
 
 
-def begun(engine: PostgresEngine) -> tuple[Past, str]:
-    past = Past(engine)
+def begun(engine: PostgresEngine) -> tuple[Failover, str]:
+    past = Failover(engine)
     past.look(None)
     holder = register(engine)
     past.registered()
@@ -90,7 +91,7 @@ def test_an_outcome_counts_only_after_a_failover(pg: PostgresEngine, moved: bool
 def test_a_provider_that_tells_no_server_is_asked_seldom(pg: PostgresEngine) -> None:
     faulty = Faulty(pg)
     faulty.refuse("server_identity", DatabaseError("this role may not do that", "refused", "-"))
-    past = Past(faulty)
+    past = Failover(faulty)
     holder = register(pg)
     past.registered()
     renewed(pg, past, holder)
@@ -144,11 +145,12 @@ async def test_a_job_that_this_worker_runs_and_claims_again_runs_once(
 async def test_without_the_look_two_runs_would_share_one_fence(
     pg: PostgresEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def put(parts: Parts, pool: Pool, attempt: Attempt) -> None:
-        parts.attempts[attempt.claimed.id, attempt.claimed.attempt] = attempt
-        pool.put(attempt)
+    def put(life: Life, pool: Pool, attempts: Iterable[Attempt]) -> None:
+        for attempt in attempts:
+            life._roster.held[attempt.key] = attempt
+            pool.put(attempt)
 
-    monkeypatch.setattr(Parts, "take", put)
+    monkeypatch.setattr(Life, "claimed", put)
     runs, _ = await claimed_again(pg, caplog)
     assert runs == [1, 1]
 

@@ -13,7 +13,7 @@ from fencerow.core.model.job import Claimed
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.stepping import noticed
-from tests.worker.stage import handler, until
+from tests.worker.stage import handler, pool_of, until
 
 Open = Callable[..., Awaitable[list[str]]]
 
@@ -58,7 +58,7 @@ async def opened() -> AsyncIterator[Open]:
 
 async def test_one_slot_works_off_alone_what_waits_for_nothing(opened: Open) -> None:
     """And so the event loop gets its turn after some jobs, not after as many of each slot."""
-    pool = Pool(["mail"], 20, 1.0, lambda _queue: None)
+    pool = pool_of(20)
     taken = await opened(pool, 20)
     for _ in range(1_000):
         pool.put(attempt())
@@ -69,7 +69,7 @@ async def test_one_slot_works_off_alone_what_waits_for_nothing(opened: Open) -> 
 
 
 async def test_jobs_that_wait_run_in_all_slots_at_once(opened: Open) -> None:
-    pool = Pool(["mail"], 20, 1.0, lambda _queue: None)
+    pool = pool_of(20)
     go = asyncio.Event()
     taken = await opened(pool, 20, go)
     for _ in range(30):
@@ -82,7 +82,7 @@ async def test_jobs_that_wait_run_in_all_slots_at_once(opened: Open) -> None:
 
 
 async def test_what_comes_while_all_that_runs_waits_wakes_another_slot(opened: Open) -> None:
-    pool = Pool(["mail"], 3, 1.0, lambda _queue: None)
+    pool = pool_of(3)
     taken = await opened(pool, 3, asyncio.Event())
     for count in (1, 2, 3):
         pool.put(attempt())
@@ -90,9 +90,10 @@ async def test_what_comes_while_all_that_runs_waits_wakes_another_slot(opened: O
         assert len(taken) == count
 
 
-async def test_the_claimer_is_woken_for_room_once_until_it_looks() -> None:
+async def test_the_claimer_is_woken_for_room_once_until_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[str] = []
-    pool = Pool(["mail"], 4, 1.0, woken.append)
+    pool = pool_of(4)
+    monkeypatch.setattr(pool.look, "wake", lambda: woken.append("mail"))
     for _ in range(3):
         pool.put(attempt())
     for _ in range(3):

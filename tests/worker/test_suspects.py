@@ -7,9 +7,10 @@ import time
 import pytest
 from msgspec import structs
 
-from fencerow.core.worker import suspects as module
+from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt, Interrupt
-from fencerow.core.worker.suspects import Suspects
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.roster import Suspects
 from tests.worker.stage import handler
 from tests.worker.test_parts import claimed
 
@@ -24,7 +25,11 @@ APART, ALONE = handler(apart), handler(alone)
 
 
 def suspects(at_most: int = 3) -> Suspects:
-    return Suspects(at_most, lambda each: each is ALONE)
+    return Suspects(at_most)
+
+
+def stays_here(each: Handler) -> bool:
+    return each is ALONE
 
 
 def suspect(where: Suspects) -> Attempt:
@@ -76,7 +81,6 @@ def test_short_jobs_do_not_start_one_process_after_the_other() -> None:
 def test_others_are_not_counted() -> None:
     mine = suspects()
     other = Attempt(claimed(), "holder", ALONE)
-    mine.take(other)
 
     assert (mine.held, mine.over(other), mine.room()) == (0, False, 1)
 
@@ -86,10 +90,10 @@ def test_of_those_that_no_child_finds_one_comes_at_a_time() -> None:
     one = Attempt(claimed(suspect=True), "holder", ALONE)
     handlers = {"apart": APART, "alone": ALONE}
 
-    assert mine.sorted_out(handlers) == (["apart"], ["alone"])
+    assert mine.sorted_out(handlers, stays_here) == (["apart"], ["alone"])
     mine.take(one)
-    assert mine.sorted_out(handlers) == (["apart"], [])
-    assert mine.over(one) and mine.sorted_out(handlers) == (["apart"], ["alone"])
+    assert mine.sorted_out(handlers, stays_here) == (["apart"], [])
+    assert mine.over(one) and mine.sorted_out(handlers, stays_here) == (["apart"], ["alone"])
 
 
 def test_one_that_takes_long_does_not_hold_back_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,7 +187,8 @@ async def test_a_shutdown_lets_the_running_finish_and_releases_the_waiting(
     )
     from fencerow.core.worker.attempt import Attempt
 
-    worker._parts.take(worker._parts.pools[0], Attempt(claimed, worker.holder or "", worker._handlers["one"]))
+    attempt = Attempt(claimed, worker.holder or "", worker._handlers["one"])
+    worker._parts.life.claimed(worker._parts.roster.pools[0], [attempt])
     worker.request_stop()
     await stage.heard.wait("released", job_id=second.id)
     assert not task.done()
@@ -221,7 +222,7 @@ async def test_a_second_request_is_quicker_and_hands_back_what_does_not_listen(
     task = asyncio.create_task(worker.run())
     await stage.heard.wait("worker_started")
     ids = [await stage.submit(name) for name in ("polite", "stubborn", "hung")]
-    await until(lambda: worker.running == 3 and worker._parts.pools[0].running == 3)
+    await until(lambda: worker.running == 3 and worker._parts.roster.pools[0].running == 3)
     worker.request_stop()
     await asyncio.sleep(0)
     asked = time.monotonic()

@@ -15,7 +15,9 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.trouble import is_trouble, took_too_long
@@ -25,24 +27,13 @@ from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped, Succ
 from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.finish import Moved, Requeued
+from fencerow.core.store.finish import Moved
+from fencerow.core.store.outcomes import RULES, WRITINGS, Rule
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.pending import (
-    EVENTS,
-    Pending,
-    bounded,
-    crash_of,
-    detail_of,
-    event_facts,
-    facts,
-    failures_of,
-    fence_of,
-    fits,
-    is_lasting,
-    requeue_of,
-    result_of,
-)
+from fencerow.core.worker.attempt import Attempt, facts
+from fencerow.core.worker.lease import Failover
+from fencerow.core.worker.roster import Roster
+from fencerow.core.worker.wakeups import WakeUps
 
 log = logging.getLogger("fencerow.worker")
 
@@ -50,30 +41,43 @@ BATCH_ROWS_MAX = 1000
 LOCKED_S = 0.05
 REFUSED_S = 5.0  # until an outcome is tried again of which the database takes nothing at all
 QUICK = 0.25  # of the time in which a group was given up: in less, twice as many are tried
+BATCH_BYTES_MAX = 8 * 1024 * 1024
+
+
+class Pending(msgspec.Struct, eq=False, gc=False):
+    """One outcome that the database has not confirmed."""
+
+    attempt: Attempt
+    outcome: Outcome
+    duration_s: float
+    apart_until: float = 0.0  # monotonic: until then it waits apart
+
+    @property
+    def id(self) -> str:
+        return self.attempt.claimed.id
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Two attempts of one job may be here at once, when a lost registration left the first behind."""
+        return self.attempt.key
+
+    @property
+    def rule(self) -> Rule:
+        """What depends on the kind of its outcome."""
+        return RULES[type(self.outcome)]
 
 
 class Acker:
-    """Writes outcomes; `on_done` is told of each attempt that is over, `on_ended` and `on_queued` what to announce.
-
-    `on_confirmed` is told of one of the attempts whose outcome an answer has confirmed.
-    """
+    """Writes outcomes, in the order in which they came as far as they can be written. Used on the event loop only."""
 
     def __init__(
-        self,
-        engine: Engine,
-        telemetry: Telemetry,
-        *,
-        on_done: Callable[[Attempt], None],
-        on_confirmed: Callable[[Attempt], None],
-        on_ended: Callable[[list[str]], None],
-        on_queued: Callable[[list[Requeued]], None],
+        self, engine: Engine, telemetry: Telemetry, roster: Roster, wakeups: WakeUps, failover: Failover
     ) -> None:
         self._engine = engine
         self._telemetry = telemetry
-        self._on_done = on_done
-        self._on_confirmed = on_confirmed
-        self._on_ended = on_ended
-        self._on_queued = on_queued
+        self._roster = roster
+        self._wakeups = wakeups
+        self._failover = failover
         self._pending: list[Pending] = []
         self._writing: dict[tuple[str, int], Pending] = {}
         self._apart: list[Pending] = []  # behind a stranger's lock, or refused: tried again after a pause
@@ -102,11 +106,11 @@ class Acker:
     def committed(self, attempt: Attempt, moved: Moved, duration_s: float) -> None:
         """The handler's own transaction has written the success."""
         self._confirm([Pending(attempt, Succeeded(b""), duration_s)])
-        self._on_ended([moved.id] if moved.awaited else [])
+        self._wakeups.announce_ended([moved.id] if moved.awaited else [])
 
     def forget(self, attempt: Attempt) -> None:
         """The job is not ours any more; nothing is written."""
-        self._on_done(attempt)
+        self._forget(attempt)
 
     async def flushed(self, timeout_s: float) -> bool:
         """Wait until everything is confirmed; false when that took too long."""
@@ -155,12 +159,8 @@ class Acker:
             pass
 
     async def _write_all(self) -> None:
-        groups: dict[tuple[str, str], list[Pending]] = {}
-        for each in self._writing.values():
-            groups.setdefault((each.kind, each.attempt.holder), []).append(each)
-        for (kind, holder), group in groups.items():
-            for batch in bounded(group):
-                await self._write_in_parts(kind, holder, batch)
+        for kind, holder, batch in batches(self._writing.values()):
+            await self._write_in_parts(kind, holder, batch)
 
     async def _write_in_parts(self, kind: str, holder: str, batch: list[Pending]) -> None:
         """No more at once than the server writes in time, as far as we know by now."""
@@ -209,45 +209,16 @@ class Acker:
 
     async def _write(self, kind: str, holder: str, batch: list[Pending]) -> set[str]:
         """Write one group under its fences; returns the ids that moved."""
-        if kind == "requeue":
-            requeued = await self._engine.arun(
-                store.requeue([requeue_of(each) for each in batch], holder=holder)
-            )
-            self._on_queued(requeued)
-            return {job.id for job in requeued}
-        if kind == "succeed":
-            successes = [store.Success(*fence_of(each), result_of(each.outcome)) for each in batch]
-            moved = await self._engine.arun(store.succeed(successes, holder=holder))
-        elif kind == "fail":
-            moved = await self._engine.arun(store.fail(failures_of(batch), holder=holder))
-        elif kind == "crash":
-            return await self._write_crashes(holder, batch)
-        elif kind == "park":
-            moved = await self._engine.arun(store.park(failures_of(batch), holder=holder))
-        else:
-            stops = [store.Stop(*fence_of(each), detail_of(each.outcome)) for each in batch]
-            moved = await self._engine.arun(store.stop(stops, holder=holder))
-        self._on_ended([job.id for job in moved if job.awaited])
-        return {job.id for job in moved}
-
-    async def _write_crashes(self, holder: str, batch: list[Pending]) -> set[str]:
-        found, moved = await self._engine.arun(store.crash([crash_of(each) for each in batch], holder=holder))
-        self._on_queued(
-            [
-                Requeued(job.id, job.queue, job.priority, job.run_at_us)
-                for job in found
-                if job.state is State.QUEUED
-            ]
-        )
-        self._on_ended([job.id for job in moved if job.awaited])
-        told = {each.id: each for each in batch}
-        for job in found:
-            if job.state is State.FAILED:
-                each = told[job.id]
-                ended = {"duration_s": each.duration_s, "code": FailureCode.CRASHES_EXHAUSTED}
-                self._telemetry.counters.add("jobs_failed")
-                self._telemetry.emit(Event.FAILED, **facts(each.attempt), **ended)
-        return {job.id for job in found}
+        writing = WRITINGS[kind]
+        written = writing.confirmed(await self._engine.arun(writing.write(batch, holder)))
+        self._wakeups.announce_queued(written.queued)
+        self._wakeups.announce_ended(written.ended)
+        for job_id in written.failed:
+            each = next(each for each in batch if each.id == job_id)
+            ended = {"duration_s": each.duration_s, "code": FailureCode.CRASHES_EXHAUSTED}
+            self._telemetry.counters.add("jobs_failed")
+            self._telemetry.emit(Event.FAILED, **facts(each.attempt), **ended)
+        return written.ids
 
     async def _one_by_one(self, kind: str, holder: str, batch: list[Pending], error: Exception) -> None:
         """The database refused a group: find the one that is at fault and let it fail alone."""
@@ -285,14 +256,14 @@ class Acker:
         claimed = each.attempt.claimed
         if fence is not None and fence.state is State.RUNNING:
             if (fence.holder, fence.attempt) == (each.attempt.holder, claimed.attempt):
-                if each.kind == "requeue" and fence.cancel_requested:
+                if each.rule.kind == "requeue" and fence.cancel_requested:
                     each.outcome = Stopped("a cancel was asked")
-                elif each.kind == "stop" and not fence.cancel_requested:
+                elif each.rule.kind == "stop" and not fence.cancel_requested:
                     each.outcome = Released("no cancel was asked")
                 return True  # a stranger's lock does not last
-        elif fence is not None and fence.attempt == claimed.attempt and fits(each.outcome, fence.state):
+        elif fence is not None and fence.attempt == claimed.attempt and fence.state in each.rule.states:
             self._confirm([each])  # the reply was lost, the write was not
-            self._on_ended([each.id] if fence.state is not State.QUEUED else [])
+            self._wakeups.announce_ended([each.id] if fence.state is not State.QUEUED else [])
             return False
         log.warning(
             "job %s (%s) attempt %d is over for us: it is %s now",
@@ -315,19 +286,50 @@ class Acker:
         return rest
 
     def _confirm(self, confirmed: Sequence[Pending]) -> None:
-        for event, count in Counter([EVENTS[type(each.outcome)] for each in confirmed]).items():
+        for event, count in Counter([each.rule.event for each in confirmed]).items():
             self._telemetry.counters.add(event, count)
         if self._telemetry.is_heard:
             for each in confirmed:
-                extra = event_facts(each.outcome)
-                event = EVENTS[type(each.outcome)]
-                self._telemetry.emit(event, **facts(each.attempt), duration_s=each.duration_s, **extra)
+                rule, extra = each.rule, {"duration_s": each.duration_s}
+                self._telemetry.emit(rule.event, **facts(each.attempt), **extra, **rule.facts(each.outcome))
         for each in confirmed:
             self._drop(each)
-        last = next((each for each in reversed(confirmed) if is_lasting(each.outcome)), None)
+        last = next((each for each in reversed(confirmed) if each.rule.is_lasting), None)
         if last is not None:
-            self._on_confirmed(last.attempt)
+            self._failover.confirmed(*last.attempt.key)
 
     def _drop(self, each: Pending) -> None:
         self._writing.pop(each.attempt.key, None)
-        self._on_done(each.attempt)
+        self._forget(each.attempt)
+
+    def _forget(self, attempt: Attempt) -> None:
+        if self._roster.forget(attempt):
+            self._wakeups.wake(attempt.claimed.queue)
+
+
+def batches(outcomes: Iterable[Pending]) -> Iterator[tuple[str, str, list[Pending]]]:
+    """What one statement each shall write: its kind, the holder, and no more outcomes than it should have."""
+    groups: dict[tuple[str, str], list[Pending]] = {}
+    for each in outcomes:
+        groups.setdefault((each.rule.kind, each.attempt.holder), []).append(each)
+    for (kind, holder), group in groups.items():
+        for batch in _bounded(group):
+            yield kind, holder, batch
+
+
+def _bounded(group: Iterable[Pending]) -> Iterator[list[Pending]]:
+    """Batches below the size that one statement should have, with no job twice: the answer names ids alone."""
+    batch: list[Pending] = []
+    ids: set[str] = set()
+    size = 0
+    for each in group:
+        job_id, outcome = each.attempt.claimed.id, each.outcome
+        weight = len(outcome.result) if isinstance(outcome, Succeeded) else 512
+        if batch and (size + weight > BATCH_BYTES_MAX or job_id in ids):
+            yield batch
+            batch, ids, size = [], set(), 0
+        batch.append(each)
+        ids.add(job_id)
+        size += weight
+    if batch:
+        yield batch

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Any
 
 from fencerow.core.db.strikes import Striker, arrived
 from fencerow.core.errors import AttemptTimeout, CancelRequested, LeaseLost, TransactionMisuse
@@ -252,3 +253,9 @@ def lease_lost(job_id: str, attempt: int) -> LeaseLost:
         "the job ended or belongs to a newer attempt",
         "stop working on it; nothing was changed",
     )
+
+
+def facts(attempt: Attempt) -> dict[str, Any]:
+    """What every event of an attempt carries."""
+    claimed = attempt.claimed
+    return {"job_id": claimed.id, "job": claimed.name, "queue": claimed.queue, "attempt": claimed.attempt}

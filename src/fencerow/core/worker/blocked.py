@@ -9,19 +9,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType
 
+from fencerow.core.db.engine import Engine
 from fencerow.core.db.service import Service
+from fencerow.core.errors import LoopBlocked, exits
+from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.model.wanted import Blocked
+from fencerow.core.store.outcomes import WRITINGS
 from fencerow.core.store.running import Running, running
 from fencerow.core.telemetry import Event, Telemetry, clean
-from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.acker import Acker, Pending, batches
+from fencerow.core.worker.attempt import Attempt, OutOfTime
+from fencerow.core.worker.judging import Judge
+from fencerow.core.worker.keeper import Keeper
+from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.onloop import OnLoop
+from fencerow.core.worker.roster import Roster
 
 log = logging.getLogger("fencerow.worker")
 
@@ -32,13 +42,97 @@ AGAIN_FACTOR = 4  # it is said again when it has lasted so many times as long
 HURRY_S = 1.0  # how long a second request to end waits for the loop
 TOLD_S = 600.0  # how long a block that is over stays on the worker's row
 WHERE_MAX = 200
+EXIT_CODE = exits.BLOCKED
+PATIENCE_S = 2.0  # for the database; what it does not answer, the sweeps of others settle
 
-Find = Callable[[str, int], Attempt | None]
-Ending = Callable[[str, tuple[Attempt, ...]], None]
+
+class LastBlock:
+    """The present block, or the last one while it is worth telling. Written by the watch, read from any thread."""
+
+    def __init__(self) -> None:
+        self.last: tuple[Blocked, float] | None = None  # and when it was seen
+
+    def stated(self) -> Blocked | None:
+        last = self.last
+        return last[0] if last is not None and time.monotonic() - last[1] < TOLD_S else None
+
+
+class Ending:
+    """The end of a process whose event loop does not answer: what is safe is written from here, then it ends.
+
+    Whoever waits for the loop waits for the handler that blocks it. So the thread that watches the loop says what
+    became of each job, under its fence, retires the registration, and ends the process.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        lease: Lease,
+        roster: Roster,
+        acker: Acker,
+        judge: Judge,
+        keeper: Keeper,
+        *,
+        exit_: Callable[[int], None] = os._exit,
+    ) -> None:
+        self._engine = engine
+        self._lease = lease
+        self._roster = roster
+        self._acker = acker
+        self._judge = judge
+        self._keeper = keeper
+        self._exit = exit_
+
+    def end(self, reason: str, late: Sequence[Attempt]) -> None:
+        """Count those that ran out of time, write what had ended, give the rest back uncounted, and exit."""
+        error = LoopBlocked(
+            f"this worker ends its process: {reason}",
+            "nothing can interrupt code that blocks the event loop",
+            "make the handler a plain def, or process=True; a supervisor starts the worker again",
+        )
+        log.critical("%s", error)
+        self._lease.start_nothing()  # should the loop come back in this moment
+        steps: tuple[Callable[[], None], ...] = (
+            self._keeper.halt,
+            lambda: self._write(self._outcomes(late)),
+            self._keeper.stop,
+            *(handler.flush for handler in logging.root.handlers),
+            sys.stdout.flush,
+            sys.stderr.flush,
+        )
+        for step in steps:
+            try:
+                step()
+            except BaseException as met:
+                # The blocked handler may hold the very lock. What is missing is told by the sweeps of others.
+                log.error("not all could be written at the end: %r", met)
+        self._exit(EXIT_CODE)
+
+    def _outcomes(self, late: Sequence[Attempt]) -> list[Pending]:
+        known = {each.key: each for each in self._acker.unconfirmed()}
+        for attempt in late:
+            outcome = self._judge.judged(attempt, OutOfTime())
+            if outcome is not None:
+                known.setdefault(attempt.key, Pending(attempt, outcome, 0.0))
+        for key, attempt in tuple(self._roster.held.items()):
+            why: Outcome = Released("its worker ended: another job blocked the event loop")
+            known.setdefault(key, Pending(attempt, why, 0.0))
+        return list(known.values())
+
+    def _write(self, outcomes: Iterable[Pending]) -> None:
+        engine = self._engine.keeper(patience_s=PATIENCE_S)  # the loop's own connections are of no use here
+        # Of a crash a sweep says the same.
+        told = [each for each in outcomes if not isinstance(each.outcome, Crashed)]
+        try:
+            for kind, holder, batch in batches(told):
+                engine.run(WRITINGS[kind].write(batch, holder))  # what it does not find is no longer ours
+        finally:
+            engine.close()
 
 
 class LoopWatch:
-    """Pings the loop. `end` is called in the thread, once, with the reason and those who ran out of time.
+    """Pings the loop. `ending` is told in the thread, once, of the reason and of those who ran out of time; without it
+    the process is never ended.
 
     `kill_s` is what a handler gets beyond its time limit, and the loop after a first request to end.
     """
@@ -47,19 +141,21 @@ class LoopWatch:
         self,
         loop: asyncio.AbstractEventLoop,
         on_loop: OnLoop,
+        held: Mapping[tuple[str, int], Attempt],
         telemetry: Telemetry,
+        block: LastBlock,
+        ending: Ending | None,
         *,
         kill_s: float,
-        find: Find,
-        end: Ending,
     ) -> None:
         self._loop = loop
         self._loop_thread = threading.get_ident()
         self._on_loop = on_loop
+        self._held = held
         self._telemetry = telemetry
+        self._block = block
+        self._ending = ending
         self._kill_s = kill_s
-        self._find = find
-        self._end = end
         self._stopped = threading.Event()
         self._service = Service("fencerow-blocked", self._turn, rest=self._stopped.wait)
         self._pinged_at: float | None = None
@@ -67,7 +163,6 @@ class LoopWatch:
         self._said_s = 0.0  # how long the present block had lasted when it was last said
         self._asked_at = math.inf  # when somebody asked the worker to end
         self._grace_s = kill_s  # what the loop has then to answer
-        self._last: tuple[Blocked, float] | None = None  # and when it was seen
 
     def start(self) -> None:
         self._service.need()
@@ -83,11 +178,6 @@ class LoopWatch:
             self._asked_at, self._grace_s = time.monotonic(), HURRY_S
         else:
             self._asked_at = min(self._asked_at, time.monotonic())
-
-    def stated(self) -> Blocked | None:
-        """The present block, or the last one while it is worth telling. From any thread."""
-        last = self._last
-        return last[0] if last is not None and time.monotonic() - last[1] < TOLD_S else None
 
     # --- in its thread ---------------------------------------------------------------------------------
 
@@ -113,10 +203,11 @@ class LoopWatch:
         if blocked_s < BLOCKED_S:
             return
         attempts = self._culprits()
-        self._last = self._described(blocked_s, attempts), now
+        found = self._described(blocked_s, attempts)
+        self._block.last = found, now
         if blocked_s >= AGAIN_FACTOR * self._said_s:
             self._said_s = blocked_s
-            self._say(self._last[0])
+            self._say(found)
         self._judge(now, now - max(pinged_at, self._seen_since), attempts)
 
     def _judge(self, now: float, seen_s: float, attempts: tuple[Attempt, ...]) -> None:
@@ -132,15 +223,16 @@ class LoopWatch:
 
     def _over(self, reason: str, late: tuple[Attempt, ...]) -> None:
         self._stopped.set()
-        self._end(reason, late)
+        if self._ending is not None:
+            self._ending.end(reason, late)
 
     def _culprits(self) -> tuple[Attempt, ...]:
         """Whose handler the loop is in: a step of its own, or of a task or callback that it has started."""
         if at_work := self._on_loop.attempts:
-            return tuple(each for each in at_work if self._find(*each.key) is each)
+            return tuple(each for each in at_work if self._held.get(each.key) is each)
         frame = self._frame()
         known = _running_in(frame)
-        found = None if known is None else self._find(known.job_id, known.attempt)
+        found = None if known is None else self._held.get((known.job_id, known.attempt))
         return () if found is None else (found,)
 
     def _frame(self) -> FrameType | None:
@@ -177,12 +269,12 @@ class LoopWatch:
 
     def _answered(self) -> None:
         pinged_at, self._pinged_at, self._said_s = self._pinged_at, None, 0.0
-        last = self._last
+        last = self._block.last
         if pinged_at is not None and last is not None and not last[0].is_over:
             said, _ = last
             now = time.monotonic()
             seconds = round(max(said.seconds, now - pinged_at), 1)
-            self._last = Blocked(seconds, said.job_id, said.job, said.where, is_over=True), now
+            self._block.last = Blocked(seconds, said.job_id, said.job, said.where, is_over=True), now
 
 
 def _named(attempts: tuple[Attempt, ...]) -> str:

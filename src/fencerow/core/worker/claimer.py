@@ -6,88 +6,82 @@ that short jobs never wait for a round trip and long ones are left to other work
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from fencerow.core.db.engine import Engine
+from fencerow.core.background.loop import Loop, Loops
+from fencerow.core.chore import Site
+from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Event
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.carried import Carried
+from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.life import Life
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import Pool
-from fencerow.core.worker.suspects import Suspects
+from fencerow.core.worker.roster import Roster
 
 LOST_PAUSE_S = 0.2
+ANSWER_S = 5.0  # that the last claims of a worker may take
 
 
 class Claimer:
-    """Claims for one pool of slots, its queues in turn."""
+    """Claims for one pool of slots, its queues in turn. `margin_s`: by when an attempt should be over at the latest,
+    beyond its time limit."""
 
     def __init__(
         self,
-        engine: Engine,
+        site: Site,
         pool: Pool,
         lease: Lease,
+        clock: CarriedClock,
         handlers: Mapping[str, Handler],
-        telemetry: Telemetry,
-        carried: Carried,
+        roster: Roster,
+        dispatch: Dispatch,
+        life: Life,
         *,
-        poll_max_s: float,
         margin_s: float,
-        suspects: Suspects,
-        withheld: Callable[[], bool],
-        take: Callable[[Attempt], None],
-        doubt: Callable[[], None],
-        give_back: Callable[[Attempt], None],
     ) -> None:
         self.pool = pool
-        self.views: dict[str, QueueView] = {}
-        self._engine = engine
+        self._engine = site.engine
+        self._telemetry = site.telemetry
+        self._poll_max_s = site.config.poll_max_s
         self._lease = lease
+        self._clock = clock
         self._handlers = handlers
-        self._telemetry = telemetry
-        self._carried = carried
-        self._poll_max_s = poll_max_s
+        self._names = list(handlers)  # a job nobody knows here waits for a worker that does
+        self._roster = roster
+        self._dispatch = dispatch
+        self._life = life
         self._margin_s = margin_s
-        self._suspects = suspects
-        self._withheld = withheld
-        self._take = take
-        self._doubt = doubt
-        self._give_back = give_back
-        self._turn: deque[str] = deque()
-        self._here_first = (
-            False  # in turns: where there is room for one, neither kind may keep the other from it
-        )
+        self._turn = deque(pool.queues)
+        # In turns: where there is room for one, neither kind of suspects may keep the other from it.
+        self._here_first = False
         self.paused = False
         self.claiming_since: float | None = None  # when the claim in flight was sent
-        self.follow()
 
     def follow(self) -> None:
-        """Serve the queues that the pool serves now; what is known of those that stay is kept."""
-        kept = self.views
-        self.views = {
-            queue: kept.get(queue) or QueueView(queue, self._poll_max_s) for queue in self.pool.queues
-        }
+        """Serve the queues that the pool serves now."""
         self._turn = deque(self.pool.queues)
 
     async def tick(self) -> float:
         """Claim once for each queue that may hold something; returns the pause until the next look."""
         for attempt in self.pool.take_stale():
-            self._give_back(attempt)
-        if self.paused or self._withheld():
+            self._life.hand_back(attempt, "waited too long for a slot")
+        if self.paused or self._dispatch.is_withheld:
             return self._poll_max_s
         if not self._lease.holds():
             return LOST_PAUSE_S
         pauses = []
         for queue in tuple(self._turn):
-            view = self.views.get(queue)
+            view = self.pool.look.views.get(queue)
             if view is None or self.paused:
                 continue  # an order came while an answer was under way
             if self.pool.wanted() > 0:
@@ -104,11 +98,11 @@ class Claimer:
             began, sent = time.monotonic(), steady()
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
             if now_us:
-                self._carried.read(sent, now_us)
-            view.swept(lanes, now_us, began, due_us=self._carried.due().until_us)
+                self._clock.read(sent, now_us)
+            view.swept(lanes, now_us, began, due_us=self._clock.due().until_us)
         if view.suspect_due_at is not None and time.monotonic() >= view.suspect_due_at:
             await self._claim_suspects(view)
-            if self._withheld():
+            if self._dispatch.is_withheld:
                 return
         marks = view.marks()
         wanted = self.pool.wanted()
@@ -120,10 +114,10 @@ class Claimer:
                     view.queue,
                     marks,
                     holder=holder,
-                    names=self._names(),
+                    names=self._names,
                     limit=wanted,
                     margin_s=self._margin_s,
-                    due=self._carried.due(),
+                    due=self._clock.due(),
                 )
             )
             took_s = time.monotonic() - began
@@ -132,9 +126,10 @@ class Claimer:
 
     async def _claim_suspects(self, view: QueueView) -> None:
         """As many as may run at once where child processes run them; one at a time of those that run in here."""
-        apart, here = self._suspects.sorted_out(self._handlers)
-        held = self._suspects.held
-        room = min(self._suspects.room(), self.pool.wanted())
+        suspects = self._roster.suspects
+        apart, here = suspects.sorted_out(self._handlers, self._dispatch.stays_here)
+        held = suspects.held
+        room = min(suspects.room(), self.pool.wanted())
         kinds = [(apart, room), (here, min(room, 1))]
         if self._here_first:
             kinds.reverse()
@@ -145,7 +140,7 @@ class Claimer:
         if found:
             self._here_first = not self._here_first
         # One suspect seldom comes alone: the next is asked for as soon as one has ended, without a sweep.
-        elif not self._suspects.held:
+        elif not suspects.held:
             view.suspect_due_at = None
 
     async def _suspects_of(self, view: QueueView, names: list[str], at_most: int) -> int:
@@ -160,7 +155,7 @@ class Claimer:
                 names=names,
                 margin_s=self._margin_s,
                 at_most=at_most,
-                due=self._carried.due(),
+                due=self._clock.due(),
             )
         )
         self._accept(view.queue, jobs, holder, time.monotonic() - began)
@@ -171,18 +166,115 @@ class Claimer:
         try:
             return await self._engine.arun(claim)
         except BaseException:
-            self._doubt()  # it may have claimed all the same
+            self._roster.started.doubt()  # it may have claimed all the same
             raise
         finally:
             self.claiming_since = None
 
     def _accept(self, queue: str, jobs: Sequence[Claimed], holder: str, duration_s: float) -> None:
-        handlers, take = self._handlers, self._take
-        for claimed in jobs:
-            take(Attempt(claimed, holder, handlers[claimed.name]))
         if jobs:
+            handlers = self._handlers
+            self._life.claimed(self.pool, [Attempt(each, holder, handlers[each.name]) for each in jobs])
             self._telemetry.emit(Event.CLAIMED, queue=queue, count=len(jobs), duration_s=duration_s)
 
-    def _names(self) -> list[str]:
-        """Only what is registered here: a job nobody knows waits for a worker that does."""
-        return list(self._handlers)
+
+class Claims:
+    """The claimers of a worker, each with its pool and its loop. Used on the event loop only."""
+
+    def __init__(
+        self,
+        site: Site,
+        lease: Lease,
+        clock: CarriedClock,
+        handlers: Mapping[str, Handler],
+        roster: Roster,
+        dispatch: Dispatch,
+        life: Life,
+        loops: Loops,
+        *,
+        margin_s: float,
+    ) -> None:
+        self._site = site
+        self._lease = lease
+        self._clock = clock
+        self._handlers = handlers
+        self._roster = roster
+        self._dispatch = dispatch
+        self._life = life
+        self._loops = loops
+        self._margin_s = margin_s
+        self.claimers: dict[Claimer, Loop] = {}
+        self._opened: list[Loop] = []  # also those that serve nothing any more
+
+    def open(self, queues: Sequence[str], slots: int) -> Pool:
+        """Serve these queues, which nobody serves here, with slots of their own."""
+        config = self._site.config
+        pool = Pool(queues, slots, config.prefetch_s, config.poll_max_s, self._roster.started)
+        self._roster.pools.append(pool)
+        claimer = Claimer(
+            self._site,
+            pool,
+            self._lease,
+            self._clock,
+            self._handlers,
+            self._roster,
+            self._dispatch,
+            self._life,
+            margin_s=self._margin_s,
+        )
+        claimer.paused = self._life.paused
+        name = f"claimer {' '.join(queues)}"
+        telemetry, woken = self._site.telemetry, pool.look.woken
+        loop = Loop(name, claimer.tick, telemetry, endures_s=config.lease_s, woken=woken)
+        self.claimers[claimer] = loop
+        self._opened.append(loop)
+        self._loops.add(loop)
+        return pool
+
+    def changed(self, pool: Pool) -> None:
+        """The pool serves other queues; without any its loop ends after the answer that is under way."""
+        for claimer, loop in tuple(self.claimers.items()):
+            if claimer.pool is not pool:
+                continue
+            claimer.follow()
+            if pool.queues:
+                loop.wake()
+            else:
+                loop.stop()
+                del self.claimers[claimer]
+
+    def look_again(self) -> None:
+        """Hints may have been lost: sweep every queue at once."""
+        for claimer in self.claimers:
+            claimer.pool.look.look_again()
+
+    def are_idle(self) -> bool:
+        """Whether a look from the beginning found nothing due in any queue."""
+        return all(claimer.pool.look.is_idle() for claimer in self.claimers)
+
+    def any_sent_by(self, moment: float) -> bool:
+        """Whether a claim sent by then (monotonic seconds) still waits for its answer."""
+        sent = [claimer.claiming_since for claimer in self.claimers]
+        return any(each is not None and each <= moment for each in sent)
+
+    def pause(self) -> None:
+        """Claim nothing more."""
+        for claimer in self.claimers:
+            claimer.paused = True
+
+    def resume(self) -> None:
+        """Claim again, from the beginning of every queue."""
+        for claimer in self.claimers:
+            claimer.paused = False
+        self.look_again()
+
+    def stop(self) -> None:
+        """End the loops, each after the answer that is under way."""
+        for loop in self.claimers.values():
+            loop.stop()
+
+    async def answered(self) -> None:
+        """Wait until the loops, told to stop, have the answers that are under way, but not for ever."""
+        tasks = self._loops.tasks_of(self._opened)
+        if tasks:
+            await asyncio.wait(tasks, timeout=ANSWER_S)

@@ -1,108 +1,123 @@
-"""Carries out what operators want of this worker while it runs, and says what it does now.
+"""What the keeper brings to the event loop (orders, cancels, losses), and what the worker states through it.
 
-An order reaches it with a renewal of the lease: at once after a wake-up, within `renew_s` without one. What
+An order reaches the worker with a renewal of the lease: at once after a wake-up, within `renew_s` without one. What
 was wanted and what is stated stand side by side on the worker's row until they agree.
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import logging
 import sys
-from collections.abc import Callable, Sized
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from fencerow.core.model.wanted import Blocked, Failing, Leave, Overdue, Share, ShareNow, Stated, Wanted
-from fencerow.core.telemetry import Event, Telemetry
-from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.begun import Begun
-from fencerow.core.worker.claims import Claims
-from fencerow.core.worker.descriptors import DescriptorCount
+from fencerow.core.background.loop import Fatal, Loops
+from fencerow.core.chore import Site
+from fencerow.core.db.clock import CarriedClock
+from fencerow.core.db.trouble import is_trouble
+from fencerow.core.model.wanted import Descriptors, Leave, Share, ShareNow, Stated, Wanted
+from fencerow.core.store import store
+from fencerow.core.store.workers import Holding
+from fencerow.core.telemetry import Event
+from fencerow.core.worker.attempt import Interrupt
+from fencerow.core.worker.blocked import LastBlock
+from fencerow.core.worker.claimer import Claims
+from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.roster import Key, Roster
+from fencerow.core.worker.wakeups import WakeUps, soon
 
 log = logging.getLogger("fencerow.worker")
 
+LOST_REPLY = '{"reason":"lost reply"}'
 STATM = Path("/proc/self/statm")
+OPEN_FILES = Path("/proc/self/fd")
+COUNT_S = 2.0  # a process with thousands of descriptors is not counted at each renewal that somebody hurried
 
 
 class Control:
     """The orders of one worker process. They outlive a registration: after a death the process goes on as ordered.
 
-    Used on the event loop, but for `on_renewed` and `stated`, which the keeper's thread calls.
+    `leave` is called with an operator's order to end. Used on the event loop, but for what the keeper's thread calls.
     """
 
     def __init__(
         self,
-        name: str,
-        pools: list[Pool],
-        held: Sized,
+        site: Site,
+        lease: Lease,
+        clock: CarriedClock,
+        roster: Roster,
+        life: Life,
         claims: Claims,
-        begun: Begun,
-        telemetry: Telemetry,
-        *,
-        failing: Callable[[], tuple[Failing, ...]],
-        blocked: Callable[[], Blocked | None],
-        shortage: Callable[[], str | None],
-        overdue: Callable[[], tuple[Overdue, ...]],
-        behind_s: Callable[[], float],
-        serve: Callable[[Share], None],
-        resized: Callable[[Pool], None],
-        hand_back: Callable[[Attempt, str], None],
+        wakeups: WakeUps,
+        loops: Loops,
+        block: LastBlock,
+        fatal: Fatal,
         leave: Callable[[Leave], None],
-        look_now: Callable[[], None],
-        soon: Callable[[Callable[[], None]], None],
     ) -> None:
-        self.paused = False
-        self.leaving = False
+        self._loop = asyncio.get_running_loop()
+        self._engine = site.engine
+        self._config = site.config
+        self._telemetry = site.telemetry
+        self._name = site.worker
+        self._lease = lease
+        self._clock = clock
+        self._roster = roster
+        self._life = life
+        self._claims = claims
+        self._wakeups = wakeups
+        self._loops = loops
+        self._block = block
+        self._fatal = fatal
+        self._leave = leave
         self._version = 0
         self._holder: str | None = None  # under which the last order came
-        self._name = name
-        self._pools = pools
-        self._held = held
-        self._claims = claims
-        self._begun = begun
-        self._begun_stated: int | None = None
-        self._telemetry = telemetry
-        self._failing = failing
-        self._blocked = blocked
+        self._started_stated: int | None = None
         self._descriptors = DescriptorCount()
-        self._shortage = shortage
-        self._overdue = overdue
-        self._behind_s = behind_s
-        self._serve = serve
-        self._resized = resized
-        self._hand_back = hand_back
-        self._leave = leave
-        self._look_now = look_now
-        self._soon = soon
 
     # --- in the keeper's thread --------------------------------------------------------------------------
 
     def on_renewed(self, holder: str, version: int, wanted: Wanted | None) -> None:
         """What the last renewal said is wanted; None while nobody has asked for anything."""
-        begun_max = self._begun_stated
-        self._soon(lambda: self._begun.confirmed(begun_max))
+        soon(self._loop, self._roster.started.confirmed, self._started_stated)
         if wanted is not None and version != self._version:
-            self._soon(lambda: self.carry_out(holder, version, wanted))
+            soon(self._loop, self.carry_out, holder, version, wanted)
+
+    def on_holdings(self, holder: str, holdings: list[Holding]) -> None:
+        """What the database says this registration runs, read after the last renewal."""
+        soon(self._loop, self._compare, holder, holdings)
+
+    def on_death(self, holder: str) -> None:
+        """Others have declared this registration dead; everything it held is lost."""
+        soon(self._loop, self._lose, holder)
+
+    def on_keeper_failed(self, error: BaseException) -> None:
+        """The keeper cannot go on."""
+        soon(self._loop, self._fatal.tell, error)
 
     def stated(self) -> str:
         """What this worker does now, as JSON for its row."""
-        self._begun_stated = self._begun.stated()
+        self._started_stated = self._roster.started.stated()
         said = Stated(
             version=self._version,
-            shares=tuple(_share_now(pool) for pool in tuple(self._pools) if pool.queues),
-            paused=self.paused,
-            leaving=self.leaving,
-            held=len(self._held),
+            shares=tuple(_share_now(pool) for pool in tuple(self._roster.pools) if pool.queues),
+            paused=self._life.paused,
+            leaving=self._life.leaving,
+            held=len(self._roster.held),
             memory_bytes=memory_bytes(),
-            begun_max=self._begun_stated,
-            failing=self._failing(),
-            blocked=self._blocked(),
+            begun_max=self._started_stated,
+            failing=self._loops.failing(),
+            blocked=self._block.stated(),
             descriptors=self._descriptors.look(),
-            shortage=self._shortage(),
-            overdue=self._overdue(),
-            clock_behind_s=round(self._behind_s(), 1),
+            shortage=self._loops.shortage(),
+            overdue=self._roster.overdue(),
+            clock_behind_s=round(self._clock.behind_s(), 1),
         )
         return msgspec.json.encode(said).decode()
 
@@ -113,31 +128,24 @@ class Control:
         if version == self._version or (holder == self._holder and version < self._version):
             return  # carried out already; a renewal may bring it once more, and late
         self._holder, self._version = holder, version
-        if not self.leaving:
+        if not self._life.leaving:
             self._rearrange(wanted.shares)
             self._pause(wanted.paused)
         if wanted.leave is not None:
             self._leave(wanted.leave)
         log.info("worker %s was changed by order %d: %s", self._name, version, _described(wanted))
         self._telemetry.emit(Event.WORKER_CHANGED, worker=self._name, version=version)
-        self._look_now()
+        self._lease.renew_now()
 
-    def refuses(self, attempt: Attempt, pool: Pool) -> str | None:
-        """Why the answer to a claim that was under way is not wanted any more; None if it is."""
-        if self.paused:
-            return "the worker was paused before it started"
-        if attempt.claimed.queue not in pool.queues:
-            return "the worker no longer serves its queue"
-        return None
-
-    def _rearrange(self, shares: tuple[Share, ...]) -> None:
+    def _rearrange(self, shares: Sequence[Share]) -> None:
         """Each share is served by a pool that has served some of its queues, or else by a new one."""
-        self._pools[:] = [pool for pool in self._pools if pool.queues or pool.running]  # over and done with
-        free = [pool for pool in self._pools if pool.queues]
+        pools = self._roster.pools
+        pools[:] = [pool for pool in pools if pool.queues or pool.running]  # over and done with
+        free = [pool for pool in pools if pool.queues]
         for share in shares:
             pool = next((each for each in free if set(each.queues) & set(share.queues)), None)
             if pool is None:
-                self._serve(share)
+                self._life.fill(self._claims.open(share.queues, share.slots))
             else:
                 free.remove(pool)
                 self._change(pool, share.queues, share.slots)
@@ -148,21 +156,89 @@ class Control:
         if (pool.queues, pool.slots) == (queues, slots):
             return
         for attempt in pool.change(queues, slots):
-            self._hand_back(attempt, "the worker was changed before it started")
+            self._life.hand_back(attempt, "the worker was changed before it started")
         self._claims.changed(pool)
-        self._resized(pool)
+        self._life.fill(pool)
 
     def _pause(self, paused: bool) -> None:
-        if paused == self.paused:
+        if paused == self._life.paused:
             return
-        self.paused = paused
+        self._life.paused = paused
         if not paused:
             self._claims.resume()
             return
         self._claims.pause()
-        for pool in self._pools:
+        for pool in self._roster.pools:
             for attempt in pool.take_all():
-                self._hand_back(attempt, "the worker was paused before it started")
+                self._life.hand_back(attempt, "the worker was paused before it started")
+
+    def _compare(self, holder: str, holdings: list[Holding]) -> None:
+        """Pass cancels on, and let go of jobs that a lost reply left to us without our knowing."""
+        held = self._roster.held
+        asked = {(each.id, each.attempt) for each in holdings if each.cancel_requested}
+        for key in asked & held.keys():
+            held[key].end(Interrupt.CANCEL, self._config.cancel_raise_s)
+        for key in self._roster.compare(holdings, self._config.renew_s, self._claims.any_sent_by):
+            log.warning("job %s attempt %d is ours but unknown here (a lost reply); letting it go", *key)
+            self._telemetry.counters.add("strangers_released")
+            self._life.spawn(self._let_go(holder, key, stop=key in asked))
+
+    async def _let_go(self, holder: str, key: Key, *, stop: bool) -> None:
+        """Give it back; a job of which a cancel was asked is never queued again."""
+        job_id, attempt = key
+        try:
+            if stop:
+                stopped = store.Stop(job_id, attempt, LOST_REPLY)
+                moved = await self._engine.arun(store.stop([stopped], holder=holder))
+                self._wakeups.announce_ended([job.id for job in moved if job.awaited])
+            else:
+                released = store.Requeue(id=job_id, attempt=attempt, kind="released", detail=LOST_REPLY)
+                requeued = await self._engine.arun(store.requeue([released], holder=holder))
+                self._wakeups.announce_queued(requeued)
+        except Exception as error:
+            if not is_trouble(error):
+                raise
+            log.warning("could not let go of job %s: %s; the next renewal tries again", job_id, error)
+
+    def _lose(self, holder: str) -> None:
+        """Declared dead: everything held under that registration belongs to others now."""
+        for attempt in list(self._roster.held.values()):
+            if attempt.holder == holder:
+                attempt.end(Interrupt.LOST)
+
+
+class DescriptorCount:
+    """How many file descriptors this process has open: before none is left, an operator can be told.
+
+    Counted at most every `COUNT_S` seconds, by one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._last: Descriptors | None = None
+        self._due = 0.0  # monotonic seconds
+
+    def look(self) -> Descriptors | None:
+        """What is open, now or a moment ago; None where it cannot be counted."""
+        now = time.monotonic()
+        if now >= self._due:
+            self._last, self._due = counted(), now + COUNT_S
+        return self._last
+
+
+def counted() -> Descriptors | None:
+    """What is open now, and the limit; None where the system does not tell or sets no limit."""
+    if sys.platform != "linux":
+        return None
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        return Descriptors(len(list(OPEN_FILES.iterdir())) - 1, limit)  # one is that of the folder itself
+    except OSError as error:
+        # Where none is left to look with, that is the answer.
+        return Descriptors(limit, limit) if error.errno == errno.EMFILE else None
 
 
 def memory_bytes() -> int | None:

@@ -17,6 +17,8 @@ from typing import Protocol
 
 import msgspec
 
+from fencerow.core.background.loop import Endurance
+from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.steady import steady
 from fencerow.core.db.trouble import is_shortage, is_trouble
@@ -26,10 +28,7 @@ from fencerow.core.model.wanted import Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.core.worker.carried import Carried
-from fencerow.core.worker.endurance import Endurance
-from fencerow.core.worker.lease import Lease
-from fencerow.core.worker.past import Past
+from fencerow.core.worker.lease import Failover, Lease
 
 log = logging.getLogger("fencerow.worker.keeper")
 
@@ -40,8 +39,15 @@ PATIENCE_S = 1.0  # at least; with a third of the lease two renewals may stay wi
 LATE_S = 1.0  # beyond what a busy machine does to a thread
 
 
-class KeeperOwner(Protocol):
-    """What the keeper tells; called in the keeper's thread."""
+class Counterpart(Protocol):
+    """What the keeper carries between the worker's row and the worker; called in the keeper's thread."""
+
+    def stated(self) -> str:
+        """What this worker does now, as JSON."""
+        ...
+
+    def on_renewed(self, holder: str, version: int, wanted: Wanted | None) -> None:
+        """What operators want of this worker, with each renewal."""
 
     def on_holdings(self, holder: str, holdings: list[Holding]) -> None:
         """What the database says this registration runs, read after the last renewal."""
@@ -53,40 +59,34 @@ class KeeperOwner(Protocol):
         """The keeper cannot go on."""
 
 
-class Orders(Protocol):
-    """What the keeper carries between the worker's row and the worker; called in the keeper's thread."""
-
-    def on_renewed(self, holder: str, version: int, wanted: Wanted | None) -> None:
-        """What operators want of this worker, with each renewal."""
-
-    def stated(self) -> str:
-        """What this worker does now, as JSON."""
-        ...
+def keeper_engine(engine: Engine, lease_s: float) -> Engine:
+    """The keeper's own connection: nothing else may make a renewal wait, and one that comes too late is none."""
+    return engine.keeper(patience_s=max(PATIENCE_S, lease_s / 3))
 
 
 class Keeper:
-    """Registers the worker, renews its lease, registers anew after a death."""
+    """Registers the worker, renews its lease, registers anew after a death. `engine` is its own; it closes it."""
 
     def __init__(
         self,
         engine: Engine,
         lease: Lease,
-        owner: KeeperOwner,
-        orders: Orders,
-        carried: Carried,
+        failover: Failover,
+        endurance: Endurance,
+        control: Counterpart,
+        clock: CarriedClock,
         *,
         name: str,
         info: dict[str, object],
         renew_s: float,
         telemetry: Telemetry,
     ) -> None:
-        self._engine = engine.keeper(patience_s=max(PATIENCE_S, lease.lease_s / 3))
-        self._past = Past(self._engine)
+        self._engine = engine
         self._lease = lease
-        self._endurance = Endurance("keeper", lease.lease_s)
-        self._owner = owner
-        self._orders = orders
-        self._carried = carried
+        self._failover = failover
+        self._endurance = endurance
+        self._control = control
+        self._clock = clock
         self._former: str | None = None  # the last registration of this process
         self._open: list[str] = []  # registrations that may be alive: this one, and any whose reply was lost
         self._name = name
@@ -95,7 +95,6 @@ class Keeper:
         self._telemetry = telemetry
         self._signed_off = False
         self._stopped = threading.Event()
-        self._soon = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fencerow-keeper", daemon=True)
 
     def start(self) -> None:
@@ -104,31 +103,14 @@ class Keeper:
         Raises:
             DatabaseError: the first registration failed; nothing was started.
         """
-        self._past.look(None)
+        self._failover.look(None)
         self._register_first()
         self._thread.start()
-
-    def confirmed(self, job_id: str, attempt: int) -> None:
-        """The database has confirmed an outcome: see `Past.confirmed`."""
-        self._past.confirmed(job_id, attempt)
-
-    def claimed_twice(self, job_id: str, attempt: int) -> None:
-        """A claim brought what this worker holds already: see `Past.doubted`."""
-        self._past.doubted(job_id, attempt)
-        self._soon.set()
-
-    def shortage(self) -> str | None:
-        """What it was short of within the last minutes. From any thread."""
-        return self._endurance.shortage()
-
-    def look_now(self) -> None:
-        """Renew and compare at once: somebody hinted at a cancel or an order, or an order was carried out."""
-        self._soon.set()
 
     def halt(self) -> None:
         """Renew and register no more; `stop` follows."""
         self._stopped.set()
-        self._soon.set()
+        self._lease.renew_now()
 
     def stop(self) -> None:
         """End the registration. What is still held is found by others at their next sweep.
@@ -157,7 +139,7 @@ class Keeper:
                     self._tick()
             self._sign_off()
         except BaseException as error:
-            self._owner.on_keeper_failed(error)
+            self._control.on_keeper_failed(error)
 
     def _sign_off(self) -> None:
         """End every registration of this process, and close the connection; once."""
@@ -182,8 +164,8 @@ class Keeper:
     def _wait(self, pause_s: float) -> None:
         """Sleep until the next renewal, and say so when this thread came back late."""
         began, used_s = time.monotonic(), time.process_time()
-        self._soon.wait(pause_s)
-        self._soon.clear()
+        self._lease.hurried.wait(pause_s)
+        self._lease.hurried.clear()
         late_s = time.monotonic() - began - pause_s
         if late_s > LATE_S:
             self._telemetry.counters.add("keeper_late")
@@ -198,7 +180,7 @@ class Keeper:
         try:
             holder = self._lease.holder
             # Before the renewal, which would write over what tells that the database has gone back.
-            if self._past.look(holder) and holder is not None:
+            if self._failover.look(holder) and holder is not None:
                 self._engine.run(store.describe_worker(holder=holder, info=self._told()))
             if holder is None:
                 self._register()
@@ -206,10 +188,10 @@ class Keeper:
                 log.error("worker %s was declared dead by others; it registers anew", self._name)
                 self._lease.end()
                 self._open.remove(holder)
-                self._owner.on_death(holder)
+                self._control.on_death(holder)
                 self._register()
             else:
-                self._owner.on_holdings(holder, self._engine.run(store.holdings(holder=holder)))
+                self._control.on_holdings(holder, self._engine.run(store.holdings(holder=holder)))
                 self._retire_all(but=holder)
             self._endurance.recovered()
         except Exception as error:
@@ -248,7 +230,7 @@ class Keeper:
                     pid=os.getpid(),
                     info=self._told(),
                     lease_s=self._lease.lease_s,
-                    stated=self._orders.stated(),
+                    stated=self._control.stated(),
                     former=self._former,
                 )
             )
@@ -258,23 +240,23 @@ class Keeper:
         # A lost reply makes the runner say so with an error; an id that is taken is a fault of the id maker.
         assert registered, "a fresh worker id was already in use"
         self._lease.begin(holder, sent)
-        self._past.registered()
+        self._failover.registered()
         self._former = holder
 
     def _told(self) -> str:
         """What the worker's row tells operators."""
-        return msgspec.json.encode({**self._info, **self._past.told()}).decode()
+        return msgspec.json.encode({**self._info, **self._failover.told()}).decode()
 
     def _renew(self, holder: str) -> bool:
         sent = steady()
-        renewed = self._engine.run(store.renew(holder=holder, stated=self._orders.stated()))
+        renewed = self._engine.run(store.renew(holder=holder, stated=self._control.stated()))
         if renewed is None:
             return False
         self._lease.renewed(sent, renewed.at_us)
-        self._carried.read(sent, renewed.at_us)
-        self._past.renewed(sent, renewed.at_us)
+        self._clock.read(sent, renewed.at_us)
+        self._failover.renewed(sent, renewed.at_us)
         self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
-        self._orders.on_renewed(holder, renewed.version, renewed.wanted)
+        self._control.on_renewed(holder, renewed.version, renewed.wanted)
         return True
 
 

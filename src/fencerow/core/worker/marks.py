@@ -7,6 +7,7 @@ we put behind it ourselves lowers it through a wake-up.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Sequence
 
@@ -159,6 +160,41 @@ class QueueView:
             return 0.0
         due = [at for at in (self._sweep_at, self._due_at) if at is not None]
         return max(0.0, min(due) - now)
+
+
+class Look:
+    """What is known of the queues that one pool serves, and what wakes its claimer. Used on the event loop only."""
+
+    def __init__(self, poll_max_s: float) -> None:
+        self.views: dict[str, QueueView] = {}
+        self.woken = asyncio.Event()  # the claimer's loop waits for it
+        self._poll_max_s = poll_max_s
+
+    def follow(self, queues: Sequence[str]) -> None:
+        """These are served from now on; what is known of those that stay is kept."""
+        kept = self.views
+        self.views = {queue: kept.get(queue) or QueueView(queue, self._poll_max_s) for queue in queues}
+
+    def wake(self) -> None:
+        """Look at once, without knowing more than that there may be reason to."""
+        self.woken.set()
+
+    def hint(self, queue: str, priority: int, run_at_us: int) -> None:
+        """A job was put there: look, from no later than its place on."""
+        view = self.views.get(queue)
+        if view is not None:
+            view.hint(priority, run_at_us)
+            self.woken.set()
+
+    def look_again(self) -> None:
+        """Hints may have been lost: sweep every queue at once."""
+        for view in self.views.values():
+            view.look_again()
+        self.woken.set()
+
+    def is_idle(self) -> bool:
+        """Whether a look from the beginning found nothing due in any queue."""
+        return all(view.is_idle() for view in self.views.values())
 
 
 def _place(mark: Mark) -> tuple[int, str]:

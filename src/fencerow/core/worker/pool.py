@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Protocol
 
 from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.marks import Look
 
 PREFETCH_MAX = 1000
 WINDOW_S = 0.25  # over which the pace of the slots is measured
@@ -18,24 +20,38 @@ IN_A_ROW_MAX = 50  # jobs that the slots may take before the event loop gets its
 STALE_S = 3.0  # a claimed job that waits longer than this for a slot is better off elsewhere
 
 
+class Limit(Protocol):
+    """How many jobs may start, in this worker as a whole; `waiting` counts those in the buffers of all its pools."""
+
+    waiting: int
+
+    def room(self) -> int:
+        """How many more may start now."""
+        ...
+
+
 class Pool:
-    """Slots and the short buffer before them. Used on the event loop only."""
+    """Slots and the short buffer before them. Used on the event loop only.
+
+    `look` is what is known of its queues, and wakes the claimer that feeds it.
+    """
 
     def __init__(
         self,
         queues: Sequence[str],
         slots: int,
         prefetch_s: float,
-        wake: Callable[[str], None],
-        room: Callable[[], int] = lambda: PREFETCH_MAX,
+        poll_max_s: float,
+        limit: Limit,
     ) -> None:
         self.queues = tuple(queues)
+        self.look = Look(poll_max_s)
+        self.look.follow(self.queues)
         self.slots = slots
         self.open = 0  # slots that take jobs; one that runs a job when there are too many ends after it
         self.running = 0
         self._prefetch_s = prefetch_s
-        self._wake = wake
-        self._may_begin = room  # how many more jobs, in this worker as a whole
+        self._limit = limit
         # A heap: higher priority first, then in order of arrival.
         self._ready: list[tuple[int, int, Attempt]] = []
         self._numbers = count()
@@ -73,6 +89,7 @@ class Pool:
 
     def put(self, attempt: Attempt) -> None:
         heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
+        self._limit.waiting += 1
         if not self._stirs:
             self._wake_one()
 
@@ -89,7 +106,7 @@ class Pool:
             # Handlers that wait for nothing would keep the loop from the claims and outcomes that go on meanwhile.
             self._taken_in_a_row = 0
             await asyncio.sleep(0)
-        while self.open <= self.slots and not (self._ready and self._may_begin() > 0):
+        while self.open <= self.slots and not (self._ready and self._limit.room() > 0):
             await self._arrival()
         if self.open > self.slots:
             self.open -= 1
@@ -98,6 +115,7 @@ class Pool:
             return None
         self.running += 1
         _, _, attempt = heappop(self._ready)
+        self._limit.waiting -= 1
         if not attempt.claimed.suspect:
             self._reach = attempt.handler.batch_max or 1
         self._say_room()
@@ -109,14 +127,13 @@ class Pool:
         They are of the same name and time limit, the one limit of the call. A suspect shares with nobody: a
         death must count against one job.
         """
-        room = min((first.handler.batch_max or 1) - 1, self._may_begin())
+        room = min((first.handler.batch_max or 1) - 1, self._limit.room())
         if first.claimed.suspect or room < 1:
             return [first]
         alike = [entry for entry in self._ready if _may_share(first, entry[2])]
         taken = sorted(alike, key=lambda entry: entry[:2])[:room]
         numbers = {number for _, number, _ in taken}
-        self._ready = [entry for entry in self._ready if entry[1] not in numbers]
-        heapify(self._ready)
+        self._keep([entry for entry in self._ready if entry[1] not in numbers])
         return [first, *(attempt for _, _, attempt in taken)]
 
     def done(self, jobs: int = 1) -> None:
@@ -137,6 +154,7 @@ class Pool:
         if slots < self.slots:
             self._pace, self._buffer, self._reach = 0.0, 0, 1
         self.queues, self.slots = tuple(queues), slots
+        self.look.follow(self.queues)
         kept: list[tuple[int, int, Attempt]] = []
         returned: list[Attempt] = []
         for entry in sorted(self._ready, key=lambda entry: entry[:2]):
@@ -144,7 +162,7 @@ class Pool:
                 kept.append(entry)
             else:
                 returned.append(entry[2])
-        self._ready = kept  # sorted, so it is a heap
+        self._keep(kept)
         self._wake_all()  # those that have become too many end
         self._say_room()
         return returned
@@ -157,18 +175,17 @@ class Pool:
         stale = [attempt for _, _, attempt in self._ready if attempt.taken < limit]
         if stale:
             self._pace, self._buffer, self._reach = 0.0, 0, 1
-            self._ready = [entry for entry in self._ready if entry[2].taken >= limit]
-            heapify(self._ready)
+            self._keep([entry for entry in self._ready if entry[2].taken >= limit])
         return stale
 
     def take_all(self) -> list[Attempt]:
         """Empty the buffer: the worker shuts down or has lost its lease."""
         taken = [attempt for _, _, attempt in sorted(self._ready, key=lambda entry: entry[:2])]
-        self._ready.clear()
+        self._keep([])
         return taken
 
-    def look_again(self) -> None:
-        """More jobs may begin: those slots that wait look whether there is one for them."""
+    def look_for_room(self) -> None:
+        """More jobs may start: those slots that wait look whether there is one for them."""
         if self._ready:
             self._wake_all()
 
@@ -176,7 +193,13 @@ class Pool:
         """Wake the claimer, once until it looks."""
         if not self._room_told and self.queues and self._room() > 0:
             self._room_told = True
-            self._wake(self.queues[0])
+            self.look.wake()
+
+    def _keep(self, entries: list[tuple[int, int, Attempt]]) -> None:
+        """Only these wait from now on."""
+        self._limit.waiting -= len(self._ready) - len(entries)
+        self._ready = entries
+        heapify(entries)
 
     def _measure(self) -> None:
         """A window ends early when the slots were filled several times over: a burst must not start slowly."""

@@ -8,10 +8,9 @@ import time
 from fencerow.core.model.outcome import Crashed, Failed, Retried, Succeeded
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.acker import Acker
-from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.attempt import Attempt, facts
 from fencerow.core.worker.failures import log_crash, log_failure
 from fencerow.core.worker.judging import Committed, Verdict
-from fencerow.core.worker.pending import facts
 
 log = logging.getLogger("fencerow.worker")
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from fencerow.core.background.loop import WorkerDied
 from fencerow.core.chore import Chore, Ticking
 from fencerow.core.config import Config
 from fencerow.core.db.connections import told
@@ -22,12 +23,10 @@ from fencerow.core.errors import ConfigError, OrderRefused
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.core.worker.building import check_children, connections, described
-from fencerow.core.worker.death import WorkerDied
+from fencerow.core.worker.assembly import Assembly, check_children, connections, described
 from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.leaving import claims_answered, drain_s, tasks_ended
 from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
-from fencerow.core.worker.parts import Parts
+from fencerow.core.worker.shutdown import drain_s, tasks_ended
 
 log = logging.getLogger("fencerow.worker")
 
@@ -73,7 +72,7 @@ class Worker:
         self._chores = tuple(chores)
         self._ends_process = ends_process
         check_children(self._handlers, config)
-        self._parts: Parts  # from the start on
+        self._parts: Assembly  # from the start on
         # Made here, so that a signal during the start is not lost.
         self._told, self._told_now = asyncio.Event(), asyncio.Event()
         self._stopped = asyncio.Event()
@@ -99,7 +98,7 @@ class Worker:
             await self._until_told(until_idle)
         finally:
             await self.stop()
-        self._parts.death.raise_reason()
+        self._parts.fatal.raise_reason()
 
     async def start(self) -> None:
         """Check the schema, register, and start the loops."""
@@ -110,20 +109,23 @@ class Worker:
         try:
             await asyncio.to_thread(parts.keeper.start)
         except BaseException:
-            parts.workplace.abandon()
+            parts.dispatch.abandon()
             await asyncio.to_thread(parts.keeper.stop)
             raise
         try:
-            self._unlisten = self._engine.listen(parts.hearing.hear)
+            self._unlisten = self._engine.listen(parts.wakeups.hear)
         except BaseException:
-            parts.workplace.abandon()
+            parts.dispatch.abandon()
             await asyncio.to_thread(parts.keeper.stop)
             raise
         parts.start()
         self._started = True
         self.telemetry.emit(Event.WORKER_STARTED, worker=self.name)
         log.info(
-            "worker %s serves %s with %d jobs known", self.name, described(parts.pools), len(self._handlers)
+            "worker %s serves %s with %d jobs known",
+            self.name,
+            described(parts.roster.pools),
+            len(self._handlers),
         )
         if opens := connections(self._engine, self._handlers.values()):
             log.info("worker %s opens at most %s", self.name, told(opens))
@@ -139,17 +141,17 @@ class Worker:
         if not self._started or self._stopping:
             return
         parts = self._parts
-        self._stopping = parts.control.leaving = True
-        parts.death.expect()
+        self._stopping = parts.life.leaving = True
+        parts.fatal.expect()
         parts.claims.pause()
         parts.chores.end(0.0 if self._told_now.is_set() else self.config.cancel_kill_s)
-        parts.leaving.hand_back_waiting()
+        parts.shutdown.hand_back_waiting()
         if not self._told_now.is_set():
-            await parts.leaving.drained(drain_s(self.config, self._handlers), self._hurried)
+            await parts.shutdown.drained(drain_s(self.config, self._handlers), self._hurried)
         parts.claims.stop()
-        await claims_answered(parts.tasks)  # what they bring is handed back
-        await parts.leaving.end_running()
-        await parts.leaving.outcomes_written()
+        await parts.claims.answered()  # what they bring is handed back
+        await parts.shutdown.end_running()
+        await parts.shutdown.outcomes_written()
         await parts.chores.ended()
         await self._wind_up()
 
@@ -211,32 +213,32 @@ class Worker:
 
     async def __aenter__(self) -> Self:
         await self.start()
-        self._parts.death.own(asyncio.current_task())
+        self._parts.fatal.own(asyncio.current_task())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._parts.death.disown(error):
+        if self._parts.fatal.disown(error):
             error = None  # the cancel was ours, to say that the worker died
         await self.stop(now=error is not None)
         if self._left is not None:
             await self._left
         if error is None:
-            self._parts.death.raise_reason()
+            self._parts.fatal.raise_reason()
 
     @property
     def running(self) -> int:
         """Jobs that this worker holds now: running, waiting for a slot, or not yet confirmed."""
-        return len(self._parts.attempts) if self._started else 0
+        return len(self._parts.roster.held) if self._started else 0
 
     @property
     def holder(self) -> str | None:
         """The id of the present registration; None while there is none."""
         return self._parts.lease.holder if self._started else None
 
-    def _made(self) -> Parts:
-        return Parts(
+    def _made(self) -> Assembly:
+        return Assembly(
             self._engine,
             self._handlers,
             self._queues,
@@ -254,15 +256,15 @@ class Worker:
 
     async def _until_told(self, until_idle: bool) -> None:
         told = asyncio.create_task(self._told.wait())
-        waits: set[asyncio.Future[Any]] = {told, self._parts.death.future}
+        waits: set[asyncio.Future[Any]] = {told, self._parts.fatal.future}
         if until_idle:
             waits.add(asyncio.create_task(self._until_idle()))
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waits - {self._parts.death.future}:
+            for each in waits - {self._parts.fatal.future}:
                 each.cancel()
-        for each in done - {self._parts.death.future}:
+        for each in done - {self._parts.fatal.future}:
             each.result()  # an error of the look for due jobs
 
     async def _until_idle(self) -> None:
@@ -270,17 +272,17 @@ class Worker:
         parts = self._parts
         while True:
             await asyncio.sleep(self.config.poll_min_s)
-            is_idle = not parts.attempts and not parts.acker.backlog
+            is_idle = not parts.roster.held and not parts.acker.backlog
             if not is_idle or not parts.chores.are_idle() or not parts.claims.are_idle():
                 continue
-            if parts.control.paused or not await self._any_due():
+            if parts.life.paused or not await self._any_due():
                 return
             parts.claims.look_again()
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def _any_due(self) -> bool:
         """Whether a job is due here; while the database cannot tell, there may be."""
-        queues = [queue for pool in self._parts.pools for queue in pool.queues]
+        queues = self._parts.roster.queues()
         try:
             return await self._engine.arun(store.any_due(queues, list(self._handlers)))
         except Exception as error:
@@ -301,21 +303,20 @@ class Worker:
 
     def _hurried(self) -> bool:
         late = self._leave_by is not None and time.monotonic() >= self._leave_by
-        return late or self._told_now.is_set() or self._parts.death.is_sudden()
+        return late or self._told_now.is_set() or self._parts.fatal.is_sudden()
 
     async def _wind_up(self) -> None:
         parts = self._parts
-        for loop in parts.loops:
-            loop.stop()
-        parts.slots.end()
-        await tasks_ended({*parts.tasks, *parts.slots.tasks}, self.name)
+        parts.loops.stop()
+        parts.life.end()
+        await tasks_ended({*parts.loops.tasks.values(), *parts.life.tasks}, self.name)
         await asyncio.to_thread(self._unlisten)
         await asyncio.to_thread(parts.keeper.stop)
         await asyncio.to_thread(parts.watch.stop)
         await asyncio.to_thread(self._engine.flush, 1.0)
-        await parts.workplace.close()
-        reason = "died" if parts.death.happened() else "asked to stop"
-        parts.death.rule_out()
+        await parts.dispatch.close()
+        reason = "died" if parts.fatal.happened() else "asked to stop"
+        parts.fatal.rule_out()
         self.telemetry.emit(Event.WORKER_STOPPED, worker=self.name, reason=reason)
         self._stopped.set()
         log.info("worker %s has stopped", self.name)

@@ -5,54 +5,42 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from fencerow.core.config import Config
-from fencerow.core.model.outcome import Released
 from fencerow.core.worker.acker import Acker
-from fencerow.core.worker.attempt import Attempt, Interrupt
+from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.life import Life
+from fencerow.core.worker.roster import Roster
 
 log = logging.getLogger("fencerow.worker")
 
 LOOK_S = 0.02
 FLUSH_S = 10.0
-CLAIM_S = 5.0
 TASKS_S = 2.0
 KILLED_S = 2.0
 
 
-class Leaving:
+class Shutdown:
     """Lets jobs end, interrupts them, hands them back. Used on the event loop only."""
 
-    def __init__(
-        self,
-        pools: Sequence[Pool],
-        attempts: Mapping[tuple[str, int], Attempt],
-        acker: Acker,
-        *,
-        kill_s: float,
-    ) -> None:
-        self._pools = pools
-        self._attempts = attempts
+    def __init__(self, roster: Roster, life: Life, acker: Acker, *, kill_s: float) -> None:
+        self._roster = roster
+        self._life = life
         self._acker = acker
         self._kill_s = kill_s
 
-    def hand_back(self, attempt: Attempt, why: str = "the worker shut down before it started") -> None:
-        """It has not started, and will not start here."""
-        self._acker.put(attempt, Released(why), 0.0)
-
     def hand_back_waiting(self) -> None:
         """Hand back everything that waits for a slot."""
-        for pool in self._pools:
+        for pool in self._roster.pools:
             for attempt in pool.take_all():
-                self.hand_back(attempt)
+                self._life.hand_back(attempt)
 
     async def drained(self, limit_s: float, hurried: Callable[[], bool]) -> None:
         """Wait for running handlers, at most this long, or until somebody is in a hurry."""
         deadline = time.monotonic() + limit_s
-        while self._any_running() and time.monotonic() < deadline:
+        while self._roster.any_running() and time.monotonic() < deadline:
             if hurried():
                 return
             self.hand_back_waiting()
@@ -60,16 +48,16 @@ class Leaving:
 
     async def end_running(self) -> None:
         """Interrupt what still runs, and hand back what does not listen."""
-        for attempt in list(self._attempts.values()):
+        for attempt in list(self._roster.held.values()):
             attempt.end(Interrupt.SHUTDOWN)
         deadline = time.monotonic() + min(1.0, self._kill_s)
-        while self._any_running() and time.monotonic() < deadline:  # noqa: ASYNC110
+        while self._roster.any_running() and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_S)
-        for attempt in list(self._attempts.values()):
+        for attempt in list(self._roster.held.values()):
             attempt.give_up_now()
         self.hand_back_waiting()
         deadline = time.monotonic() + KILLED_S
-        while self._any_running() and time.monotonic() < deadline:  # noqa: ASYNC110
+        while self._roster.any_running() and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(
                 LOOK_S
             )  # child processes were killed: what became of their jobs is known soon
@@ -82,21 +70,11 @@ class Leaving:
                 self._acker.backlog,
             )
 
-    def _any_running(self) -> bool:
-        return any(pool.running for pool in self._pools)
-
 
 def drain_s(config: Config, handlers: Mapping[str, Handler]) -> float:
     """How long running handlers may take to end by themselves, the slowest in mind."""
     longest = max((handler.timeout_s or 0.0 for handler in handlers.values()), default=0.0)
     return config.drain_s(longest)
-
-
-async def claims_answered(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Wait until the claim loops, told to stop, have the answers that are under way."""
-    claims = [task for task in tasks if task.get_name().startswith("fencerow-claimer")]
-    if claims:
-        await asyncio.wait(claims, timeout=CLAIM_S)
 
 
 async def tasks_ended(tasks: set[asyncio.Task[None]], worker: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from fencerow.core.db.steady import steady
@@ -28,17 +27,16 @@ class _Reading:
     replied: float
 
 
-class Carried:
+class CarriedClock:
     """The last reading of the database's clock, and what is kept of one that it went back behind. From any thread."""
 
-    def __init__(self, went_back: Callable[[], None] = lambda: None) -> None:
-        self._tell = went_back  # called in the thread that read the clock
+    def __init__(self) -> None:
+        self.turns = 0  # how often it was seen to go back
         self._lock = threading.Lock()
         self._last: _Reading | None = None
         self._kept: _Reading | None = None  # from which the time is carried on; None while the clock is well
-        self._sinces: list[
-            int
-        ] = []  # the lowest instant after each time that it went back, of those it stands above
+        # The lowest instant after each time that it went back, of those it stands above.
+        self._sinces: list[int] = []
 
     def read(self, sent: float, at_us: int) -> None:
         """The database's clock said this, to a statement sent at this `steady()` time; call it at the reply."""
@@ -85,7 +83,7 @@ class Carried:
             "carries on; find out what sets it",
             (last.at_us - now.at_us) / 1e6 + now.sent - last.replied,
         )
-        self._tell()
+        self.turns += 1
 
     def _leave_below(self, last: _Reading, now: _Reading) -> None:
         """It went ahead, and not as far as it had been: what was written where it stood is due by the clock now."""

@@ -8,7 +8,9 @@ not stranded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
@@ -18,12 +20,33 @@ from fencerow.core.store import store
 from fencerow.core.store.finish import Moved, Requeued
 from fencerow.core.store.reap import LeaseAhead, Reclaimed
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.core.worker.lease import Lease
 
 log = logging.getLogger("fencerow.worker.reaper")
 
 BATCH_ROWS = 500
 OVERDUE_DELAY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Warrant:
+    """In whose name others may be declared dead, and until when by the database's clock (microseconds)."""
+
+    judge: str
+    until_us: int
+
+
+class Judge(Protocol):
+    """Whose lease says whether others may be declared dead."""
+
+    def warrant(self) -> Warrant | None: ...
+
+
+class Announcer(Protocol):
+    """Who tells others what a sweep has brought about."""
+
+    def announce_queued(self, jobs: Sequence[Requeued]) -> None: ...
+
+    def announce_ended(self, ids: list[str]) -> None: ...
 
 
 class Reaper:
@@ -32,21 +55,19 @@ class Reaper:
     def __init__(
         self,
         engine: Engine,
-        lease: Lease,
+        lease: Judge,
         config: Config,
         telemetry: Telemetry,
+        announcer: Announcer,
         *,
         actor: str,
-        on_queued: Callable[[list[Requeued]], None],
-        on_ended: Callable[[list[str]], None],
     ) -> None:
         self._engine = engine
         self._lease = lease
         self._config = config
         self._telemetry = telemetry
+        self._announcer = announcer
         self._actor = actor
-        self._on_queued = on_queued
-        self._on_ended = on_ended
         self._ahead: dict[LeaseAhead, float] = {}  # since when each was seen
 
     async def tick(self) -> float:
@@ -118,5 +139,7 @@ class Reaper:
 
     def _announce(self, reclaimed: Sequence[Reclaimed], moved: Sequence[Moved]) -> None:
         queued = [job for job in reclaimed if job.state is State.QUEUED]
-        self._on_queued([Requeued(job.id, job.queue, job.priority, job.run_at_us) for job in queued])
-        self._on_ended([job.id for job in moved if job.awaited])
+        self._announcer.announce_queued(
+            [Requeued(job.id, job.queue, job.priority, job.run_at_us) for job in queued]
+        )
+        self._announcer.announce_ended([job.id for job in moved if job.awaited])

@@ -9,10 +9,10 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from fencerow.core.background.loop import Loop
 from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.model.wakeup import WakeUp
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker.loop import Loop
 
 log = logging.getLogger("fencerow.worker")
 

@@ -1,0 +1,1 @@
+"""Work beside the jobs: loops that meet trouble, chores, the reaper."""

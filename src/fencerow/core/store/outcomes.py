@@ -1,0 +1,212 @@
+"""What attempts became, on its way to the database: one table says for each outcome all that depends on its kind.
+
+A statement writes many outcomes of its kind at once, each under its own fence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from fencerow.core.db.run import Operation
+from fencerow.core.model.outcome import (
+    Crashed,
+    Failed,
+    Outcome,
+    Released,
+    Retried,
+    Snoozed,
+    Stopped,
+    Succeeded,
+)
+from fencerow.core.model.state import State
+from fencerow.core.store.finish import (
+    Failure,
+    Moved,
+    Requeue,
+    Requeued,
+    Stop,
+    Success,
+    fail,
+    park,
+    requeue,
+    stop,
+    succeed,
+)
+from fencerow.core.store.reap import Crash, Reclaimed, crash
+from fencerow.core.telemetry import Event
+
+
+class Ended(Protocol):
+    """An attempt that has ended: its job's id and number, and what it became."""
+
+    @property
+    def key(self) -> tuple[str, int]: ...
+
+    @property
+    def outcome(self) -> Any: ...
+
+
+Batch = Sequence[Ended]
+
+
+class Written(NamedTuple):
+    """What a statement has confirmed, all by the ids of jobs. An id that is missing was refused by its guard."""
+
+    ids: set[str]
+    queued: list[Requeued]
+    ended: list[str]  # of these somebody waits for the end
+    failed: list[str]  # ended as failed, though their outcome alone did not say so
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A statement that writes outcomes: how it is made of them, and what its answer means."""
+
+    write: Callable[[Batch, str], Operation[Any]]
+    confirmed: Callable[[Any], Written]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """All that depends on the kind of an outcome.
+
+    `kind` names the statement in `WRITINGS`. `states`: in one of them the job is found once the outcome is written.
+    `is_lasting`: a database without it has lost something; a job that was released or crashed may be anywhere.
+    """
+
+    kind: str
+    event: Event
+    states: frozenset[State]
+    facts: Callable[[Any], dict[str, Any]]
+    is_lasting: bool = True
+
+
+def _succeed(batch: Batch, holder: str) -> Operation[list[Moved]]:
+    return succeed([Success(*each.key, each.outcome.result.decode()) for each in batch], holder=holder)
+
+
+def _failures(batch: Batch) -> list[Failure]:
+    return [Failure(*each.key, each.outcome.error.to_json()) for each in batch]
+
+
+def _fail(batch: Batch, holder: str) -> Operation[list[Moved]]:
+    return fail(_failures(batch), holder=holder)
+
+
+def _park(batch: Batch, holder: str) -> Operation[list[Moved]]:
+    return park(_failures(batch), holder=holder)
+
+
+def _stop(batch: Batch, holder: str) -> Operation[list[Moved]]:
+    return stop([Stop(*each.key, _cancelled(each.outcome)) for each in batch], holder=holder)
+
+
+def _crash(batch: Batch, holder: str) -> Operation[tuple[list[Reclaimed], list[Moved]]]:
+    crashes = [Crash(*each.key, each.outcome.delay_s, each.outcome.reason) for each in batch]
+    return crash(crashes, holder=holder)
+
+
+def _requeue(batch: Batch, holder: str) -> Operation[list[Requeued]]:
+    return requeue([_requeued(*each.key, each.outcome) for each in batch], holder=holder)
+
+
+def _requeued(job_id: str, attempt: int, outcome: Outcome) -> Requeue:
+    """How the job goes back to its queue, and what that spends of its budgets."""
+    match outcome:
+        case Retried(delay_s, error):
+            kind, failures, snoozes, detail = "retried", 1, 0, error.to_json()
+        case Snoozed(delay_s, reason):
+            kind, failures, snoozes, detail = "snoozed", 0, 1, _because(reason)
+        case Released(reason, delay_s):
+            kind, failures, snoozes, detail = "released", 0, 0, _because(reason)
+        case _:
+            raise AssertionError(f"{outcome!r} is no requeue")
+    return Requeue(
+        id=job_id,
+        attempt=attempt,
+        kind=kind,
+        delay_s=delay_s,
+        failures=failures,
+        snoozes=snoozes,
+        detail=detail,
+    )
+
+
+def _because(reason: str) -> str:
+    return msgspec.json.encode({"reason": reason}).decode()
+
+
+def _cancelled(outcome: Stopped) -> str:
+    error = {"type": "Cancelled", "code": "cancelled", "message": outcome.reason}
+    return msgspec.json.encode(error).decode()
+
+
+def _when_moved(moved: list[Moved]) -> Written:
+    return Written({job.id for job in moved}, [], [job.id for job in moved if job.awaited], [])
+
+
+def _when_requeued(queued: list[Requeued]) -> Written:
+    return Written({job.id for job in queued}, queued, [], [])
+
+
+def _when_crashed(answer: tuple[list[Reclaimed], list[Moved]]) -> Written:
+    found, moved = answer
+    return Written(
+        {job.id for job in found},
+        [
+            Requeued(job.id, job.queue, job.priority, job.run_at_us)
+            for job in found
+            if job.state is State.QUEUED
+        ],
+        [job.id for job in moved if job.awaited],
+        [job.id for job in found if job.state is State.FAILED],
+    )
+
+
+def _nothing(_outcome: Outcome) -> dict[str, Any]:
+    return {}
+
+
+def _code(outcome: Failed) -> dict[str, Any]:
+    return {"code": outcome.error.code}
+
+
+def _delay(outcome: Retried | Snoozed) -> dict[str, Any]:
+    return {"delay_s": outcome.delay_s}
+
+
+def _reason(outcome: Released | Crashed) -> dict[str, Any]:
+    return {"reason": outcome.reason}
+
+
+WRITINGS: Mapping[str, Writing] = {
+    "succeed": Writing(_succeed, _when_moved),
+    "fail": Writing(_fail, _when_moved),
+    "stop": Writing(_stop, _when_moved),
+    "crash": Writing(_crash, _when_crashed),
+    "requeue": Writing(_requeue, _when_requeued),
+    # For a failure that cannot be moved to the finished jobs: it ends where it lies.
+    "park": Writing(_park, _when_moved),
+}
+
+_QUEUED = frozenset({State.QUEUED})
+
+RULES: Mapping[type[Outcome], Rule] = {
+    Succeeded: Rule("succeed", Event.SUCCEEDED, frozenset({State.SUCCEEDED}), _nothing),
+    Failed: Rule("fail", Event.FAILED, frozenset({State.FAILED}), _code),
+    Stopped: Rule("stop", Event.STOPPED, frozenset({State.CANCELLED}), _nothing),
+    Retried: Rule("requeue", Event.RETRIED, _QUEUED, _delay),
+    Snoozed: Rule("requeue", Event.SNOOZED, _QUEUED, _delay),
+    Released: Rule("requeue", Event.RELEASED, _QUEUED, _reason, is_lasting=False),
+    Crashed: Rule(
+        "crash",
+        Event.CRASHED,
+        frozenset({State.QUEUED, State.FAILED, State.CANCELLED}),
+        _reason,
+        is_lasting=False,
+    ),
+}

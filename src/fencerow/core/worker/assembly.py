@@ -1,0 +1,270 @@
+"""What a worker is made of. Each part is made of those above it, and none calls one that is made later.
+
+keeper (thread) ── lease ──┐
+claims ─→ pools ─→ life ─→ acker          what all of them believe of the attempts: the roster
+reaper, chores             │
+listener (thread) ─ wake-ups
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from fencerow.core.background.chores import Chores
+from fencerow.core.background.loop import Endurance, Fatal, Loop, Loops
+from fencerow.core.background.reaper import Reaper
+from fencerow.core.chore import Chore, Site, Ticking
+from fencerow.core.config import Config
+from fencerow.core.db.clock import CarriedClock
+from fencerow.core.db.connections import of_worker
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.errors import ConfigError
+from fencerow.core.model.wanted import Leave
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.worker.acker import Acker
+from fencerow.core.worker.blocked import Ending, LastBlock, LoopWatch
+from fencerow.core.worker.brought import Apart, brought, check_apart
+from fencerow.core.worker.claimer import Claims
+from fencerow.core.worker.control import Control
+from fencerow.core.worker.dispatch import Dispatch
+from fencerow.core.worker.executor import Executor
+from fencerow.core.worker.handler import Handler
+from fencerow.core.worker.judging import Judge
+from fencerow.core.worker.keeper import Keeper, keeper_engine
+from fencerow.core.worker.lease import Failover, Lease
+from fencerow.core.worker.life import Life
+from fencerow.core.worker.middleware import Middleware
+from fencerow.core.worker.onloop import OnLoop
+from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.reporting import Reports
+from fencerow.core.worker.roster import AHEAD, Roster
+from fencerow.core.worker.shutdown import Shutdown
+from fencerow.core.worker.wakeups import WakeUps
+from fencerow.version import __version__
+
+
+class Assembly:
+    """Made on the event loop on which the worker then runs; nothing is started yet.
+
+    `leave` is called with an operator's order to end.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        handlers: Mapping[str, Handler],
+        queues: Mapping[str, int] | Sequence[str],
+        config: Config,
+        telemetry: Telemetry,
+        middleware: Middleware,
+        *,
+        name: str,
+        slots: int,
+        chores: Sequence[Chore | Ticking],
+        ends_process: bool,
+        leave: Callable[[Leave], None],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        shares = shared(queues, slots)
+        self.handlers = handlers
+        # What is believed, and what is beside the jobs.
+        self.fatal = Fatal(name, loop)
+        self.loops = Loops(self.fatal)
+        self.chores = Chores(chores, telemetry)
+        self.lease = Lease(config.lease_s, config.renew_s)
+        self.clock = CarriedClock()
+        self.block = LastBlock()
+        self.roster = Roster(
+            self.lease,
+            self.clock,
+            started_least=started_least(shares, handlers.values()),
+            suspects_max=config.suspects_max,
+            margin_s=ending_margin_s(config),
+        )
+        site = Site(engine, config, telemetry, name, self.roster.queues)
+        kept = keeper_engine(engine, config.lease_s)
+        failover = Failover(kept)
+        self.wakeups = WakeUps(engine, self.lease, self.roster.pools, self.chores)
+        # The life of an attempt, from its end to its claim.
+        self.acker = Acker(engine, telemetry, self.roster, self.wakeups, failover)
+        # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
+        held_max_s = config.lease_s / 3 if engine.dialect == "sqlite" else None
+        judge, on_loop = Judge(engine, held_max_s), OnLoop()
+        executor = Executor(
+            engine,
+            self.lease,
+            Reports(self.acker, telemetry).report,
+            telemetry,
+            middleware,
+            judge=judge,
+            kill_s=config.cancel_kill_s,
+            unknown_max_s=config.unknown_max_s,
+            held_max_s=held_max_s,
+            on_loop=on_loop,
+        )
+        self.dispatch = Dispatch(engine, executor, _apart(executor, config, held_max_s))
+        self.life = Life(
+            self.roster,
+            self.dispatch,
+            self.acker,
+            self.lease,
+            failover,
+            self.fatal,
+            hung_max=config.hung_max,
+        )
+        self.claims = Claims(
+            site,
+            self.lease,
+            self.clock,
+            handlers,
+            self.roster,
+            self.dispatch,
+            self.life,
+            self.loops,
+            margin_s=config.lease_s + ending_margin_s(config),
+        )
+        for share, count in shares:
+            self.claims.open(share, count)
+        self._add_loops(site)
+        # What comes from outside, and how the worker ends.
+        self.control = Control(
+            site,
+            self.lease,
+            self.clock,
+            self.roster,
+            self.life,
+            self.claims,
+            self.wakeups,
+            self.loops,
+            self.block,
+            self.fatal,
+            leave,
+        )
+        endurance = Endurance("keeper", config.lease_s)
+        self.loops.watch(endurance)
+        self.keeper = Keeper(
+            kept,
+            self.lease,
+            failover,
+            endurance,
+            self.control,
+            self.clock,
+            name=name,
+            info=registration(self.roster.pools, handlers),
+            renew_s=config.renew_s,
+            telemetry=telemetry,
+        )
+        self.shutdown = Shutdown(self.roster, self.life, self.acker, kill_s=config.cancel_kill_s)
+        ending = Ending(engine, self.lease, self.roster, self.acker, judge, self.keeper)
+        self.watch = LoopWatch(
+            loop,
+            on_loop,
+            self.roster.held,
+            telemetry,
+            self.block,
+            ending if ends_process else None,
+            kill_s=config.cancel_kill_s,
+        )
+
+    def start(self) -> None:
+        """Run the loops and open the slots."""
+        self.watch.start()
+        self.loops.start()
+        for pool in self.roster.pools:
+            self.life.fill(pool)
+
+    def _add_loops(self, site: Site) -> None:
+        """What writes outcomes, what looks after the tables in every worker with no leader, and the user's chores.
+
+        What looks after the tables is work in the background. What fails there fails in every worker, so that a worker
+        which ended by it would take the next one with it; it is stated on the row of each instead, and jobs go on.
+        """
+        telemetry = site.telemetry
+        acker = Loop("acker", self.acker.tick, telemetry, endures_s=site.config.lease_s)
+        actor = f"worker {site.worker}"
+        reaper = Reaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
+        upkeep = [("reaper", reaper.tick)]
+        upkeep += [(chore.name, chore.tick) for make in brought().chores for chore in make(site)]
+        background = [Loop(name, tick, telemetry, jitter=0.2, background=True) for name, tick in upkeep]
+        self.loops.add(acker, *background, *self.chores.loops)
+
+
+def shared(queues: Mapping[str, int] | Sequence[str], slots: int) -> list[tuple[tuple[str, ...], int]]:
+    """Each queue with slots of its own, or all queues that share `slots`.
+
+    Raises:
+        ConfigError: a queue would have no slot.
+    """
+    if not isinstance(queues, Mapping):
+        shares = [(tuple(queues), slots)]
+    else:
+        shares = [((queue,), count) for queue, count in queues.items()]
+    for names, count in shares:
+        if count < 1:
+            raise ConfigError(
+                f"queue {names[0]!r} was given {count} slots",
+                "a queue without a slot would never run anything",
+                "give it at least one, or leave it out",
+            )
+    return shares
+
+
+def started_least(shares: Iterable[tuple[Sequence[str], int]], handlers: Iterable[Handler]) -> int:
+    """How many jobs may always have started: what the slots run, and what ends while outcomes are being written."""
+    each = max((handler.batch_max or 1 for handler in handlers), default=1)
+    return sum(slots for _, slots in shares) * each + AHEAD
+
+
+def ending_margin_s(config: Config) -> float:
+    """What a job may wait here before it starts, and take to be given up."""
+    return config.prefetch_s + config.child_start_s + config.cancel_raise_s + config.cancel_kill_s
+
+
+def check_children(handlers: Mapping[str, Handler], config: Config) -> None:
+    """Whether child processes will find what they are to run, and the database.
+
+    Raises:
+        NotImportable: a job declared with `process=True` is not among the globals of a module.
+        ConfigError: the settings name no database.
+    """
+    for handler in handlers.values():
+        if handler.process:
+            check_apart(handler, served=True)
+            if config.url is None:
+                raise ConfigError(
+                    f"job {handler.name} runs in child processes, and the settings name no database",
+                    "a child process opens its own connection",
+                    "set url",
+                )
+
+
+def registration(pools: Sequence[Pool], handlers: Iterable[str]) -> dict[str, object]:
+    """What the worker's row tells operators."""
+    return {
+        "queues": {queue: pool.slots for pool in pools for queue in pool.queues},
+        "names": sorted(handlers),
+        "slots": sum(pool.slots for pool in pools),
+        "version": __version__,
+    }
+
+
+def connections(engine: Engine, handlers: Iterable[Handler]) -> Mapping[str, int]:
+    """How many connections the worker's process opens at most, by what they are for; none on SQLite."""
+    if not isinstance(engine, PostgresEngine):
+        return {}
+    return of_worker(engine.pool_max, plain=any(not handler.is_async for handler in handlers))
+
+
+def described(pools: Iterable[Pool]) -> str:
+    """The queues and their slots, for the log."""
+    return ", ".join(f"{'+'.join(pool.queues)} ({pool.slots} slots)" for pool in pools)
+
+
+def _apart(executor: Executor, config: Config, held_max_s: float | None) -> Apart | None:
+    """How attempts run in child processes; None where a child would not know where to write."""
+    processes = brought().processes
+    if processes is None or config.url is None:
+        return None
+    return processes.make(executor, executor.judge, executor.report, config, held_max_s)

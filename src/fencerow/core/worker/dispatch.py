@@ -1,0 +1,209 @@
+"""Where attempts run: here beside others, in a child process, or here alone.
+
+In a child process run the jobs declared with `process=True` and every suspect that a child can find. Any other suspect
+runs here, alone if the others end soon: then a death is its own doing. Else it runs beside them: it must not wait for
+ever, nor keep its neighbours from work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import NotImportable
+from fencerow.core.model.outcome import Released
+from fencerow.core.store import store
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.brought import Apart, brought
+from fencerow.core.worker.executor import Executor
+from fencerow.core.worker.handler import Handler
+
+log = logging.getLogger("fencerow.worker")
+
+TAKEN = "a suspect job has the worker for itself"
+ALONE_WAIT_S = 5.0  # for the others to end, while nothing else is claimed or begun
+ALONE_AGAIN_S = 60.0  # after a wait that was in vain: until then nobody is kept waiting for another
+LOOK_S = 0.02
+
+
+class Permit:
+    """That of one attempt to run in this process, beside others or alone."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, left: Callable[[], None]) -> None:
+        self._left: Callable[[], None] | None = left
+
+    def leave(self) -> None:
+        """It runs no more, or was given up. May be repeated."""
+        if self._left is not None:
+            left, self._left = self._left, None
+            left()
+
+
+class Dispatch:
+    """Decides for each attempt where it runs, and runs it there. Used on the event loop only.
+
+    Without `apart` no suspect runs in a child.
+    """
+
+    def __init__(self, engine: Engine, executor: Executor, apart: Apart | None) -> None:
+        self._engine = engine
+        self._executor = executor
+        self._apart = apart
+        make = brought().together
+        self._together = None if make is None else make(executor)
+        self._found: dict[str, bool] = {}  # whether a child finds the jobs of a name
+        self._beside = 0  # attempts that run beside others
+        # One has the process for itself, or waits for that: nothing is claimed, nothing starts.
+        self.is_withheld = False
+        self._busy_until = 0.0  # the others did not end in time: nobody waits for them until then
+
+    @property
+    def hung_count(self) -> int:
+        """Handlers that were given up and still run."""
+        return self._executor.hung_count
+
+    def stays_here(self, handler: Handler) -> bool:
+        """Whether no child can run its suspects."""
+        return not handler.process and not self._found_apart(handler)
+
+    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Run attempts of one name. Returns whether the slot is still the caller's; else `slot_lost` was called."""
+        if self.is_withheld:
+            for attempt in attempts:
+                self._executor.report(attempt, Released(TAKEN))
+            return True
+        first = attempts[0]
+        if not first.claimed.suspect and not first.handler.process:
+            return await self._run_beside(attempts, slot_lost)
+        permit = self._enter()
+        try:
+            if await self._in_child(first):
+                return True
+        finally:
+            permit.leave()
+        return await self._suspected_here(first, slot_lost)
+
+    def abandon(self) -> None:
+        """Nothing has run yet: let the idle threads go."""
+        self._executor.close()
+
+    async def close(self) -> None:
+        """End the threads that are idle, and every child."""
+        self._executor.close()
+        if self._apart is not None:
+            await self._apart.close()
+
+    # --- here, beside others -----------------------------------------------------------------------------
+
+    async def _run_beside(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        permit = self._enter()
+
+        def lost() -> None:
+            permit.leave()
+            slot_lost()
+
+        try:
+            return await self._run_here(attempts, lost)
+        finally:
+            permit.leave()
+
+    async def _run_here(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        first = attempts[0]
+        if first.handler.batch_max is not None:
+            assert self._together is not None, "what declares such a handler brings how it is run"
+            return await self._together.run(attempts, slot_lost)
+        await self._executor.run(first, slot_lost)
+        return not first.abandoned
+
+    def _enter(self) -> Permit:
+        self._beside += 1
+        return Permit(self._left)
+
+    def _left(self) -> None:
+        self._beside -= 1
+
+    # --- in a child --------------------------------------------------------------------------------------
+
+    async def _in_child(self, attempt: Attempt) -> bool:
+        """Run it in a child process; false if it must run elsewhere."""
+        try:
+            if self._apart is not None and self._found_apart(attempt.handler):
+                await self._apart.run(attempt)
+                return True
+        except NotImportable as error:
+            log.error("%s", error)
+            self._found[attempt.handler.name] = False
+            if attempt.handler.process:
+                self._executor.report(attempt, self._executor.judge.judged(attempt, error))
+                return True
+        return False
+
+    def _found_apart(self, handler: Handler) -> bool:
+        """Whether a child process can run its jobs."""
+        if handler.process is False or self._apart is None:
+            return False
+        if handler.name not in self._found:
+            self._found[handler.name] = self._apart.finds(handler)
+        return self._found[handler.name]
+
+    # --- here, alone -------------------------------------------------------------------------------------
+
+    async def _suspected_here(self, attempt: Attempt, slot_lost: Callable[[], None]) -> bool:
+        """Run a suspect with nothing beside it, which is noted; if that cannot be had soon, beside the others."""
+        permit = await self._alone_soon(attempt)
+        if permit is not None:
+            return await self._noted_alone(attempt, permit, slot_lost)
+        if self.is_withheld:
+            self._executor.report(attempt, Released(TAKEN))
+            return True
+        return await self._run_beside([attempt], slot_lost)
+
+    async def _alone_soon(self, attempt: Attempt) -> Permit | None:
+        """The worker for itself; None if others still run after a while, or may still run."""
+        if self._executor.hung_count:
+            return None  # a handler that was given up may still do anything
+        if self._beside and time.monotonic() < self._busy_until:
+            return None
+        if self.is_withheld:  # somebody else was first
+            self._busy_until = time.monotonic() + ALONE_AGAIN_S
+            return None
+        self.is_withheld = True
+        deadline = time.monotonic() + ALONE_WAIT_S
+        try:
+            while self._beside and not attempt.asked_to_end and time.monotonic() < deadline:  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_S)
+        except BaseException:
+            self.is_withheld = False
+            raise
+        if self._beside:
+            self.is_withheld = False
+            self._busy_until = time.monotonic() + ALONE_AGAIN_S
+            return None
+        return Permit(self._freed)
+
+    def _freed(self) -> None:
+        self.is_withheld = False
+
+    async def _noted_alone(self, attempt: Attempt, permit: Permit, slot_lost: Callable[[], None]) -> bool:
+        def lost() -> None:
+            permit.leave()
+            slot_lost()
+
+        try:
+            claimed = attempt.claimed
+            noted = await self._engine.arun(
+                store.note_alone(claimed.id, holder=attempt.holder, attempt=claimed.attempt)
+            )
+            if noted:
+                return await self._run_here([attempt], lost)
+            self._executor.report(attempt, None)
+        except Exception as error:
+            self._executor.report(attempt, self._executor.unrun(attempt, error))
+        finally:
+            permit.leave()
+        return True

@@ -1,0 +1,87 @@
+"""Wake-ups: those of others come in, what this worker queued or ended is announced.
+
+Nothing depends on a hint; polling and the sweeps lie beneath them always.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fencerow.core.background.chores import Chores
+from fencerow.core.db.engine import Engine
+from fencerow.core.model.wakeup import CancelAsked, Ordered, Queued, decode, encode, encode_ended
+from fencerow.core.store.finish import Requeued
+from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.pool import Pool
+
+
+def soon(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *given: Any) -> None:
+    """Run something on the event loop, from any thread; nothing when the loop has gone."""
+    try:
+        loop.call_soon_threadsafe(call, *given)
+    except RuntimeError:
+        pass  # closed: the worker is over
+
+
+class WakeUps:
+    """Passes wake-ups to claimers, keeper and chores, and sends those of this worker. Used on the event loop, but for
+    `hear`."""
+
+    def __init__(self, engine: Engine, lease: Lease, pools: Sequence[Pool], chores: Chores) -> None:
+        self._engine = engine
+        self._lease = lease
+        self._pools = pools
+        self._chores = chores
+        self._loop = asyncio.get_running_loop()
+
+    def hear(self, message: str | None) -> None:
+        """A wake-up, in some other thread. None: some may have been missed."""
+        soon(self._loop, self._heard, message)
+
+    def wake(self, queue: str) -> None:
+        """Whoever claims from this queue shall look at once."""
+        for pool in self._pools:
+            if queue in pool.queues:
+                pool.look.wake()
+
+    def announce_queued(self, jobs: Sequence[Requeued]) -> None:
+        """What we put behind our own marks lowers them at once, here and elsewhere."""
+        if not jobs:
+            return
+        lanes: dict[tuple[str, int], int] = {}
+        for job in jobs:
+            lane = (job.queue, job.priority)
+            lanes[lane] = min(job.run_at_us, lanes.get(lane, job.run_at_us))
+        self._engine.wake(
+            [encode(Queued(queue, priority, run_at_us)) for (queue, priority), run_at_us in lanes.items()]
+        )
+        for (queue, priority), run_at_us in lanes.items():
+            self._hint(queue, priority, run_at_us)
+
+    def announce_ended(self, ids: list[str]) -> None:
+        """Somebody waits for these."""
+        if ids:
+            self._engine.wake(encode_ended(ids))
+
+    def _hint(self, queue: str, priority: int, run_at_us: int) -> None:
+        for pool in self._pools:
+            pool.look.hint(queue, priority, run_at_us)
+
+    def _heard(self, message: str | None) -> None:
+        if message is None:
+            for pool in self._pools:
+                pool.look.look_again()
+            self._chores.tell(None)
+            return
+        decoded = decode(message)
+        match decoded:
+            case Queued(queue, priority, run_at_us):
+                self._hint(queue, priority, run_at_us)
+            case CancelAsked(holder, _) | Ordered(holder) if holder == self._lease.holder:
+                self._lease.renew_now()
+            case None:
+                pass  # of a newer Fencerow
+            case _:
+                self._chores.tell(decoded)
