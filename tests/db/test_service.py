@@ -14,7 +14,7 @@ import pytest
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.service import Service
 from fencerow.core.db.sockets import open_ear
-from fencerow.core.db.wakes import LocalWakes, Sender
+from fencerow.core.db.wakeups import LocalWakes, Sender
 from fencerow.core.db.watchdog import Watchdog
 from tests.db.test_sockets import file, folder  # noqa: F401 (a fixture)
 from tests.leftovers import no_threads_left

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.db.sockets import FileWakes
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.db.wakeups import FileWakes
 from fencerow.core.store import store
 from tests.leftovers import no_threads_left
 
@@ -25,7 +25,7 @@ Told = queue.Queue[str | None]
 LISTENER = """
 import sys, time
 from pathlib import Path
-from fencerow.core.db.sockets import FileWakes
+from fencerow.core.db.wakeups import FileWakes
 wakes = FileWakes(Path(sys.argv[1]))
 wakes.listen(lambda message: print(message, flush=True))
 print("listening", flush=True)
@@ -34,7 +34,7 @@ time.sleep(60)
 TELLER = """
 import sys
 from pathlib import Path
-from fencerow.core.db.sockets import FileWakes
+from fencerow.core.db.wakeups import FileWakes
 FileWakes(Path(sys.argv[1])).wake(["mail", "§ ✓"])
 """
 

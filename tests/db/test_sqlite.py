@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db import sqlite
+from fencerow.core.db import sqlite_session
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_faults import fault, translated
-from fencerow.core.db.sqlite_opening import wal_is_safe
+from fencerow.core.db.sqlite_file import fault, translated, wal_is_safe
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.errors import (
@@ -220,12 +219,14 @@ def test_a_protected_file(lite: SqliteEngine) -> None:
 
 def test_a_full_disk_stores_nothing(lite: SqliteEngine) -> None:
     submit(lite)
-    lite._main().execute("PRAGMA max_page_count = 1")  # the file may not grow, as on a full disk
+    lite._session_on_jobs().connection.execute(
+        "PRAGMA max_page_count = 1"
+    )  # the file may not grow, as on a full disk
     large = [new_job('{"x":"' + "a" * 40_000 + '"}') for _ in range(20)]
     with pytest.raises(StorageFull, match="no space"):
         lite.run(store.submit(large))
     before = len(lite.run(store.list_jobs(limit=10_000)))
-    lite._main().execute("PRAGMA max_page_count = 1000000")
+    lite._session_on_jobs().connection.execute("PRAGMA max_page_count = 1000000")
     submit(lite)
     assert len(lite.run(store.list_jobs(limit=10_000))) == before + 1
 
@@ -271,11 +272,11 @@ def test_an_io_error_at_commit_is_an_unknown_outcome(lite: SqliteEngine, stateme
             return self._connection.execute(text, *params)
 
     lite.run(store.clock())
-    assert lite._connection is not None
-    whole, lite._connection = lite._connection, Failing(lite._connection)  # type: ignore[assignment]
+    session = lite._session_on_jobs()
+    whole, session.connection = session.connection, Failing(session.connection)  # type: ignore[assignment]
     with pytest.raises(OutcomeUnknown if statement == "COMMIT" else Unavailable):
         lite.run(store.submit([job := new_job()]))
-    lite._connection = whole
+    session.connection = whole
 
     assert lite.run(store.resubmit([job])) == [job.id]
 
@@ -455,7 +456,8 @@ def test_whoever_waits_for_the_write_lock_looks_as_often_at_the_end_as_at_the_be
         if len(pauses) == 200:
             stranger.execute("ROLLBACK")
 
-    monkeypatch.setattr(sqlite, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+    clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic, time_ns=time.time_ns)
+    monkeypatch.setattr(sqlite_session, "time", clock)
     submit(lite)
     stranger.close()
 
@@ -476,7 +478,8 @@ def test_a_reader_beside_writers_without_a_pause_looks_as_often_as_they_do(
         if len(pauses) == 200:
             stranger.execute("ROLLBACK")
 
-    monkeypatch.setattr(sqlite, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+    clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic, time_ns=time.time_ns)
+    monkeypatch.setattr(sqlite_session, "time", clock)
     assert engine.run(store.list_jobs()) == []
     stranger.close()
     engine.close()

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from fencerow.core.db import wakes
+from fencerow.core.db import wakeups
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.wakes import Sender
+from fencerow.core.db.wakeups import Sender
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.jobs import AnyEngine
@@ -149,8 +149,8 @@ def test_a_stream_of_messages_is_sent_in_a_few_batches() -> None:
 
 
 def test_a_flush_does_not_wait_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakes, "REST_S_MIN", 60.0)
-    monkeypatch.setattr(wakes, "REST_S_MAX", 60.0)
+    monkeypatch.setattr(wakeups, "REST_S_MIN", 60.0)
+    monkeypatch.setattr(wakeups, "REST_S_MAX", 60.0)
     sent: list[list[str]] = []
     sender = Sender(sent.append)
     sender.post(["first"])

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from fencerow import Database
-from fencerow.core.db import sqlite_opening
+from fencerow.core.db import sqlite_file
 from fencerow.core.db.filesystem import Mount
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
@@ -329,8 +329,8 @@ def test_the_versions_with_the_wal_reset_fault_are_those_of_sqlites_own_page() -
     fixed = [(3, 44, 6), (3, 50, 7), (3, 51, 3), (3, 52, 0), (3, 53, 0)]
     faulty = [(3, 40, 1), (3, 44, 5), (3, 45, 3), (3, 50, 6), (3, 51, 2)]
 
-    assert [sqlite_opening.wal_is_safe(version) for version in fixed] == [True] * 5
-    assert [sqlite_opening.wal_is_safe(version) for version in faulty] == [False] * 5
+    assert [sqlite_file.wal_is_safe(version) for version in fixed] == [True] * 5
+    assert [sqlite_file.wal_is_safe(version) for version in faulty] == [False] * 5
 
 
 def test_a_damaged_file_fails(cli: Cli, lite: SqliteEngine, file: Path) -> None:

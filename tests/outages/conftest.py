@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fencerow.core.db import sqlite_opening
+from fencerow.core.db import sqlite_file
 
 
 @pytest.fixture
@@ -25,5 +25,5 @@ def report(record_property: Callable[[str, object], None]) -> Callable[[str], No
 def journal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both journals that a SQLite file may have, whatever this machine's SQLite would choose."""
     mode: str = request.param
-    monkeypatch.setattr(sqlite_opening, "wal_is_safe", lambda _version: mode == "wal")
+    monkeypatch.setattr(sqlite_file, "wal_is_safe", lambda _version: mode == "wal")
     return mode

@@ -45,7 +45,7 @@ def path(sqlite_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
     with App(f"sqlite:///{sqlite_path}") as app:
         app.migrate()
-    monkeypatch.setattr("fencerow.core.db.sqlite_opening.sqlite3.connect", connect_failing)
+    monkeypatch.setattr("fencerow.core.db.sqlite_file.sqlite3.connect", connect_failing)
     yield sqlite_path
     Failing.armed = False
 

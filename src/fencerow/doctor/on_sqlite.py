@@ -12,7 +12,7 @@ from pathlib import Path
 from fencerow.core.db.filesystem import DOUBTFUL, mount_of
 from fencerow.core.db.run import Steps, execute, first_column, operation
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.db.sqlite_opening import VERSION_MIN, wal_is_safe
+from fencerow.core.db.sqlite_file import VERSION_MIN, wal_is_safe
 from fencerow.core.finding import Finding, fail, info, ok, warn
 
 ROOM_WARN_BYTES = 256 * 1024 * 1024

@@ -35,7 +35,7 @@ from fencerow.core.db.postgres_session import (
 from fencerow.core.db.queries import Queries, identifier
 from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import doorway, sheltered
-from fencerow.core.db.wakes import Sender
+from fencerow.core.db.wakeups import Sender
 from fencerow.core.db.watchdog import OVERRUN_S
 from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
 

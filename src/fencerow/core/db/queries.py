@@ -88,12 +88,12 @@ class Queries(Mapping[str, Query]):
         self, dialect: str, queries: Mapping[str, Query], rename: Callable[[str], str] | None = None
     ) -> None:
         self.dialect = dialect
-        self._queries = MappingProxyType(dict(queries))
+        self.named = MappingProxyType(dict(queries))
         self._rename = rename
 
     def of(self, statement: Asked) -> Query:
         """The query that a statement runs: its own if it brings one, else the one of its name."""
-        return statement.query or self._queries[statement.name]
+        return statement.query or self.named[statement.name]
 
     def name_of(self, table: str) -> str:
         """A table of ours as statements of this dialect write it."""
@@ -108,22 +108,22 @@ class Queries(Mapping[str, Query]):
         return replace(_query(name, text, self._rename), users=True)
 
     def __getitem__(self, name: str) -> Query:
-        return self._queries[name]
+        return self.named[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._queries)
+        return iter(self.named)
 
     def __len__(self) -> int:
-        return len(self._queries)
+        return len(self.named)
 
     def joined(self, others: Queries) -> Queries:
         """These queries and `others`, which may replace some."""
-        return Queries(self.dialect, {**self._queries, **others}, self._rename)
+        return Queries(self.dialect, {**self.named, **others}, self._rename)
 
     def altered(self, name: str, old: str, new: str) -> Queries:
         """A copy with `old` replaced by `new` in one query, see `Query.altered`."""
-        altered = self._queries[name].altered(old, new)
-        return Queries(self.dialect, {**self._queries, name: altered}, self._rename)
+        altered = self.named[name].altered(old, new)
+        return Queries(self.dialect, {**self.named, name: altered}, self._rename)
 
 
 def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) -> Queries:

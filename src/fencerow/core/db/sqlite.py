@@ -11,34 +11,28 @@ import asyncio
 import logging
 import math
 import os
-import random
 import sqlite3
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from fencerow.core.db.queries import Queries, identifier
-from fencerow.core.db.run import Operation
-from fencerow.core.db.sockets import FileWakes
-from fencerow.core.db.sqlite_faults import committing, is_locked, translated
-from fencerow.core.db.sqlite_opening import default_journal, open_file
+from fencerow.core.db.run import Operation, run
+from fencerow.core.db.sqlite_file import default_journal, fault, open_file, translated
 from fencerow.core.db.sqlite_session import Clock, SqliteSession
-from fencerow.core.db.strikes import doorway, sheltered
+from fencerow.core.db.strikes import SHELTER, doorway, here, sheltered
+from fencerow.core.db.wakeups import Callback, FileWakes
 from fencerow.core.errors import Busy
 
 T = TypeVar("T")
 
 log = logging.getLogger("fencerow.db")
 
-LOCK_LOOK_S = 0.001  # between two looks for a lock
-KEEPER_WAIT_S = (
-    0.5  # what a keeper asks of the jobs must not delay its next renewal, whoever locks their file
-)
+# What a keeper asks of the jobs must not delay its next renewal, whoever locks their file.
+KEEPER_WAIT_S = 0.5
 
 
 class SqliteEngine:
@@ -67,9 +61,9 @@ class SqliteEngine:
         self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
         self._workers_lock = threading.Lock()
         self._session_thread: int | None = None  # the one that has a transaction open for user code
-        self._connection: sqlite3.Connection | None = None
-        self._workers_connection: sqlite3.Connection | None = None
-        self._inherited: list[sqlite3.Connection] = []  # from a parent process; never used
+        self._jobs: SqliteSession | None = None
+        self._workers: SqliteSession | None = None
+        self._inherited: list[SqliteSession] = []  # from a parent process; never used
         self._executor: ThreadPoolExecutor | None = None
         self._workers_executor: ThreadPoolExecutor | None = None
         self._wakes = FileWakes(self.path)
@@ -77,36 +71,46 @@ class SqliteEngine:
 
     # --- running ---------------------------------------------------------------------------------
 
-    @sheltered
     def run(self, operation: Operation[T]) -> T:
-        self._check_process()
-        if operation.writes == "workers":
-            with self._workers_lock, translated(self.path):
-                return SqliteSession(self._workers(), self.queries, self.clock, self.path).run(operation)
-        with self._writing(operation.patience_s), translated(self.path):
-            connection = self._main()
-            taking_turns = operation.writes or operation.both_files
-            begin = self._begin_writing if taking_turns else self._begin_reading
-            with self._transaction(connection, partial(begin, self._jobs_timeout_s)):
-                return SqliteSession(connection, self.queries, self.clock, self.path).run(operation)
+        if here.striker is None:  # nearly always; it spares the shelter
+            return self._run(operation)
+        with SHELTER:
+            return self._run(operation)
 
     async def arun(self, operation: Operation[T]) -> T:
         loop = asyncio.get_running_loop()
         executor = self._async_executor(operation.writes == "workers")
-        return await asyncio.shield(loop.run_in_executor(executor, self.run, operation))
+        return await asyncio.shield(loop.run_in_executor(executor, self._run, operation))
+
+    def _run(self, operation: Operation[T]) -> T:
+        try:
+            if operation.writes == "workers":
+                self._check_process()
+                with self._workers_lock:
+                    return run(operation.start(), self._session_on_workers().execute)
+            with self._turn(operation.patience_s):
+                session = self._session_on_jobs()
+                writes = operation.writes != "" or operation.both_files
+                with session.transaction(self._jobs_timeout_s, writes=writes):
+                    return run(operation.start(), session.execute)
+        except sqlite3.DatabaseError as error:
+            known = fault(error, self.path)
+            if known is None:
+                raise
+            raise known from error
 
     @doorway
     @contextmanager
     def session(self, *, idle_s: float | None = None) -> Iterator[SqliteSession]:  # noqa: ARG002 (no server to end it)
-        with self._writing(), translated(self.path, around_user_code=True):
-            connection = self._open(self._busy_timeout_s)
+        with self._turn(), translated(self.path, around_user_code=True):
+            session = self._open(self._busy_timeout_s)
             try:
                 self._session_thread = threading.get_ident()
-                with self._transaction(connection, partial(self._begin_writing, self._busy_timeout_s)):
-                    yield SqliteSession(connection, self.queries, self.clock, self.path)
+                with session.transaction(self._busy_timeout_s, writes=True):
+                    yield session
             finally:
                 self._session_thread = None
-                connection.close()
+                session.connection.close()
 
     @asynccontextmanager
     async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[SqliteSession]:  # noqa: ARG002
@@ -139,7 +143,7 @@ class SqliteEngine:
         self._wakes.wake(messages)
 
     @sheltered
-    def listen(self, callback: Callable[[str | None], None]) -> Callable[[], None]:
+    def listen(self, callback: Callback) -> Callable[[], None]:
         self._check_process()
         return self._wakes.listen(callback)
 
@@ -168,10 +172,10 @@ class SqliteEngine:
                 executor.shutdown(wait=True)
         self._executor = self._workers_executor = None
         with self._write_lock, self._workers_lock:
-            for connection in (self._connection, self._workers_connection):
-                if connection is not None:
-                    connection.close()
-            self._connection = self._workers_connection = None
+            for session in (self._jobs, self._workers):
+                if session is not None:
+                    session.connection.close()
+            self._jobs = self._workers = None
 
     async def aclose(self) -> None:
         await asyncio.to_thread(self.close)
@@ -191,39 +195,37 @@ class SqliteEngine:
         if os.getpid() != self._pid:
             self._pid = os.getpid()
             # Kept, not closed: closing would checkpoint and remove the log that the parent still writes.
-            self._inherited += [known for known in (self._connection, self._workers_connection) if known]
-            self._connection = self._workers_connection = None
+            self._inherited += [known for known in (self._jobs, self._workers) if known]
+            self._jobs = self._workers = None
             self._executor = self._workers_executor = None
             self._write_lock, self._workers_lock = threading.RLock(), threading.Lock()
             self._session_thread = None
-            self._wakes = FileWakes(
-                self.path
-            )  # the parent's thread did not come along, and its socket is its own
+            # The parent's thread did not come along, and its socket is its own.
+            self._wakes = FileWakes(self.path)
 
-    def _main(self) -> sqlite3.Connection:
-        self._check_process()
-        if self._connection is None:
-            self._connection = self._open(self._jobs_timeout_s)
-        return self._connection
+    def _session_on_jobs(self) -> SqliteSession:
+        if self._jobs is None:
+            self._jobs = self._open(self._jobs_timeout_s)
+        return self._jobs
 
-    def _workers(self) -> sqlite3.Connection:
-        self._check_process()
-        if self._workers_connection is None:
-            self._workers_connection = self._open(self._busy_timeout_s)
-        return self._workers_connection
+    def _session_on_workers(self) -> SqliteSession:
+        if self._workers is None:
+            self._workers = self._open(self._busy_timeout_s)
+        return self._workers
 
-    def _open(self, timeout_s: float) -> sqlite3.Connection:
-        return open_file(
+    def _open(self, timeout_s: float) -> SqliteSession:
+        connection = open_file(
             self.path,
             self.queries,
-            self.clock,
+            self.clock.now_us,
             prefix=self.prefix,
             journal_mode=self._journal_mode,
             timeout_s=timeout_s,
         )
+        return SqliteSession(connection, self.queries, self.clock, self.path, self.prefix)
 
     @contextmanager
-    def _writing(self, patience_s: float | None = None) -> Iterator[None]:
+    def _turn(self, patience_s: float | None = None) -> Iterator[None]:
         """This process's turn at the file. Bounded: code inside a transaction may wait for code that waits for it."""
         self._check_process()  # before the lock: a fork may have copied it in a thread's hands
         wait_s = self._busy_timeout_s if patience_s is None else min(patience_s, self._busy_timeout_s)
@@ -240,73 +242,6 @@ class SqliteEngine:
         finally:
             self._write_lock.release()
 
-    @contextmanager
-    def _transaction(
-        self, connection: sqlite3.Connection, begin: Callable[[sqlite3.Connection], None]
-    ) -> Iterator[None]:
-        try:
-            begin(connection)
-            yield
-            if connection.in_transaction:
-                with committing(self.path):
-                    connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-    def _begin_writing(self, timeout_s: float, connection: sqlite3.Connection) -> None:
-        """Take the write lock of the jobs' file alone, before anything is read: a lock taken later fails at once."""
-        self._begin(connection, timeout_s, partial(self._touched, connection, timeout_s))
-
-    def _begin_reading(self, timeout_s: float, connection: sqlite3.Connection) -> None:
-        """Take the read lock of the jobs' file. In a rollback journal each commit elsewhere shuts readers out."""
-        self._begin(connection, timeout_s, partial(_looked, connection))
-
-    def _begin(self, connection: sqlite3.Connection, timeout_s: float, took: Callable[[bool], bool]) -> None:
-        """Open a transaction that has its lock. `took` tries to get it; the last time it raises what keeps it away.
-
-        SQLite waits longer after each try, so that whoever has waited longest looks least often, and beside a process
-        that writes without a pause comes to nothing for seconds. Here everybody looks equally often.
-        """
-        until = time.monotonic() + timeout_s
-        _wait_for_locks(connection, 0.0)
-        try:
-            connection.execute("BEGIN")
-            while not took(time.monotonic() >= until):
-                time.sleep(random.uniform(0.5, 1.5) * LOCK_LOOK_S)  # noqa: S311 (jitter, not a secret)
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        finally:
-            _wait_for_locks(connection, timeout_s)
-
-    def _touched(self, connection: sqlite3.Connection, timeout_s: float, is_last: bool) -> bool:
-        """Try a write that changes no row but takes the lock; before the first migration there is no table to touch."""
-        try:
-            connection.execute(f"DELETE FROM main.{self.prefix}queues WHERE 0")  # noqa: S608 (a checked identifier)
-        except sqlite3.OperationalError as error:
-            if not is_last and is_locked(error):
-                return False
-            if "no such table" not in str(error):
-                raise
-            connection.execute("ROLLBACK")
-            _wait_for_locks(connection, timeout_s)
-            connection.execute("BEGIN IMMEDIATE")
-        return True
-
-
-def _looked(connection: sqlite3.Connection, is_last: bool) -> bool:
-    """Try a read that finds no row but takes the lock, which stays until the transaction ends."""
-    try:
-        connection.execute("SELECT 1 FROM main.sqlite_master LIMIT 0").fetchall()
-    except sqlite3.OperationalError as error:
-        if is_last or not is_locked(error):
-            raise
-        return False
-    return True
-
 
 def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseException) -> None:
     """Roll back a transaction that nobody waits for any more. Runs after the entering, in the same thread."""
@@ -315,8 +250,3 @@ def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseEx
     except BaseException as other:
         if other is not error:
             log.warning("a cancelled transaction could not be rolled back: %s", other)
-
-
-def _wait_for_locks(connection: sqlite3.Connection, timeout_s: float) -> None:
-    """How long SQLite itself waits for a lock from now on."""
-    connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")

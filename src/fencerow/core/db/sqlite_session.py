@@ -1,9 +1,10 @@
-"""One transaction on a SQLite connection, and the time that its statements see."""
+"""One connection to a SQLite file: its transactions, its statements, and the time that they see."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import random
 import sqlite3
 import threading
 import time
@@ -14,10 +15,12 @@ from typing import Any, TypeVar
 
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.run import Operation, Param, Rows, Statement, run
-from fencerow.core.db.sqlite_faults import translated
+from fencerow.core.db.sqlite_file import in_doubt, is_locked, translated
 from fencerow.core.db.strikes import sheltered
 
 T = TypeVar("T")
+
+LOCK_LOOK_S = 0.001  # between two looks for a lock
 
 
 class Clock:
@@ -31,28 +34,30 @@ class Clock:
         pinned = getattr(self._pinned, "us", None)
         return pinned if pinned is not None else time.time_ns() // 1000 + self.offset_us
 
-    @contextmanager
-    def pinned(self) -> Iterator[None]:
-        self._pinned.us = self.now_us()
-        try:
-            yield
-        finally:
-            self._pinned.us = None
+    def pin(self) -> None:
+        """This thread sees one instant from now on, until `unpin`."""
+        self._pinned.us = time.time_ns() // 1000 + self.offset_us
+
+    def unpin(self) -> None:
+        self._pinned.us = None
 
 
 class SqliteSession:
-    """One open transaction on one connection."""
+    """One connection: its transactions, and our statements in them."""
 
-    def __init__(self, connection: sqlite3.Connection, queries: Queries, clock: Clock, path: Path) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, queries: Queries, clock: Clock, path: Path, prefix: str
+    ) -> None:
         self.connection = connection
         self._path = path
+        self._touch = f"DELETE FROM main.{prefix}queues WHERE 0"  # noqa: S608 (a checked identifier)
         self._queries = queries
         self._clock = clock
 
     @sheltered
     def run(self, operation: Operation[T]) -> T:
         with translated(self._path):
-            return run(operation.steps(), self.execute)
+            return run(operation.start(), self.execute)
 
     async def arun(self, operation: Operation[T]) -> T:
         return await asyncio.to_thread(self.run, operation)
@@ -63,16 +68,86 @@ class SqliteSession:
 
     def execute(self, statement: Statement) -> Rows:
         """Run one named query: all its statements at one instant, all their rows."""
-        query = self._queries.of(statement)
+        query = statement.query or self._queries.named[statement.name]
         params = {name: bound(statement.params[name]) for name in query.parameters}
         rows: Rows = []
-        with self._clock.pinned():
+        self._clock.pin()
+        try:
             for text in query.statements:
                 # Fetched to the end: an unfinished RETURNING keeps the write lock.
                 cursor = self.connection.execute(text, params)
                 found = cursor.fetchall()
-                rows += query.with_names([column[0] for column in cursor.description or ()], found)
+                rows += (
+                    query.with_names([column[0] for column in cursor.description or ()], found)
+                    if query.users
+                    else found
+                )
+        finally:
+            self._clock.unpin()
         return rows
+
+    @contextmanager
+    def transaction(self, timeout_s: float, *, writes: bool) -> Iterator[None]:
+        """A transaction that has its lock on the jobs' file; rolled back when the block raises."""
+        connection = self.connection
+        try:
+            self._begin(timeout_s, writes=writes)
+            yield
+            if connection.in_transaction:
+                self._commit()
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _commit(self) -> None:
+        try:
+            self.connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            unknown = in_doubt(error, self._path)
+            if unknown is None:
+                raise
+            raise unknown from error
+
+    def _begin(self, timeout_s: float, *, writes: bool) -> None:
+        """Take the lock before anything is read: one taken later fails at once.
+
+        SQLite waits longer after each try, so that whoever has waited longest looks least often, and beside a process
+        that writes without a pause comes to nothing for seconds. Here everybody looks equally often.
+        """
+        until = time.monotonic() + timeout_s
+        self._wait_for_locks(0.0)
+        try:
+            self.connection.execute("BEGIN")
+            while not self._took_lock(timeout_s, writes, time.monotonic() >= until):
+                time.sleep(random.uniform(0.5, 1.5) * LOCK_LOOK_S)  # noqa: S311 (jitter, not a secret)
+        finally:
+            self._wait_for_locks(timeout_s)
+
+    def _took_lock(self, timeout_s: float, writes: bool, is_last: bool) -> bool:
+        """Try to take the lock, which stays until the transaction ends; the last time raise what keeps it away.
+
+        By a write that changes no row, or a read that finds none: in a rollback journal each commit elsewhere shuts
+        readers out too. Before the first migration there is no table to touch.
+        """
+        try:
+            if writes:
+                self.connection.execute(self._touch)
+            else:
+                self.connection.execute("SELECT 1 FROM main.sqlite_master LIMIT 0").fetchall()
+        except sqlite3.OperationalError as error:
+            if not is_last and is_locked(error):
+                return False
+            if not writes or "no such table" not in str(error):
+                raise
+            self.connection.execute("ROLLBACK")
+            self._wait_for_locks(timeout_s)
+            self.connection.execute("BEGIN IMMEDIATE")
+        return True
+
+    def _wait_for_locks(self, timeout_s: float) -> None:
+        """How long SQLite itself waits for a lock from now on."""
+        self.connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
 
 
 def bound(value: Param) -> Any:

@@ -63,7 +63,7 @@ class Striker:
         Nothing is raised here. A strike that comes when the call has returned is dropped.
         """
         _watch_the_swallowed()
-        outer, _here.striker = _here.striker, self
+        outer, here.striker = here.striker, self
         self._ident = threading.get_ident()
         returned: list[T] = []
         error: BaseException | None = None
@@ -81,7 +81,7 @@ class Striker:
         except BaseException as late:  # and so did a repeated one; there are no more than two
             error = error or late
             self._end()
-        _here.striker = outer
+        here.striker = outer
         return returned, None if returned else error
 
     def strike(self, error: type[BaseException], *, again: bool = False) -> bool:
@@ -174,11 +174,13 @@ class Striker:
             self._kept = None
 
 
-class _Here(threading.local):
+class Here(threading.local):
+    """Who strikes in this thread, if anybody: only such a thread needs shelters."""
+
     striker: Striker | None = None
 
 
-_here = _Here()
+here = Here()
 
 
 _hook_before: Callable[[Any], object] = sys.unraisablehook
@@ -192,7 +194,7 @@ def _watch_the_swallowed() -> None:
 
 
 def _seen_swallowed(told: Any) -> None:
-    striker = _here.striker
+    striker = here.striker
     if striker is not None and striker.last is not None and told.exc_type is striker.last:
         striker.swallowed(striker.last)
     else:
@@ -201,34 +203,34 @@ def _seen_swallowed(told: Any) -> None:
 
 def arrived() -> None:
     """To be called by the constructor of an exception that is raised by a strike, in the thread that it strikes."""
-    if _here.striker is not None:
-        _here.striker.arrive()
+    if here.striker is not None:
+        here.striker.arrive()
 
 
 def opened(opener: object, close: Close) -> None:
     """Something was opened for a block of this thread; see `Striker.opened`."""
-    if _here.striker is not None:
-        _here.striker.opened(opener, close)
+    if here.striker is not None:
+        here.striker.opened(opener, close)
 
 
 def closed(opener: object) -> None:
     """It is being closed by its block."""
-    if _here.striker is not None:
-        _here.striker.closed(opener)
+    if here.striker is not None:
+        here.striker.closed(opener)
 
 
 class Shelter:
     """A block in which nothing strikes. Costs next to nothing in threads that nobody strikes."""
 
     def __enter__(self) -> None:
-        if _here.striker is not None:
-            _here.striker.enter()
+        if here.striker is not None:
+            here.striker.enter()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if _here.striker is not None:
-            _here.striker.leave()
+        if here.striker is not None:
+            here.striker.leave()
 
 
 SHELTER = Shelter()
@@ -239,6 +241,8 @@ def sheltered(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> T:
+        if here.striker is None:
+            return function(*args, **kwargs)
         with SHELTER:
             return function(*args, **kwargs)
 

@@ -1,0 +1,162 @@
+"""A SQLite file: where it may lie, which journal its library allows, the workers' file beside it, its errors."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fencerow.core.db.filesystem import refuse_network
+from fencerow.core.db.queries import Queries
+from fencerow.core.errors import (
+    Busy,
+    DatabaseError,
+    FencerowError,
+    OutcomeUnknown,
+    ReadOnly,
+    SchemaMissing,
+    StorageFull,
+    Unavailable,
+)
+
+# From 3.7.0 on, a commit that resets the WAL while another connection checkpoints could corrupt the file: the
+# "WAL-reset bug", fixed in 3.51.3 of 2026-03-13 and all later releases, and in these two older branches.
+# Source: https://www.sqlite.org/wal.html#walresetbug
+WAL_FIXED = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
+VERSION_MIN = (3, 35, 0)  # RETURNING
+
+
+def wal_is_safe(version: tuple[int, int, int]) -> bool:
+    """Whether this SQLite may use a write-ahead log beside connections that are not ours."""
+    return version >= WAL_FIXED[0] or any(
+        version[:2] == fixed[:2] and version >= fixed for fixed in WAL_FIXED
+    )
+
+
+def default_journal() -> str:
+    """The journal mode for the library that is loaded."""
+    return "wal" if wal_is_safe(sqlite3.sqlite_version_info) else "truncate"
+
+
+def open_file(
+    path: Path,
+    queries: Queries,
+    now_us: Callable[[], int],
+    *,
+    prefix: str,
+    journal_mode: str,
+    timeout_s: float,
+) -> sqlite3.Connection:
+    """A connection to the jobs' file, with the workers' file attached and its table made.
+
+    Raises:
+        UnsafeFileSystem: it lies on a network file system.
+    """
+    refuse_network(path)
+    connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA main.journal_mode = {journal_mode}")
+        connection.execute(f"ATTACH DATABASE ? AS {prefix}file", (f"{path}-workers",))
+        connection.execute(f"PRAGMA {prefix}file.journal_mode = {journal_mode}")
+        connection.execute(f"PRAGMA {prefix}file.synchronous = NORMAL")
+        connection.create_function(f"{prefix}now", 0, now_us)
+        for text in queries["ensure_workers"].statements:
+            connection.execute(text)
+        _widen_workers(connection, queries, prefix)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _widen_workers(connection: sqlite3.Connection, queries: Queries, prefix: str) -> None:
+    """Add the columns that a workers' file of an earlier release lacks."""
+    rows = connection.execute(f"PRAGMA {prefix}file.table_info({prefix}workers)").fetchall()
+    known = {str(row[1]) for row in rows}
+    for text in queries["widen_workers"].statements:
+        if text.partition(" ADD COLUMN ")[2].split()[0] in known:
+            continue
+        try:
+            connection.execute(text)
+        except sqlite3.OperationalError as error:
+            if "duplicate column name" not in str(error):  # another process was quicker
+                raise
+
+
+@contextmanager
+def translated(path: Path, *, around_user_code: bool = False) -> Iterator[None]:
+    """Turn SQLite's errors that an operator can do something about into ours; leave all others as they are."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        known = fault(error, path)
+        # A missing table speaks of ours only when a statement of ours met it.
+        if known is None or (around_user_code and isinstance(known, SchemaMissing)):
+            raise
+        raise known from error
+
+
+def in_doubt(error: sqlite3.OperationalError, path: Path) -> OutcomeUnknown | None:
+    """What a failed COMMIT leaves unknown: after a failed write or sync recovery decides what lies on the disk.
+
+    A rollback journal is emptied first and that is made durable afterwards: when the second step fails,
+    SQLite reports an error, and all that was written stands.
+    """
+    if not _code(error).startswith("SQLITE_IOERR"):
+        return None
+    return OutcomeUnknown(
+        f"writing {path} failed during COMMIT",
+        f"it may have happened or not ({error})",
+        "check the disk; ask by id or key before repeating it",
+    )
+
+
+def is_locked(error: sqlite3.OperationalError) -> bool:
+    """Whether another connection has the file."""
+    return _code(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def fault(error: sqlite3.DatabaseError, path: Path) -> FencerowError | None:
+    """Which of our errors a SQLite error is, if any."""
+    if isinstance(error, sqlite3.OperationalError):
+        return _trouble(error, path)
+    if _code(error) in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+        return DatabaseError(
+            f"{path} is not a usable SQLite database ({error})",
+            "the file is damaged or something else",
+            "check the path; restore a damaged file from a backup",
+        )
+    return None
+
+
+def _trouble(error: sqlite3.OperationalError, path: Path) -> FencerowError | None:
+    code = _code(error)
+    if is_locked(error):
+        return Busy(
+            f"{path} stayed locked by another writer", str(error), "repeat, or look for a long transaction"
+        )
+    if code.startswith("SQLITE_READONLY"):
+        return ReadOnly(f"{path} is read-only", str(error), "check the file's and its folder's permissions")
+    if code == "SQLITE_FULL":
+        return StorageFull(f"no space is left for {path}", str(error), "make room on the disk and repeat")
+    if code.startswith("SQLITE_CANTOPEN"):
+        return Unavailable(
+            f"{path} cannot be opened", str(error), "check that the folder exists and may be written"
+        )
+    if code == "SQLITE_IOERR_CORRUPTFS":
+        return DatabaseError(
+            f"the file system under {path} is damaged", str(error), "check the disk; restore from a backup"
+        )
+    if code.startswith("SQLITE_IOERR"):  # before COMMIT: reading, writing, locking, or no memory for it
+        return Unavailable(
+            f"reading or writing {path} failed", f"{error} ({code})", "check the disk; nothing was stored"
+        )
+    if "no such table" in str(error):
+        return SchemaMissing(f"{path} has no Fencerow tables", str(error), "run `fencerow migrate`")
+    return None
+
+
+def _code(error: sqlite3.DatabaseError) -> str:
+    return getattr(error, "sqlite_errorname", "") or ""
