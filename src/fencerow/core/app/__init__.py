@@ -2,10 +2,10 @@
 
 from fencerow.core.app.app import JobsApp
 from fencerow.core.app.contract import Contract, contract
-from fencerow.core.app.database import Database
+from fencerow.core.app.database import Database, LocalDatabaseWarning
 from fencerow.core.app.declare import DeclaredJob
-from fencerow.core.app.opening import LocalDatabaseWarning
-from fencerow.core.app.submission import Call, Draft
+from fencerow.core.app.submission import Draft
+from fencerow.core.app.submitter import Call
 
 __all__ = [
     "JobsApp",

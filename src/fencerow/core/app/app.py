@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack
 from fencerow.core.app.contract import Contract, Contracts, Handles
 from fencerow.core.app.database import Database
 from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
-from fencerow.core.app.job_options import HandlingOptions
-from fencerow.core.app.options import QUEUE_LENGTH_MAX, SubmitOptions, submit_options
-from fencerow.core.app.submission import Call, Layers, SubmitGenerator
-from fencerow.core.app.submitter import Submitter
+from fencerow.core.app.options import QUEUE_LENGTH_MAX, HandlingOptions, SubmitOptions, submit_options
+from fencerow.core.app.submission import Layers, SubmitGenerator
+from fencerow.core.app.submitter import Call, Submitter
 from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
@@ -66,7 +65,7 @@ class JobsApp(Database):
             dict(queues or {}),
             self.config.key_lifetime_s,
         )
-        self._submitter = Submitter(lambda: self.client, layers)
+        self._submitter = Submitter(lambda: self.client, layers, self.actor, self.telemetry)
         self._declarer = declarer = Declarer(
             self._submitter, self._register, layers, self.config.payload_bytes_max
         )
@@ -77,7 +76,6 @@ class JobsApp(Database):
         self._batch_middleware: list[TogetherMiddleware] = []
         self._middleware = Middleware(self._run_middleware, self._batch_middleware)  # as it grows
         self._chores: list[Chore] = []
-        self._client: JobsClient | None = None
 
     # --- what it is made of ------------------------------------------------------------------------
 
@@ -95,11 +93,12 @@ class JobsApp(Database):
     def client(self) -> JobsClient:
         """Looks at, waits for and moves the jobs that are stored."""
         with self._opening:
-            if self._client is None:
-                self._client = self.client_type(
+            client = self._submitter.client
+            if client is None:
+                client = self._submitter.client = self.client_type(
                     self.engine, actor=self.actor, telemetry=self.telemetry, ready=partial(check_tables, self)
                 )
-            return self._client
+            return client
 
     # --- submitting --------------------------------------------------------------------------------
 
@@ -299,7 +298,7 @@ class JobsApp(Database):
 
     def _without_client(self) -> JobsClient | None:
         with self._opening:
-            client, self._client = self._client, None
+            client, self._submitter.client = self._submitter.client, None
             return client
 
 

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, Unpa
 
 from fencerow.core.app.declare import DeclaredJob, Declarer, refuse_uncallable, stored_name
 from fencerow.core.app.handlers import handler_of, job_parameter_of, refuse_generators
-from fencerow.core.app.job_options import (
+from fencerow.core.app.options import (
     NO_JOB_OPTIONS,
     ContractOptions,
     HandlingOptions,

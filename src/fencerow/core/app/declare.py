@@ -13,16 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from fencerow.core.app.handlers import encode_json_data, handler_of
-from fencerow.core.app.job_options import NO_JOB_OPTIONS, GivenOptions, JobOptions, job_options
 from fencerow.core.app.options import (
     NAME_LENGTH_MAX,
+    NO_JOB_OPTIONS,
     QUEUE_LENGTH_MAX,
+    GivenOptions,
     GivenSubmitOptions,
+    JobOptions,
     SubmitOptions,
+    job_options,
     submit_options,
 )
-from fencerow.core.app.submission import Call, Declaration, Layers, Recipe
-from fencerow.core.app.submitter import Submitter
+from fencerow.core.app.submission import Declaration, Layers, Recipe
+from fencerow.core.app.submitter import Call, Submitter
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import DeclarationError, InvalidInput
 from fencerow.core.model.defaults import Defaults

@@ -1,29 +1,52 @@
-"""Options of a job and of a single submit, checked where they are written."""
+"""Options of a job and of a single submit, checked where they are written.
+
+A job that is declared apart from its handler divides its options: what a submit stores with the job is said in the
+contract, what only the running code needs is said where the handler is.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypedDict, Unpack
 
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.codec import Upgrade
 from fencerow.core.model.control import check_delay
 from fencerow.core.model.defaults import DAY_S, Defaults, check_number
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import EPOCH
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
+from fencerow.core.model.retry import Matchers
 from fencerow.core.model.text import check_text
 
 NAME_LENGTH_MAX: Final = 200
 QUEUE_LENGTH_MAX: Final = 100
 KEY_LENGTH_MAX: Final = 256
 KEY_LIFETIME_S_MAX: Final = 3650 * DAY_S
-LIMIT_NAMES: Final = (
+SUBMIT_LIMITS: Final = (
     "priority", "attempts_max", "backoff", "timeout_s", "expires_s", "retention_s", "ephemeral",
 )  # fmt: skip
+Refusal = type[InvalidInput] | type[DeclarationError]
+BackoffOption = Backoff | Callable[[int], float]
+
+ARGS_VERSION_MAX: Final = 1_000_000
+# What a child needs before it runs anything: 135 MiB of addresses at rest, 200 MiB while it starts.
+MEMORY_BYTES_MIN: Final = 256 * 1024 * 1024
+JOB_LIMITS: Final = (
+    "priority",
+    "attempts_max",
+    "backoff",
+    "timeout_s",
+    "retention_s",
+    "expires_s",
+    "crashes_max",
+    "snoozes_max",
+    "ephemeral",
+)
 
 
 class GivenSubmitOptions(TypedDict, total=False):
@@ -73,7 +96,7 @@ def submit_options(**given: Unpack[GivenSubmitOptions]) -> SubmitOptions:
     Raises:
         InvalidInput: one of them cannot be used. Nothing is stored.
     """
-    _refuse_unknown(given)
+    _refuse_unknown(given, GivenSubmitOptions, "a submit", InvalidInput)
     key, scope = given.get("key"), given.get("scope")
     delay_s, run_at = given.get("delay_s"), given.get("run_at")
     id_, queue = given.get("id"), given.get("queue")
@@ -87,7 +110,7 @@ def submit_options(**given: Unpack[GivenSubmitOptions]) -> SubmitOptions:
         id=None if id_ is None else parse_id(id_),
         key=None if key is None else check_text(key, "key", KEY_LENGTH_MAX),
         scope=None if scope is None else check_text(scope, "scope", KEY_LENGTH_MAX),
-        key_lifetime_s=checked_key_lifetime(given.get("key_lifetime_s"), InvalidInput),
+        key_lifetime_s=_checked_key_lifetime(given.get("key_lifetime_s"), InvalidInput),
         delay_s=0.0 if delay_s is None else check_delay(delay_s, "delay_s", zero=True),
         run_at_us=None if run_at is None else instant_us(run_at, "run_at"),
         queue=None if queue is None else check_text(queue, "queue", QUEUE_LENGTH_MAX),
@@ -99,9 +122,7 @@ def submit_options(**given: Unpack[GivenSubmitOptions]) -> SubmitOptions:
     )
 
 
-def checked_key_lifetime(
-    seconds: float | None, kind: type[InvalidInput] | type[DeclarationError]
-) -> float | None:
+def _checked_key_lifetime(seconds: float | None, kind: Refusal) -> float | None:
     """How long a key lives on after the end of its job, if somebody says so."""
     if seconds is None:
         return None
@@ -135,14 +156,14 @@ def instant_us(moment: object, what: str) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
-def _refuse_unknown(given: Mapping[str, Any]) -> None:
+def _refuse_unknown(given: Mapping[str, Any], known: type[Any], who: str, kind: Refusal) -> None:
     for name in given:
-        if name not in GivenSubmitOptions.__annotations__:
-            known = sorted(GivenSubmitOptions.__annotations__)
-            close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
-            raise InvalidInput(
-                f"a submit was given the option {ascii(name)[:60]}",
-                f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(known)}",
+        if name not in known.__annotations__:
+            names = sorted(known.__annotations__)
+            close = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
+            raise kind(
+                f"{who} was given the option {ascii(name)[:60]}",
+                f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}",
                 "correct or remove it",
             )
 
@@ -170,6 +191,146 @@ def _refuse_contradictions(given: GivenSubmitOptions) -> None:
 
 def _limits(given: Mapping[str, Any]) -> Defaults:
     try:
-        return Defaults(**{name: given[name] for name in LIMIT_NAMES if name in given})
+        return Defaults(**{name: given[name] for name in SUBMIT_LIMITS if name in given})
     except ConfigError as error:
         raise InvalidInput(error.what, error.why, error.fix) from None
+
+
+class ContractOptions(TypedDict, total=False):
+    """What whoever submits the job must know."""
+
+    name: str | None  # stored with every job; by default the function's own name
+    queue: str | None
+    priority: int | None  # -100 to 100, higher first
+    attempts_max: int | None
+    timeout_s: float | None  # bounds one attempt
+    retention_s: float | None  # how long it is kept once finished
+    expires_s: float | None  # from the submit to the start of an attempt
+    ephemeral: bool | None  # its success leaves no row; its failures are kept
+    crashes_max: int | None
+    snoozes_max: int | None
+    key_lifetime_s: float | None
+    payload_bytes_max: int | None
+    args_version: int  # of the arguments' form, from 1; stored with every job
+
+
+class HandlingOptions(TypedDict, total=False):
+    """What only the code that runs the job needs to know."""
+
+    backoff: BackoffOption | None
+    retry_on: Matchers
+    fail_on: Matchers
+    process: (
+        bool | None
+    )  # in child processes always (True) or never (False); by default only after a worker's death
+    memory_bytes_max: int | None  # of a child process, its own code included; needs process=True
+    upgrade: Upgrade | None  # from arguments of an older version to those of `args_version`
+
+
+class GivenOptions(ContractOptions, HandlingOptions, total=False):
+    """All options of a job whose declaration is its handler."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """The options of one declaration, checked."""
+
+    name: str | None = None
+    queue: str | None = None
+    limits: Defaults = Defaults()  # noqa: RUF009 - it is frozen
+    retry_on: Matchers = ()
+    fail_on: Matchers = ()
+    key_lifetime_s: float | None = None
+    payload_bytes_max: int | None = None
+    args_version: int = 1
+    upgrade: Upgrade | None = None
+    process: bool | None = None
+    memory_bytes_max: int | None = None
+
+    def named(self, name: str) -> JobOptions:
+        """The same under this name."""
+        return replace(self, name=name)
+
+
+NO_JOB_OPTIONS: Final = JobOptions()
+
+
+def with_handling(declared: JobOptions, given: Mapping[str, Any], decorator: str) -> JobOptions:
+    """A contract's options with those of the handler beside them.
+
+    Raises:
+        DeclarationError: see `job_options`.
+    """
+    own = job_options(given, HandlingOptions, decorator)
+    return replace(
+        declared,
+        limits=Defaults.merged(declared.limits, own.limits),
+        retry_on=own.retry_on,
+        fail_on=own.fail_on,
+        upgrade=own.upgrade,
+        process=own.process,
+        memory_bytes_max=own.memory_bytes_max,
+    )
+
+
+def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> JobOptions:
+    """Check what a decorator was given against the options it knows.
+
+    Raises:
+        DeclarationError: an option is unknown, of the wrong type or out of range.
+    """
+    _refuse_unknown(given, known, decorator, DeclarationError)
+    try:
+        limits = Defaults(**{name: given[name] for name in JOB_LIMITS if name in given})
+        args_version = given.get("args_version", 1)
+        check_number("args_version", args_version, 1, ARGS_VERSION_MAX)
+    except ConfigError as error:
+        raise DeclarationError(error.what, error.why, error.fix) from None
+    return JobOptions(
+        name=given.get("name"),
+        queue=given.get("queue"),
+        limits=limits,
+        retry_on=given.get("retry_on", ()),
+        fail_on=given.get("fail_on", ()),
+        key_lifetime_s=_checked_key_lifetime(given.get("key_lifetime_s"), DeclarationError),
+        payload_bytes_max=given.get("payload_bytes_max"),
+        args_version=args_version,
+        upgrade=_checked_upgrade(given.get("upgrade")),
+        process=_checked_process(given.get("process")),
+        memory_bytes_max=_checked_memory(given.get("memory_bytes_max"), given.get("process")),
+    )
+
+
+def _checked_process(process: Any) -> bool | None:
+    if process is not None and not isinstance(process, bool):
+        raise DeclarationError(
+            f"process is {process!r}"[:80], "True, False or nothing is expected", "correct process"
+        )
+    return process
+
+
+def _checked_memory(memory_bytes_max: Any, process: Any) -> int | None:
+    """The limit holds for the address space, of which the interpreter and its libraries take a good part."""
+    if memory_bytes_max is None:
+        return None
+    if not process:
+        raise DeclarationError(
+            "memory_bytes_max was given without process=True",
+            "only a process of its own can have a memory limit",
+            "add process=True",
+        )
+    try:
+        check_number("memory_bytes_max", memory_bytes_max, MEMORY_BYTES_MIN, 2**50)
+    except ConfigError as error:
+        raise DeclarationError(error.what, error.why, error.fix) from None
+    return int(memory_bytes_max)
+
+
+def _checked_upgrade(upgrade: Any) -> Upgrade | None:
+    if upgrade is not None and not callable(upgrade):
+        raise DeclarationError(
+            f"upgrade is of type {type(upgrade).__name__}",
+            "it is called with the stored version and the arguments as JSON data, and returns the new ones",
+            "pass a function of two parameters",
+        )
+    return upgrade  # type: ignore[no-any-return]

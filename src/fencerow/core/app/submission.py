@@ -1,12 +1,12 @@
-"""From a call of a declared job to the row that is stored: middleware, defaults, the checks at the door."""
+"""What a submit stores besides the arguments: the columns that all jobs submitted alike have in common, and the key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -16,12 +16,9 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff, encode_options
 from fencerow.core.model.codec import fingerprint
 from fencerow.core.model.defaults import Defaults
-from fencerow.core.model.ids import new_id
-from fencerow.core.model.job import KeyClaim, NewJob, Template
+from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.worker.handler import Handler
-
-R_co = TypeVar("R_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,72 +49,6 @@ SubmitMiddleware = Callable[[Draft], AbstractContextManager[Any]]
 SubmitGenerator = Callable[[Draft], Iterator[None]]
 
 
-class Recipe:
-    """How calls are to be submitted: what was declared of the job, and the options of `using`.
-
-    Their template is made once. It depends on nothing else but who submits: the layers of an app stay.
-    """
-
-    __slots__ = ("_made", "declaration", "options")
-
-    def __init__(self, declaration: Declaration, options: SubmitOptions) -> None:
-        self.declaration = declaration
-        self.options = options
-        self._made: tuple[Layers, str | None, Template] | None = None
-
-    def template(self, layers: Layers, actor: str | None) -> Template:
-        """The columns that all jobs submitted so have in common, without what middleware adds.
-
-        Raises:
-            InvalidInput: the job would expire before it is due.
-        """
-        made = self._made
-        if made is None or made[0] is not layers or made[1] != actor:
-            made = self._made = (layers, actor, template_of(self, layers, actor))
-        return made[2]
-
-
-class Call(msgspec.Struct, Generic[R_co], frozen=True, gc=False):
-    """One call of a declared job, checked and encoded, not yet submitted. Made by `job.call(...)`."""
-
-    recipe: Recipe
-    args: bytes
-
-    def draft(self) -> Draft:
-        """What middleware gets to see. The id is made here, once, so that a repeat names the same job."""
-        options = self.recipe.options
-        return Draft(
-            id=options.id or new_id(),
-            name=self.recipe.declaration.name,
-            queue=options.queue or self.recipe.declaration.queue,
-            key=options.key,
-            tags=list(options.tags),
-            metadata=dict(options.metadata),
-            headers=dict(options.headers),
-        )
-
-
-def checked(call: Call[R_co]) -> Call[R_co]:
-    """The call, if it is one: a declared job that is called runs at once and returns its result instead.
-
-    Raises:
-        InvalidInput: it is none.
-    """
-    if isinstance(call, Call):
-        return call
-    raise _no_call(call)
-
-
-def _no_call(given: object) -> InvalidInput:
-    if isinstance(given, Coroutine):
-        given.close()
-    return InvalidInput(
-        f"a value of type {type(given).__name__} was given to be submitted",
-        "`job(...)` runs the handler here; what is submitted is made by `job.call(...)`",
-        "write job.call(...) here, or job.submit(...)",
-    )
-
-
 class Layers:
     """The layers of options that stand behind a job: those of the app, and those of each queue."""
 
@@ -139,17 +70,61 @@ class Layers:
         return Defaults.merged(self._app, self._queues.get(queue, Defaults()), *further)
 
 
-def submission_of(call: Call[Any], job_id: str, layers: Layers, actor: str | None) -> Submission:
-    """The row to store, and the key to claim.
+class Recipe:
+    """How calls are to be submitted: what was declared of the job, and the options of `using`.
 
-    Raises:
-        InvalidInput: the job would expire before it is due.
+    What follows from them is decided here once, and not at each submit.
+
+    `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before.
     """
-    recipe, args = call.recipe, call.args
-    job = NewJob(job_id, args.decode(), len(args), recipe.template(layers, actor))
-    if recipe.options.key is None and recipe.options.id is None:
-        return Submission(job)
-    return Submission(job, _key_claim(call, job_id, layers), own_id=recipe.options.id is not None)
+
+    __slots__ = ("_made_for", "_template", "declaration", "decode", "is_plain", "options")
+
+    def __init__(self, declaration: Declaration, options: SubmitOptions) -> None:
+        self.declaration = declaration
+        self.options = options
+        self.decode = declaration.handler.result.decode
+        self.is_plain = options.key is None and options.id is None
+        self._template: Template | None = None
+        self._made_for: Layers | None = (
+            None  # those of the app that submitted it last: mostly there is but one
+        )
+
+    def template_for(self, layers: Layers, actor: str | None) -> Template:
+        """The columns that all jobs submitted so have in common, without what middleware adds.
+
+        Raises:
+            InvalidInput: the job would expire before it is due.
+        """
+        if self._template is None or self._made_for is not layers:
+            self._template, self._made_for = _template_of(self, layers, actor), layers
+        return self._template
+
+    def key_claim(self, job_id: str, args: bytes, layers: Layers) -> KeyClaim | None:
+        """The key that a job with these arguments is to own, if it was submitted under one."""
+        options, declaration = self.options, self.declaration
+        if options.key is None:
+            return None
+        return KeyClaim(
+            scope=options.scope or declaration.name,
+            key=options.key,
+            job_id=job_id,
+            fingerprint=fingerprint(declaration.name, args),
+            lifetime_s=options.key_lifetime_s or declaration.key_lifetime_s or layers.key_lifetime_s,
+        )
+
+    def draft(self, job_id: str) -> Draft:
+        """What middleware gets to see."""
+        options = self.options
+        return Draft(
+            id=job_id,
+            name=self.declaration.name,
+            queue=options.queue or self.declaration.queue,
+            key=options.key,
+            tags=list(options.tags),
+            metadata=dict(options.metadata),
+            headers=dict(options.headers),
+        )
 
 
 def with_labels(plain: Submission, draft: Draft) -> Submission:
@@ -170,8 +145,7 @@ def with_labels(plain: Submission, draft: Draft) -> Submission:
     return msgspec.structs.replace(plain, job=job)
 
 
-def template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
-    """See `Recipe.template`."""
+def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
     declaration, options = recipe.declaration, recipe.options
     queue = options.queue or declaration.queue
     limits = layers.of(queue, declaration.limits, options.limits)
@@ -185,7 +159,7 @@ def template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
         expires_s=limits.expires_s,
         retention_s=limits.retention_s,
         ephemeral=bool(limits.ephemeral),
-        scope=None if options.key is None else _scope(recipe),
+        scope=None if options.key is None else options.scope or declaration.name,
         key=options.key,
         submitted_by=actor,
         options=_stored_options(limits, declaration),
@@ -194,23 +168,6 @@ def template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
         headers=encode_headers(options.headers),
         **_counts(limits),
     )
-
-
-def _key_claim(call: Call[Any], job_id: str, layers: Layers) -> KeyClaim | None:
-    options, declaration = call.recipe.options, call.recipe.declaration
-    if options.key is None:
-        return None
-    return KeyClaim(
-        scope=_scope(call.recipe),
-        key=options.key,
-        job_id=job_id,
-        fingerprint=fingerprint(declaration.name, call.args),
-        lifetime_s=options.key_lifetime_s or declaration.key_lifetime_s or layers.key_lifetime_s,
-    )
-
-
-def _scope(recipe: Recipe) -> str:
-    return recipe.options.scope or recipe.declaration.name
 
 
 def _stored_options(limits: Defaults, declaration: Declaration) -> str | None:

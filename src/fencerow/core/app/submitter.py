@@ -2,119 +2,164 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from fencerow.core.app.chunks import achunks_of, chunks_of
-from fencerow.core.app.submission import (
-    Call,
-    Draft,
-    Layers,
-    SubmitMiddleware,
-    checked,
-    submission_of,
-    with_labels,
-)
+import msgspec
+
+from fencerow.core.app.submission import Draft, Layers, Recipe, SubmitMiddleware, with_labels
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id, new_ids
+from fencerow.core.model.job import NewJob
 from fencerow.core.store.submit import Submitted
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Event, Telemetry
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+CHUNK_ROWS = 1_000
+CHUNK_BYTES = 4 * 1024 * 1024
+
+
+class Call(msgspec.Struct, Generic[R_co], frozen=True, gc=False):
+    """One call of a declared job, checked and encoded, not yet submitted. Made by `job.call(...)`."""
+
+    recipe: Recipe
+    args: bytes
 
 
 class Submitter:
-    """Turns calls into stored jobs and handles. `client` is asked for at each submit: it may be opened anew."""
+    """Turns calls into stored jobs and handles, in the name of one app.
 
-    def __init__(self, client: Callable[[], JobsClient], layers: Layers) -> None:
+    `open_client` makes the app's client where there is none; the app notes it as `client`, and forgets it when it is
+    closed.
+    """
+
+    def __init__(
+        self,
+        open_client: Callable[[], JobsClient],
+        layers: Layers,
+        actor: str | None,
+        telemetry: Telemetry,
+    ) -> None:
+        self.client: JobsClient | None = None
         self.middleware: list[SubmitMiddleware] = []
         self.layers = layers
-        self._client = client
+        self._open_client = open_client
+        self._actor = actor
+        self._telemetry = telemetry
 
     def submit(self, call: Call[R]) -> Handle[R]:
         """Submit one call."""
-        client, connection = self._client(), checked(call).recipe.options.connection
+        client, connection = self.client or self._open_client(), checked(call).recipe.options.connection
         if self.middleware:
-            with self._in_middleware(client, [call]) as submissions:
+            with self._in_middleware([call]) as submissions:
                 (answer,) = client.submit(submissions, connection=connection)
         else:
-            (answer,) = client.submit([self._submission(client, call, new_id())], connection=connection)
-        return _handle(client, call, answer)
+            (answer,) = client.submit([self._submission(call)], connection=connection)
+        return Handle(client, answer.id, call.recipe.decode, answer.replay, connection is None)
 
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
-        client, connection = self._client(), checked(call).recipe.options.connection
+        client, connection = self.client or self._open_client(), checked(call).recipe.options.connection
         if self.middleware:
-            with self._in_middleware(client, [call]) as submissions:
+            with self._in_middleware([call]) as submissions:
                 (answer,) = await client.asubmit(submissions, connection=connection)
         else:
-            submission = self._submission(client, call, new_id())
-            (answer,) = await client.asubmit([submission], connection=connection)
-        return _handle(client, call, answer)
+            (answer,) = await client.asubmit([self._submission(call)], connection=connection)
+        return Handle(client, answer.id, call.recipe.decode, answer.replay, connection is None)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit calls chunk by chunk; each chunk is atomic."""
-        client = self._client()
+        client = self.client or self._open_client()
         handles: list[Handle[R]] = []
-        for chunk in chunks_of(calls):
-            with self._drafted(client, chunk) as submissions:
+        for chunk in _chunks(calls):
+            with self._drafted(chunk) as submissions:
                 answers = client.submit(submissions, connection=_connection(chunk))
             handles += map(partial(_handle, client), chunk, answers)
         return handles
 
     async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
         """`submit_many` for async code; takes an async iterable too."""
-        client = self._client()
+        client = self.client or self._open_client()
         handles: list[Handle[R]] = []
-        async for chunk in achunks_of(calls):
-            with self._drafted(client, chunk) as submissions:
+        async for chunk in _achunks(calls):
+            with self._drafted(chunk) as submissions:
                 answers = await client.asubmit(submissions, connection=_connection(chunk))
             handles += map(partial(_handle, client), chunk, answers)
         return handles
 
-    def _drafted(
-        self, client: JobsClient, calls: Sequence[Call[Any]]
-    ) -> AbstractContextManager[list[Submission]]:
+    def _drafted(self, calls: Sequence[Call[Any]]) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
         if self.middleware:
-            return self._in_middleware(client, calls)
-        ids = new_ids(len(calls))
-        return nullcontext(list(map(partial(self._submission, client), calls, ids)))
+            return self._in_middleware(calls)
+        return nullcontext(list(map(self._submission, calls, new_ids(len(calls)))))
 
-    def _submission(self, client: JobsClient, call: Call[Any], new: str) -> Submission:
-        """The row of a call, under this id if the caller has none of their own."""
+    def _submission(self, call: Call[Any], new: str | None = None) -> Submission:
+        """The row of a call: under the caller's own id, or this new one, or one made here.
+
+        Raises:
+            InvalidInput: the job would expire before it is due.
+        """
+        recipe, args = call.recipe, call.args
         try:
-            return submission_of(call, call.recipe.options.id or new, self.layers, client.actor)
+            template = recipe.template_for(self.layers, self._actor)
         except InvalidInput as error:
-            client.telemetry.emit(Event.REFUSED, code=error.code)
+            self._telemetry.emit(Event.REFUSED, code=error.code)
             raise
+        job = NewJob(recipe.options.id or new or new_id(), args.decode(), len(args), template)
+        if recipe.is_plain:
+            return Submission(job)
+        return Submission(job, recipe.key_claim(job.id, args, self.layers), recipe.options.id is not None)
 
     @contextmanager
-    def _in_middleware(self, client: JobsClient, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
-        drafts = [call.draft() for call in calls]
+    def _in_middleware(self, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
+        # An id is made before the middleware runs, once, so that a repeat names the same job.
+        drafts = [call.recipe.draft(call.recipe.options.id or new_id()) for call in calls]
         with ExitStack() as around:
             for draft in drafts:
                 for middleware in self.middleware:
                     around.enter_context(middleware(draft))
-            yield [self._of_draft(client, call, draft) for call, draft in zip(calls, drafts, strict=True)]
+            yield list(map(self._of_draft, calls, drafts))
 
-    def _of_draft(self, client: JobsClient, call: Call[Any], draft: Draft) -> Submission:
+    def _of_draft(self, call: Call[Any], draft: Draft) -> Submission:
+        plain = self._submission(call, draft.id)
         try:
-            return with_labels(self._submission(client, call, draft.id), draft)
+            return with_labels(plain, draft)
         except InvalidInput as error:
-            client.telemetry.emit(Event.REFUSED, code=error.code)
+            self._telemetry.emit(Event.REFUSED, code=error.code)
             raise
+
+
+def checked(call: Call[R]) -> Call[R]:
+    """The call, if it is one: a declared job that is called runs at once and returns its result instead.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if isinstance(call, Call):
+        return call
+    raise _no_call(call)
+
+
+def _no_call(given: object) -> InvalidInput:
+    if isinstance(given, Coroutine):
+        given.close()
+    return InvalidInput(
+        f"a value of type {type(given).__name__} was given to be submitted",
+        "`job(...)` runs the handler here; what is submitted is made by `job.call(...)`",
+        "write job.call(...) here, or job.submit(...)",
+    )
 
 
 def _handle(client: JobsClient, call: Call[R], answer: Submitted) -> Handle[R]:
     recipe = call.recipe
-    existed = recipe.options.connection is None
-    return Handle(client, answer.id, recipe.declaration.handler.result.decode, answer.replay, existed)
+    return Handle(client, answer.id, recipe.decode, answer.replay, recipe.options.connection is None)
 
 
 def _connection(calls: Sequence[Call[Any]]) -> Any:
@@ -127,3 +172,33 @@ def _connection(calls: Sequence[Call[Any]]) -> Any:
             "submit those of each connection by themselves",
         )
     return first
+
+
+def _chunks(calls: Iterable[Call[R]]) -> Iterator[list[Call[R]]]:
+    chunk: list[Call[R]] = []
+    size = 0
+    for call in calls:
+        size += len(checked(call).args)
+        if chunk and (len(chunk) >= CHUNK_ROWS or size > CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], len(call.args)
+        chunk.append(call)
+    if chunk:
+        yield chunk
+
+
+async def _achunks(calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> AsyncIterator[list[Call[R]]]:
+    if isinstance(calls, Iterable):
+        for few in _chunks(calls):
+            yield few
+        return
+    chunk: list[Call[R]] = []
+    size = 0
+    async for call in calls:
+        size += len(checked(call).args)
+        if chunk and (len(chunk) >= CHUNK_ROWS or size > CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], len(call.args)
+        chunk.append(call)
+    if chunk:
+        yield chunk
