@@ -1,14 +1,14 @@
 """Durable jobs in your own PostgreSQL or SQLite database.
 
-from fencerow import App
+    from fencerow import App
 
-app = App("sqlite:///fencerow.db")
+    app = App("sqlite:///fencerow.db")
 
-@app.job
-async def extract(path: str) -> int: ...
+    @app.job
+    async def extract(path: str) -> int: ...
 
-handle = await extract.asubmit("invoice.pdf")
-pages = await handle.aresult()
+    handle = await extract.asubmit("invoice.pdf")
+    pages = await handle.aresult()
 
 Here is what nearly every program uses. The rest lies with its feature: `from fencerow.events import publish`.
 """

@@ -67,6 +67,7 @@ class BatchItem(Generic[V, R]):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
+        """What was noted with the job at its submit; a copy."""
         return self._job.metadata
 
     @property
@@ -95,6 +96,7 @@ class BatchItem(Generic[V, R]):
 
         Raises:
             DecidedTwice: its outcome was said before.
+            InvalidInput: `why` is neither a text nor an error.
         """
         if not isinstance(why, str | BaseException):
             raise InvalidInput(

@@ -61,6 +61,7 @@ class Event:
 
     @property
     def topic(self) -> str:
+        """What it was published under, such as `order.paid`."""
         return self._stored.topic
 
     @property

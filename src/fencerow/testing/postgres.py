@@ -109,7 +109,7 @@ class PostgresServer:
         """Start the server and wait until it answers; after a stop, again on the same data and port.
 
         Raises:
-            ServerFailed: it ended or did not answer in time.
+            RuntimeError: it ended or did not answer in time (`ServerFailed`, with the tail of its log).
         """
         if self.pid is not None:
             return self
@@ -137,6 +137,7 @@ class PostgresServer:
             self._process = None
 
     def restart(self, mode: StopMode = "fast") -> None:
+        """Stop the server and start it again on the same data and port; see `stop` and `start`."""
         self.stop(mode)
         self.start()
 
@@ -223,6 +224,7 @@ class PostgresServer:
 
     @property
     def data(self) -> Path:
+        """The data directory, below `directory`."""
         return self.directory / "data"
 
     def _create(self) -> None:

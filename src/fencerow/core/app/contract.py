@@ -36,7 +36,13 @@ X = TypeVar("X")
 
 
 class Contract(Generic[P, R]):
-    """The name of a job, the types of its arguments and its result, and what a submit stores with it."""
+    """The name of a job, the types of its arguments and its result, and what a submit stores with it.
+
+    Made by `contract`; taken by `App.declare` and `App.handles`.
+
+    Raises:
+        DeclarationError: the function takes a Job, is a generator or has no name.
+    """
 
     def __init__(self, function: Callable[..., Any], options: JobOptions) -> None:
         refuse_uncallable(function, "@contract")

@@ -166,6 +166,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_final(self) -> bool:
+        """Whether it has ended: succeeded, failed or cancelled."""
         return self.state in FINAL
 
 

@@ -70,10 +70,12 @@ class Job:
 
     @property
     def name(self) -> str:
+        """The job's name: that of its handler, and what is stored."""
         return self._attempt.claimed.name
 
     @property
     def queue(self) -> str:
+        """The queue it was claimed from."""
         return self._attempt.claimed.queue
 
     @property
@@ -93,22 +95,27 @@ class Job:
 
     @property
     def attempts_max(self) -> int:
+        """How many failed attempts end it."""
         return self._attempt.claimed.attempts_max
 
     @property
     def snoozes(self) -> int:
+        """How often it has put itself back, since the submit or the last revive."""
         return self._attempt.claimed.snoozes
 
     @property
     def priority(self) -> int:
+        """From -100 to 100; the higher goes first."""
         return self._attempt.claimed.priority
 
     @property
     def tags(self) -> Sequence[str]:
+        """What it was labelled with at its submit; `fencerow jobs list` finds it by them."""
         return tuple(self._attempt.claimed.tags or ())
 
     @property
     def metadata(self) -> Mapping[str, Any]:
+        """What was noted with it at its submit; a copy."""
         return dict(self._attempt.claimed.metadata or {})
 
     @property
@@ -118,6 +125,7 @@ class Job:
 
     @property
     def submitted_at(self) -> datetime:
+        """When it was submitted, by the database's clock."""
         return EPOCH + timedelta(microseconds=self._attempt.claimed.submitted_at_us)
 
     @property

@@ -89,7 +89,7 @@ class Worker:
         """Run until `request_stop`, or until nothing is due when `until_idle`. Shuts down in order.
 
         Raises:
-            WorkerDied: a loop ended by an error. The process should end, with this as its reason.
+            RuntimeError: a loop ended by an error (`WorkerDied`). The process should end, with this as its reason.
             DatabaseError: the worker could not even register.
         """
         self._in_run = True

@@ -22,7 +22,11 @@ class Mutexes(Verbs):
 
     @verb
     def held(self, *, limit: int = LIMIT) -> Procedure[list[MutexRecord]]:
-        """Those that are held, the longest first; the stale among them, which anybody may take over, too."""
+        """Those that are held, the longest first; the stale among them, which anybody may take over, too.
+
+        Raises:
+            InvalidInput: `limit` is not from 1 to 10,000.
+        """
         if not 1 <= limit <= LIMIT_MAX:
             raise InvalidInput(f"limit is {limit}", f"1 to {LIMIT_MAX} are listed", "correct limit")
         return ask(mutexes.held(limit=limit))
@@ -46,6 +50,9 @@ class Mutexes(Verbs):
 
         Its holder hears of it at its next renewal, and its guarded writes are refused from now on; what it writes
         without a guard nobody can stop. Who did it and why is kept with the mutex.
+
+        Raises:
+            MutexNotFound: it was never taken. InvalidInput: the key or the reason cannot be used.
         """
         if reason is not None:
             check_text(reason, "the reason", REASON_LENGTH_MAX)

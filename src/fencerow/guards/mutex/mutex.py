@@ -104,6 +104,7 @@ class Mutex:
 
     @property
     def key(self) -> str:
+        """What it is the mutex of."""
         return self._terms.key
 
     @property

@@ -65,10 +65,12 @@ class MutexRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def since(self) -> datetime | None:
+        """When it was taken, by the database's clock; None while nobody holds it."""
         return instant(self.since_us)
 
     @property
     def until(self) -> datetime | None:
+        """When others may take it unless it is renewed; None while nobody holds it."""
         return instant(self.until_us)
 
 

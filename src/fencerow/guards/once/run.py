@@ -45,10 +45,12 @@ class OnceRun:
 
     @property
     def key(self) -> str:
+        """What is to be done once."""
         return self._wanted.key
 
     @property
     def owner(self) -> str:
+        """Who has the key now: this caller, or the one that was first."""
         return self._reserved.owner
 
     @property

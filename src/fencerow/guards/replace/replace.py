@@ -317,9 +317,9 @@ def replace_for(
 ) -> Replacing:
     """Replace the rows of one source in a table of yours, as a whole, once per content.
 
-    with replace_for(app, table="chunks", source_column="source_id", source=7, content_hash=h) as replacing:
-        if replacing.needed:
-            replacing.insert(embed(text))
+        with replace_for(app, table="chunks", source_column="source_id", source=7, content_hash=h) as replacing:
+            if replacing.needed:
+                replacing.insert(embed(text))
 
     No transaction is open in the block: at its start a short one finds out whether this content is written already
     (then nothing is to be done), is outdated, or is being computed by another (then it waits up to `wait_s` for
@@ -331,10 +331,13 @@ def replace_for(
     of `version` and `content_hash` is needed; what the rows depend on besides the content, such as the model
     that computes them, belongs into the hash.
 
-    Raises, when the block is entered:
-        SourceBusy: another computes the same or newer rows, and did not end in time. Try again later.
-        SourceConflict: this version is written with another content, or a version is missing.
-        UnusableTable: there is no such table or column. InvalidInput: an argument cannot be used.
+    Raises:
+        InvalidInput: an argument cannot be used.
+        SourceBusy: when the block is entered: another computes the same or newer rows, and did not end in time. Try
+            again later.
+        SourceConflict: when the block is entered: this version is written with another content, or a version is
+            missing.
+        UnusableTable: when the block is entered: there is no such table or column.
     """
     if version is None and content_hash is None:
         raise InvalidInput(

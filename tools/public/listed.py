@@ -1,0 +1,149 @@
+"""The pages of the reference: which names each has, and what belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+
+from fencerow.errors import FencerowError
+from tools.public.names import Entry, entry_of, pairs
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: the package whose names it has, more classes that a user is handed, and where the guide tells of it."""
+
+    name: str
+    package: str
+    guide: tuple[str, ...] = ()
+    wing: str = ""
+    beside: tuple[str, ...] = ()  # modules whose `__all__` belongs here too
+    handed: tuple[str, ...] = ()  # `module:Class`: reached from an object, imported by nobody
+
+
+PAGES = (
+    Page(
+        "fencerow", "fencerow", ("../guide.md",), beside=("fencerow.app", "fencerow.client"),
+    ),
+    Page("events", "fencerow.events", ("../guide/events.md",), "events"),
+    Page(
+        "guards-mutex", "fencerow.guards.mutex", ("../guide/mutex.md",), "guards",
+        handed=("fencerow.guards.mutex.client:Mutexes",),
+    ),
+    Page("guards-once", "fencerow.guards.once", ("../guide/once.md",)),
+    Page("guards-replace", "fencerow.guards.replace", ("../guide/once.md#replaced-rows",)),
+    Page("guards-transitions", "fencerow.guards.transitions", ("../guide/transitions.md",)),
+    Page("migrations", "fencerow.migrations", ("../guide/migrations.md",), "migrations"),
+    Page("batches", "fencerow.batches", ("../guide.md#batches",), "batches"),
+    Page("processes", "fencerow.processes", ("../guide.md#processes-of-their-own",), "processes"),
+    Page(
+        "operators", "fencerow.operators", ("../operations.md",), "operators",
+        handed=("fencerow.operators.workers:Workers",),
+    ),
+    Page("retention", "fencerow.retention", ("../guide.md#retention",), "retention"),
+    Page("doctor", "fencerow.doctor", ("../cli.md",), "doctor"),
+    Page("testing", "fencerow.testing", ("../testing.md",)),
+)  # fmt: skip
+# A user is given these and makes none, so how they are made is nobody's business.
+GIVEN = frozenset(
+    {
+        "Handle",
+        "Job",
+        "BatchItem",
+        "DeclaredJob",
+        "Worker",
+        "Event",
+        "Workers",
+        "Mutexes",
+        "OnceRun",
+        "Replacing",
+    }
+)
+# Public by their names, for other parts of the package alone.
+INSIDE = frozenset(
+    {
+        *("App.handlers", "App.chores", "App.wrap_engine", "Database.wrap_engine"),
+        *("Client.run", "Client.outcome", "Client.stop_waiting", "Client.make_ready", "Client.submit"),
+        *("DeclaredJob.handler", "Backfill.handler", "Backfill.middleware"),
+        *(
+            "Contract.function",
+            "Backoff.delay_s",
+            "Backoff.to_json",
+            "Backoff.from_json",
+            "Defaults.merged",
+        ),
+        *("Config.drain_s", "Config.job_defaults"),
+        *("Transitions.declared", "Transitions.is_reaped", "Moves.is_reaped", "BackfillStatus.of"),
+        *("Job.opened_transaction", "Worker.signalled"),
+    }
+)
+INSIDE_TYPES = frozenset({"Handler", "JobOptions", "Middleware"})
+SETTINGS = "Its fields are the [settings](../settings.md)."
+
+
+@cache
+def entries(page: Page) -> tuple[Entry, ...]:
+    """The public names of a page, in the order in which their package lists them."""
+    found = [_entry(name, getattr(import_module(package), name)) for package, name in _listed(page)]
+    for told in page.handed:
+        module, name = told.split(":")
+        found.append(_entry(name, getattr(import_module(module), name)))
+    return tuple(pairs(found))
+
+
+def _listed(page: Page) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for package in (page.package, *page.beside):
+        for name in getattr(import_module(package), "__all__", ()):
+            if not name.startswith("__") and name not in seen:
+                seen.add(name)
+                yield package, name
+
+
+def _entry(name: str, found: object) -> Entry:
+    made = entry_of(name, found, constructed=name not in GIVEN)
+    kept = tuple(member for member in made.members if member.name not in INSIDE)
+    if name == "Config":
+        return replace(
+            made, signatures=("Config(**settings)",), members=kept, doc=f"{made.doc}\n\n{SETTINGS}"
+        )
+    return replace(made, members=kept)
+
+
+@cache
+def records(page: Page) -> tuple[Entry, ...]:
+    """Records and enumerations that the names of a page take or give, and that no page has by itself."""
+    return tuple(entry for home, entry in _reached() if home is page)
+
+
+@cache
+def _reached() -> tuple[tuple[Page, Entry], ...]:
+    public = {entry.found for page in PAGES for entry in entries(page) if entry.kind == "class"}
+    waiting = [entry for page in PAGES for entry in entries(page)]
+    found: dict[type, Entry] = {}
+    while waiting:
+        entry = waiting.pop(0)
+        for kind in [
+            *entry.types.values(),
+            *(each for member in entry.members for each in member.types.values()),
+        ]:
+            if (
+                kind in public
+                or kind in found
+                or issubclass(kind, FencerowError)
+                or kind.__name__ in INSIDE_TYPES
+            ):
+                continue
+            made = entry_of(kind.__name__, kind)
+            if made.signatures and made.signatures[0].startswith("class "):
+                found[kind] = made
+                waiting.append(made)
+    made_by_page = [(_home(kind), entry) for kind, entry in found.items()]
+    return tuple(sorted(made_by_page, key=lambda pair: pair[1].name))
+
+
+def _home(kind: type) -> Page:
+    fitting = [page for page in PAGES if kind.__module__.startswith(f"{page.package}.")]
+    return max(fitting, key=lambda page: len(page.package))
