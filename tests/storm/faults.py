@@ -5,20 +5,36 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tests.storm.orders import BlockLoop, TakeDescriptors, tell
-from tests.storm.plan import LEASE_S
+from tests.storm.plan import LEASE_S, LIMIT_S
 from tests.storm.scene import Scene, Silence, until
 from tests.storm.team import Member, is_stopped
 
 INSIDE_S = 3.0  # how long a fault waits until a worker is where it is to be struck
 
 
+@contextmanager
+def _worker(
+    scene: Scene[Any], fit: Callable[[Member], bool], within_s: float = INSIDE_S
+) -> Iterator[Member | None]:
+    """A worker that fits, as soon as there is one; None if there is none for so long."""
+    until_s = time.monotonic() + within_s
+    while True:
+        with scene.team.one(scene.chance, is_worker=True, fit=fit) as victim:
+            if victim is not None or time.monotonic() > until_s:
+                yield victim
+                return
+        time.sleep(0.01)
+
+
 def kill_worker(scene: Scene[Any]) -> bool:
-    with scene.team.one(scene.chance, is_worker=True) as victim:
+    """One that has come to its work, if it can be: on a busy machine most of the others have only just started."""
+    with _worker(scene, Member.has_begun) as begun, ExitStack() as stack:
+        victim = begun or stack.enter_context(scene.team.one(scene.chance, is_worker=True))
         if victim is None:
             return False
         at = time.time()
@@ -35,24 +51,21 @@ def kill_client(scene: Scene[Any]) -> bool:
 
 def stop_inside(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) -> bool:
     """SIGSTOP while a guarded `job.transaction()` is open: its locks must not keep the job from others."""
-    until_s = time.monotonic() + INSIDE_S
-    with scene.stops:
-        while time.monotonic() < until_s:
-            with scene.team.one(scene.chance, is_worker=True, fit=_is_inside) as victim:
-                if victim is not None:
-                    return _stopped(scene, victim, all_stand, still=victim.post.is_inside)
-            time.sleep(0.01)
-    return False
+    with scene.stops, _worker(scene, _is_inside) as victim:
+        return victim is not None and _stopped(scene, victim, all_stand, still=victim.post.is_inside)
 
 
 def block_loop(scene: Scene[Any]) -> bool:
     """The event loop of a worker stands still for longer than a lease: its threads go on, and renew."""
-    with scene.team.one(scene.chance, is_worker=True) as victim:
+    with _worker(scene, Member.is_rested, LIMIT_S) as victim:
         if victim is None:
             return False
         seconds = LEASE_S * (1.1 + scene.chance.random() / 2)
-        with victim.ordering:
-            away_ms = tell(victim.control, BlockLoop(seconds), within_s=3 * LEASE_S + 2.0)
+        try:
+            with victim.ordering:
+                away_ms = tell(victim.control, BlockLoop(seconds), within_s=3 * LEASE_S + 2.0)
+        finally:
+            victim.stood_until = time.monotonic()
         return away_ms is not None and away_ms >= seconds * 1000
 
 
@@ -71,12 +84,12 @@ def stop_worker(scene: Scene[Any], all_stand: Callable[[], bool] | None = None) 
 
     `all_stand` is asked meanwhile: whether the stopped one keeps all the others from working.
     """
-    with scene.stops, scene.team.one(scene.chance, is_worker=True) as victim:
+    with scene.stops, _worker(scene, Member.is_rested, LIMIT_S) as victim:
         return victim is not None and _stopped(scene, victim, all_stand)
 
 
 def _is_inside(member: Member) -> bool:
-    return member.post.is_inside()
+    return member.is_rested() and member.post.is_inside()
 
 
 def _stopped(
@@ -101,5 +114,6 @@ def _stopped(
         finally:
             until_s = time.time()
             os.kill(victim.pid, signal.SIGCONT)
+            victim.stood_until = time.monotonic()
         scene.silences.append(Silence(victim.post.name, at, "stopped", until_s))
         return True

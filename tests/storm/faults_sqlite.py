@@ -212,6 +212,8 @@ def _inject(scene: On, what: str, call: str) -> bool:
             finally:
                 _end(tracer)
         if victim.process.is_alive():
+            # The deed may have been done by the tracer just before it was let go, and be felt only now.
+            victim.condemned = victim.condemned or "KILL" in what
             return seen and "KILL" not in what
         if not scene.team.kill(victim):
             return False

@@ -23,7 +23,9 @@ from tests.storm import faults_postgres, faults_sqlite, ledger
 from tests.storm.books import Books, reckon
 from tests.storm.bugs import spoiled
 from tests.storm.ground import Ground, PostgresGround, SqliteGround, postgres_ground, sqlite_ground
+from tests.storm.pace import pace_of
 from tests.storm.plan import Plan, deck
+from tests.storm.post import HISTORY
 from tests.storm.recovery import Recovery, recoveries
 from tests.storm.scene import Kind, Scene, Tally, Trouble
 from tests.storm.team import Team
@@ -106,7 +108,8 @@ def _weather(ground: Any, plan: Plan, folder: Path, kinds: Mapping[str, Kind[Any
         scene.over.set()
         team.close()
     books = reckon(ground.engine, folder)
-    found = recoveries(ground.engine, scene.silences, scene.troubles)
+    pace = pace_of(folder / HISTORY, team.spared_pids)
+    found = recoveries(ground.engine, scene.silences, scene.troubles, pace)
     books.refuse(
         "what the silent held is back in time", (str(each) for each in found if each.is_late), len(found)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import random
@@ -19,11 +20,10 @@ from pathlib import Path
 from fencerow.core.worker.blocked import EXIT_CODE
 from fencerow.errors import LoopBlocked
 from tests.storm import member
-from tests.storm.plan import Plan
+from tests.storm.plan import LIMIT_S, Plan
 from tests.storm.post import Board, Post
 
 GONE_S = 10.0
-SETTLED_S = 2.5
 
 
 @dataclass(eq=False)
@@ -33,16 +33,29 @@ class Member:
     post: Post
     process: BaseProcess
     control: Connection
-    started_at: float
     is_worker: bool
     spared: bool  # the one that is neither killed nor stopped: to it the bound on recovery is owed
     struck: bool = False  # a fault has it in hand
+    stood_until: float = -math.inf  # the end of its last stop, on the monotonic clock
+    condemned: bool = False  # a fault has ordered its death, and could not wait for it
     ordering: threading.Lock = field(default_factory=threading.Lock)  # one order at a time, and its answer
 
     @property
     def pid(self) -> int:
         assert self.process.pid is not None
         return self.process.pid
+
+    def has_begun(self) -> bool:
+        """Whether it has come to its work: a worker to a job, a client to a question. Before that it holds nothing."""
+        begun = self.post.folder / f"{self.post.name}.{'sink' if self.is_worker else 'client'}"
+        return begun.exists() and begun.stat().st_size > 0
+
+    def is_rested(self) -> bool:
+        """Whether no job with a time limit can be under way that has stood still already.
+
+        One stop is shorter than the limit. Two of them are not, and would end a job that does nothing wrong.
+        """
+        return time.monotonic() - self.stood_until > LIMIT_S
 
 
 class Team:
@@ -59,6 +72,7 @@ class Team:
         self._number = 0
         self.members: list[Member] = []
         self.died: list[str] = []  # by themselves: that is never right
+        self.spared_pids: set[int] = set()
         self.ended_blocked = 0  # by themselves, since a handler blocked their event loop: that is right
 
     def start(self, *, is_worker: bool, slot: int = 0, spared: bool = False) -> Member:
@@ -72,8 +86,10 @@ class Team:
             process = self._context.Process(target=target, args=(post, theirs), name=name, daemon=True)
             process.start()
             theirs.close()
-            made = Member(post, process, ours, time.time(), is_worker, spared)
+            made = Member(post, process, ours, is_worker, spared)
             self.members.append(made)
+            if spared:
+                self.spared_pids.add(made.pid)
             return made
 
     def set_clock(self, offset_us: int) -> list[Member]:
@@ -100,8 +116,7 @@ class Team:
                 and each.process.is_alive()
                 and fit(each)
             ]
-            # One that has only just started holds nothing yet.
-            settled = [each for each in able if time.time() - each.started_at > SETTLED_S]
+            settled = [each for each in able if each.has_begun()]
             chosen = chance.choice(settled or able) if able else None
             if chosen is not None:
                 chosen.struck = True
@@ -155,6 +170,8 @@ class Team:
             self._forget(each)
 
     def _note_end(self, gone: Member) -> None:
+        if gone.condemned and gone.process.exitcode == -signal.SIGKILL:
+            return
         said = self._said(gone)
         if gone.process.exitcode == EXIT_CODE and LoopBlocked.code in said:
             self.ended_blocked += 1
