@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from fencerow import App, Config
+from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation, Rows
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Lane
@@ -30,6 +31,7 @@ class StandIn:
     """An engine whose database has `left` due jobs and no delay. Its own time is counted apart."""
 
     dialect = "postgres"
+    traits = PostgresEngine.traits
 
     def __init__(self) -> None:
         self.left = 0

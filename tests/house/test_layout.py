@@ -62,6 +62,13 @@ def test_what_is_forbidden_would_be_found() -> None:
     assert not FORBIDDEN["a path of somebody's machine"].search("https://example.com/wo" + "rk/x")
 
 
+def test_nobody_decides_by_the_name_of_an_engine() -> None:
+    """What is so of an engine is said by its traits; its dialect chooses the text of statements."""
+    named = re.compile(r"engine\.dialect\s*(?:==|!=|in\b|not in\b)")
+    assert named.search('if self._engine.dialect == "postgres":')
+    assert [short(path) for path in python_files("src") if named.search(path.read_text("utf-8"))] == []
+
+
 def test_nothing_is_ever_pickled() -> None:
     """Reading a row, or hearing from a child process, must run nothing."""
     unsafe = re.compile(

@@ -153,7 +153,7 @@ def _clock_gone_back(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
 
 def _losses(engine: Engine) -> Iterator[Finding]:
     """What workers have noticed: the database forgot what it had confirmed to them."""
-    if engine.dialect != "postgres":
+    if not engine.traits.has_server:
         return
     records = engine.run(store.list_workers(limit=WORKERS_MAX))
     told = [(each, loss) for each in records for loss in losses_of(each.info)]

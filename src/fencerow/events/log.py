@@ -45,8 +45,8 @@ class Log:
         self._listeners.append(callback)
 
     async def look(self) -> float:
-        """Give places to what has committed, and see how far the log goes."""
-        again = self._engine.dialect == "postgres" and await self._place()
+        """Give places to what has committed, and see how far the log goes. One writer gives them as it writes."""
+        again = not self._engine.traits.one_writer and await self._place()
         head = await self._engine.arun(log_head())
         if head != self._head:
             self._head, self._placed_at = head, time.monotonic()

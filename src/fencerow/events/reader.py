@@ -189,8 +189,9 @@ class Reader:
         self._threads = Threads("fencerow-events")
         self._holder = new_id()
         # Leases are renewed on a connection of their own: handlers may use up all others for a while.
-        on_postgres = engine.dialect == "postgres"
-        self._keeper = engine.keeper(patience_s=max(1.0, config.lease_s / 3)) if on_postgres else engine
+        # Where there is one writer, a second connection would wait for the same turn.
+        can_wait_apart = not engine.traits.one_writer
+        self._keeper = engine.keeper(patience_s=max(1.0, config.lease_s / 3)) if can_wait_apart else engine
         self._own_keeper = self._keeper is not engine
         self._memberships = [
             Membership(engine, each, the_log, config, telemetry, self._threads, self._holder, self._keeper)

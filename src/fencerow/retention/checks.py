@@ -15,7 +15,7 @@ OWNER = "a worker whose role owns the tables makes them"
 
 def examine_periods(engine: Engine, config: Config) -> Iterator[Finding]:
     """Periods ahead, and tables that could not be removed; nothing where there are no periods."""
-    if engine.dialect != "postgres":
+    if not engine.traits.has_periods:
         return
     known = engine.run(periods())
     is_owner = engine.run(owns_periods())

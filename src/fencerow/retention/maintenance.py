@@ -88,7 +88,7 @@ class Maintenance(Chore):
         """Do all there is to do now."""
         in_periods = False
         steps: list[Step] = []
-        if self._engine.dialect == "postgres":
+        if self._engine.traits.has_periods:
             in_periods = await self._engine.arun(owns_periods())
             # The alarm before the ends: to end one may take long, and the next may begin meanwhile.
             steps += [self._make_periods] if in_periods else []

@@ -200,7 +200,7 @@ def make_ready(engine: Engine, actor: str | None) -> None:
     try:
         store.check_schema(engine)
     except (SchemaMissing, SchemaTooOld):
-        if engine.dialect != "sqlite":
+        if not engine.traits.sets_itself_up:
             raise
         store.migrate(engine, actor=actor)
     note_ready(engine)

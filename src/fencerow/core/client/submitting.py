@@ -96,7 +96,7 @@ class Submits(ClientBase):
         Inside a caller's transaction nothing is due yet.
         """
         now_us = time.time_ns() // 1000  # this host's, for hints: it decides nothing
-        may_copy = connection is None and self.engine.dialect == "postgres"
+        may_copy = connection is None and self.engine.traits.takes_copy
         answers = yield from storing(submissions, self.patience_s, may_copy=may_copy)
         if connection is None:
             made = {

@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.run import Operation
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What is so of an engine, for whoever decides by it. The dialect chooses the text of statements, nothing else."""
+
+    one_writer: bool
+    """One transaction writes at a time: whoever has it open makes all wait, and commits come in the order of writes."""
+
+    has_server: bool
+    """A server runs the statements: it may finish one whose connection was lost, and forget some in a failover."""
+
+    takes_copy: bool
+    """Many rows may go in by COPY."""
+
+    has_periods: bool
+    """Finished jobs lie in tables by period, which are made ahead and dropped whole."""
+
+    sets_itself_up: bool
+    """Tables that are missing are made at the first use; elsewhere an operator migrates."""
+
+    brings_clock: bool
+    """The database's clock comes with the connection; elsewhere it is a function of the schema."""
 
 
 class Session(Protocol):
@@ -52,6 +76,7 @@ class Engine(Protocol):
     """
 
     dialect: str
+    traits: Traits
     queries: Queries
 
     def run(self, operation: Operation[T]) -> T:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import AsyncConnection, Connection
 
+from fencerow.core.db.engine import Traits
 from fencerow.core.db.faults import CONTENTION, connection_lost, ended_idle, first_line, translated
 from fencerow.core.db.listener import Listener
 from fencerow.core.db.patience import impatient
@@ -54,6 +55,14 @@ class PostgresEngine:
     """Runs operations on one PostgreSQL database."""
 
     dialect = "postgres"
+    traits = Traits(
+        one_writer=False,
+        has_server=True,
+        takes_copy=True,
+        has_periods=True,
+        sets_itself_up=False,
+        brings_clock=False,
+    )
 
     def __init__(
         self,

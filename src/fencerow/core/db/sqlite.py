@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from pathlib import Path
 from typing import TypeVar
 
+from fencerow.core.db.engine import Traits
 from fencerow.core.db.queries import Queries, identifier
 from fencerow.core.db.run import Operation, run
 from fencerow.core.db.sqlite_file import default_journal, fault, open_file, translated
@@ -39,6 +40,14 @@ class SqliteEngine:
     """Runs operations on one SQLite file."""
 
     dialect = "sqlite"
+    traits = Traits(
+        one_writer=True,
+        has_server=False,
+        takes_copy=False,
+        has_periods=False,
+        sets_itself_up=True,
+        brings_clock=True,
+    )
 
     def __init__(
         self,

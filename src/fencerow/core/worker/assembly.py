@@ -90,7 +90,7 @@ class Assembly:
         # The life of an attempt, from its end to its claim.
         self.acker = Acker(engine, telemetry, self.roster, self.wakeups, failover)
         # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
-        held_max_s = config.lease_s / 3 if engine.dialect == "sqlite" else None
+        held_max_s = config.lease_s / 3 if engine.traits.one_writer else None
         judge, on_loop = Judge(engine, held_max_s), OnLoop()
         executor = Executor(
             engine,

@@ -249,12 +249,12 @@ class Job:
         self._told(await (own.arun(operation) if own is not None else self._engine.arun(operation)))
 
     def _own_session(self) -> Session | None:
-        """On SQLite, with its one writer, what is said inside the handler's transaction must travel in it."""
-        inside = self._transaction is not None and self._engine.dialect == "sqlite"
+        """Where there is one writer, what is said inside the handler's transaction must travel in it."""
+        inside = self._transaction is not None and self._engine.traits.one_writer
         return self._transaction.session if inside and self._transaction is not None else None
 
     def _own_asession(self) -> AsyncSession | None:
-        inside = self._transaction is not None and self._engine.dialect == "sqlite"
+        inside = self._transaction is not None and self._engine.traits.one_writer
         return self._transaction.asession if inside and self._transaction is not None else None
 
     def _told(self, held: bool) -> None:

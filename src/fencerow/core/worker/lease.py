@@ -138,7 +138,7 @@ class Failover:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._watches = engine.dialect == "postgres"
+        self._watches = engine.traits.has_server
         self._server: str | None = None
         self._ask_from = 0.0
         self._news = False

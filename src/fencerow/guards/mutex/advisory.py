@@ -56,7 +56,7 @@ def try_advisory_lock(place: Place, *parts: Part, connection: object, namespace:
     try:
         return run(place, try_number(number_of(parts, namespace)), _given(connection))
     except (Busy, RetryTransaction):
-        if place.engine.dialect != "sqlite":
+        if not place.engine.traits.one_writer:  # there the lock is that of the file
             raise
         return False
 
@@ -68,7 +68,7 @@ async def atry_advisory_lock(
     try:
         return await arun(place, try_number(number_of(parts, namespace)), _given(connection))
     except (Busy, RetryTransaction):
-        if place.engine.dialect != "sqlite":
+        if not place.engine.traits.one_writer:  # there the lock is that of the file
             raise
         return False
 

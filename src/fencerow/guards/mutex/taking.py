@@ -96,7 +96,7 @@ class Asked:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._has_server = engine.dialect == "postgres"  # it may end a step whose connection was lost
+        self._has_server = engine.traits.has_server  # it may end a step whose connection was lost
         self.may_come = False  # a step was sent, and it is not known to be over
 
     def run(self, step: Operation[Any]) -> Any:

@@ -97,8 +97,8 @@ class Runner:
 
     @property
     def _needs_schema(self) -> bool:
-        """Events need tables of ours; on PostgreSQL the clock is ours too, on SQLite it comes with the connection."""
-        return self.place.engine.dialect == "postgres" or self._publisher is not None
+        """Events need tables of ours, and so does a clock that does not come with the connection."""
+        return not self.place.engine.traits.brings_clock or self._publisher is not None
 
     def _composed(self, facts: Facts) -> Written:
         self._ready = Written(self.declared, facts, self.place.engine.queries)

@@ -64,6 +64,7 @@ class RecordingEngine:
         self.inner = inner
         self.recorder = recorder
         self.dialect = inner.dialect
+        self.traits = inner.traits
         self.queries = inner.queries
         self._background: set[asyncio.Task[Any]] = set()
 
