@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fencerow.core.db import postgres_session
-from fencerow.core.db.direct import Code, PostgresDirect, Raw
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store import store
 from fencerow.errors import Unavailable
+from fencerow.migrations.direct import Code, PostgresDirect, Raw
 
 SETTING = "SELECT current_setting('idle_in_transaction_session_timeout') AS bound"
 

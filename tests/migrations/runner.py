@@ -11,10 +11,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Literal
 
-from fencerow.core.db.direct import PostgresDirect, SqliteDirect
 from fencerow.core.db.queries import Queries, Query
 from fencerow.core.db.run import Statement
 from fencerow.migrations import Migrator
+from fencerow.migrations.direct import PostgresDirect, SqliteDirect
 
 # Children are forked from a process that has no threads and no connections.
 context = get_context("forkserver")

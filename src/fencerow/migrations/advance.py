@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from fencerow.core.db.direct import Code, Raw
 from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Param, Steps, execute, operation, whole
+from fencerow.migrations.direct import Code, Raw
 from fencerow.migrations.errors import MigrationFailed
 from fencerow.migrations.folder import Script, Step
 from fencerow.migrations.judge import left_to_revert, left_to_run

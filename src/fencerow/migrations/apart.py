@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Protocol
 
-from fencerow.core.db.direct import Code, Direct
 from fencerow.core.db.leases import Belief
 from fencerow.core.db.run import Operation, Steps
 from fencerow.core.db.steady import steady
 from fencerow.migrations.advance import Aim, Apart, finish, mark_of, renew, session_of
 from fencerow.migrations.concurrent import Marked, refuse_another, run_piece, run_plain
+from fencerow.migrations.direct import Code, Direct
 from fencerow.migrations.errors import ShardBusy
 
 log = logging.getLogger("fencerow.migrator")

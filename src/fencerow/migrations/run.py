@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 
 import psycopg
 
-from fencerow.core.db.direct import Direct, Raw, UserFailed, is_contention, is_lost
 from fencerow.core.db.faults import first_line
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.errors import FencerowError
 from fencerow.migrations.advance import Advance, Aim, Apart, Done, Waiting, look
 from fencerow.migrations.apart import run_apart
+from fencerow.migrations.direct import Direct, Raw, UserFailed, is_contention, is_lost
 from fencerow.migrations.errors import LedgerUnreadable, MigrationFailed, ShardBusy, ShardUnreachable
 from fencerow.migrations.folder import Step
 from fencerow.migrations.judge import ahead, left_to_run

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from fencerow.core.db.names import plain_name, quoted, table_name
 from fencerow.core.db.queries import Queries, Query
 from fencerow.core.db.run import Steps, execute, execute_composed, text_or_none
 from fencerow.core.errors import InvalidInput
+from fencerow.guards.names import plain_name, quoted, table_name
 from fencerow.guards.once.errors import OnceMisuse, UnusableTable
 
 ROWS_MAX = 500  # in one INSERT

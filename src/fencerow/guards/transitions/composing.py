@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fencerow.core.db.names import literal, quoted
 from fencerow.core.db.queries import Queries, Query
+from fencerow.guards.names import literal, quoted
 from fencerow.guards.transitions.declaring import Lease, Move, Overdue, listed, sources_of
 from fencerow.guards.transitions.facts import Facts
 from fencerow.guards.transitions.machine import Declared, Machine

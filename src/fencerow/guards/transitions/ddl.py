@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from fencerow.core.db.names import TableName, literal, quoted
+from fencerow.guards.names import TableName, literal, quoted
 from fencerow.guards.transitions.machine import Declared, Machine
 
 NAME_LENGTH_MAX = 63

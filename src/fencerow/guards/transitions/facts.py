@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fencerow.core.db.names import TableName, literal
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.run import Operation, Steps, execute_composed
+from fencerow.guards.names import TableName, literal
 from fencerow.guards.transitions.declaring import listed
 from fencerow.guards.transitions.errors import WrongTable
 from fencerow.guards.transitions.handing import may_note

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fencerow.core.db.names import TableName, literal
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.run import Steps, execute_composed
+from fencerow.guards.names import TableName, literal
 from fencerow.guards.transitions.errors import WrongTable
 
 # Whole and valid indexes on one column and no expression. A table with heirs may have the id of one of theirs.

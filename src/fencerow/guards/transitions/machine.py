@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from fencerow.core.db.names import TableName
+from fencerow.guards.names import TableName
 from fencerow.guards.transitions.declaring import Lease, Move, Overdue, sources_of
 from fencerow.guards.transitions.errors import UnknownMove
 

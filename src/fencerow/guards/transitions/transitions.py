@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fencerow.core.db.names import table_name
 from fencerow.core.db.place import Place
+from fencerow.guards.names import table_name
 from fencerow.guards.transitions.ddl import constraint_sql, history_sql
 from fencerow.guards.transitions.declaring import Move, Names, Overdue, SubState, listed
 from fencerow.guards.transitions.diagram import diagram

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fencerow.core.db.names import literal, quoted
+from fencerow.guards.names import literal, quoted
 from fencerow.guards.transitions.ddl import short
 from fencerow.guards.transitions.machine import Declared, Machine
 

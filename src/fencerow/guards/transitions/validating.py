@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from fencerow.core.db.names import plain_name
 from fencerow.core.db.queries import TOKEN
+from fencerow.guards.names import plain_name
 from fencerow.guards.transitions.declaring import Lease, Move, Overdue, SubState, listed, sources_of
 from fencerow.guards.transitions.errors import MovesMisdeclared
 from fencerow.guards.transitions.machine import Declared, Machine

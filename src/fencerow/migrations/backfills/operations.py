@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from fencerow.core.db.names import quoted
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.run import Param, Rows, Steps, execute, execute_composed, operation, text_or_none, whole
+from fencerow.guards.names import quoted
 from fencerow.guards.replace.user_table import UserTable
 from fencerow.migrations.errors import InvalidBackfill
 
