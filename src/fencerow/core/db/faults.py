@@ -64,8 +64,12 @@ ABOUT_TABLES = (
 
 
 @contextmanager
-def translated(*, around_user_code: bool = False) -> Iterator[None]:
-    """Turn what an operator can do something about into our errors; leave all others as they are."""
+def translated(*, around_user_code: bool = False, patience_s: float | None = None) -> Iterator[None]:
+    """Turn what an operator can do something about into our errors; leave all others as they are.
+
+    `patience_s` is that of an operation which has one of its own: when it is over, the engine's watchdog cancels the
+    statement, and that is `Busy`. What the statement committed on its way, such as a first half, stays.
+    """
     try:
         yield
     except psycopg.Error as error:
@@ -74,7 +78,18 @@ def translated(*, around_user_code: bool = False) -> Iterator[None]:
         known = fault(error)
         if known is None:
             raise
+        known.__cause__ = error
+        if patience_s is not None and isinstance(error, pg.QueryCanceled):
+            raise _impatient(patience_s) from known
         raise known from error
+
+
+def _impatient(patience_s: float) -> Busy:
+    return Busy(
+        f"a statement waited longer than {patience_s:g} s and was cancelled",
+        "others hold locks or snapshots that it must wait for",
+        "it is tried again; `fencerow doctor` shows the oldest snapshots",
+    )
 
 
 def fault(error: psycopg.Error) -> FencerowError | None:

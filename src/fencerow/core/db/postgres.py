@@ -10,20 +10,17 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import random
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, Connection
 
 from fencerow.core.db.engine import Traits
-from fencerow.core.db.faults import CONTENTION, connection_lost, ended_idle, first_line, translated
+from fencerow.core.db.faults import connection_lost, translated
 from fencerow.core.db.listener import Listener
-from fencerow.core.db.patience import impatient
 from fencerow.core.db.pools import Pools
 from fencerow.core.db.postgres_session import (
     AsyncPostgresSession,
@@ -34,11 +31,12 @@ from fencerow.core.db.postgres_session import (
     transaction,
 )
 from fencerow.core.db.queries import Queries, identifier
-from fencerow.core.db.run import Operation
-from fencerow.core.db.strikes import doorway, sheltered
+from fencerow.core.db.run import Operation, arun, run
+from fencerow.core.db.strikes import SHELTER, doorway, sheltered
+from fencerow.core.db.tries import Try, tries
 from fencerow.core.db.wakeups import Sender
 from fencerow.core.db.watchdog import OVERRUN_S
-from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, ReadOnly, Unavailable
+from fencerow.core.errors import OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
 
@@ -48,7 +46,6 @@ NOTIFY = """
 SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, message)
 FROM unnest(CAST(%s AS text[])) AS message
 """
-TRIES_MAX = 5  # of a unit that lost to contention (deadlock, serialization): it was rolled back for certain
 
 
 class PostgresEngine:
@@ -98,46 +95,31 @@ class PostgresEngine:
 
     # --- running ---------------------------------------------------------------------------------
 
-    @sheltered
     def run(self, operation: Operation[T]) -> T:
-        doubt = False
-        for number in range(1, TRIES_MAX + 1):
-            committing = [False]
-            try:
-                with impatient(operation.patience_s), translated(), self._pools.connection() as connection:
-                    return self._run_on(connection, operation, committing)
-            except CONTENTION as error:
-                if number == TRIES_MAX:
-                    raise (_doubtful if doubt else _contended)(error, operation.name) from error
-                time.sleep(_pause_s(number))
-            except psycopg.Error as error:
-                if operation.prepared and number < TRIES_MAX and self._pools.preparing.failed(error):
-                    continue
-                doubt = doubt or (committing[0] and operation.writes != "" and not ended_idle(error))
-                if not self._retriable(error, operation, doubt, number):
-                    raise
-            except DatabaseError as error:
-                if isinstance(error, ReadOnly) and number == 1:
-                    continue  # on a fresh connection: this one led to what is a standby now
-                if doubt:  # this try stored nothing, but the one before may have
-                    raise _doubtful(error, operation.name) from error
-                raise
-        raise AssertionError("unreachable")
+        with SHELTER:
+            return run(tries(operation, self._pools.preparing), partial(self._answer, operation))
 
-    def _run_on(self, connection: Connection[Any], operation: Operation[T], committing: list[bool]) -> T:
-        with self._pools.watched(connection, limit_s=operation.patience_s) as watched:
+    def _answer(self, operation: Operation[Any], attempt: Try) -> Any:
+        """Run it once, in a transaction of its own."""
+        with (
+            translated(patience_s=operation.patience_s),
+            self._pools.connection() as connection,
+            self._pools.watched(connection, limit_s=operation.patience_s) as watched,
+        ):
             session = PostgresSession(connection, self.queries, watched, prepare=operation.prepared)
             if operation.alone:
-                committing[0] = True  # one statement: sending it is committing it
-                return session.run(operation)
+                attempt.committing = True  # one statement: sending it is committing it
+                return run(operation.start(), session.execute)
             with own_transaction(connection, watched):
-                result = session.run(operation)
-                committing[0] = True
+                result = run(operation.start(), session.execute)
+                attempt.committing = True
             return result
 
     async def arun(self, operation: Operation[T]) -> T:
         """Run in a task of its own: a cancelled caller must not leave a statement half read or a commit in doubt."""
-        task = asyncio.create_task(self._arun(operation))
+        task = asyncio.create_task(
+            arun(tries(operation, self._pools.preparing), partial(self._aanswer, operation))
+        )
         self._background.add(task)
         task.add_done_callback(self._over)
         return await asyncio.shield(task)
@@ -147,58 +129,20 @@ class PostgresEngine:
         if not task.cancelled():
             task.exception()  # a caller who still waits gets it; for one who was cancelled it is no news
 
-    async def _arun(self, operation: Operation[T]) -> T:
-        doubt = False
-        for number in range(1, TRIES_MAX + 1):
-            committing = [False]
-            try:
-                with impatient(operation.patience_s), translated():
-                    async with self._pools.aconnection() as connection:
-                        return await self._arun_on(connection, operation, committing)
-            except CONTENTION as error:
-                if number == TRIES_MAX:
-                    raise (_doubtful if doubt else _contended)(error, operation.name) from error
-                await asyncio.sleep(_pause_s(number))
-            except psycopg.Error as error:
-                if operation.prepared and number < TRIES_MAX and self._pools.preparing.failed(error):
-                    continue
-                doubt = doubt or (committing[0] and operation.writes != "" and not ended_idle(error))
-                if not self._retriable(error, operation, doubt, number):
-                    raise
-            except DatabaseError as error:
-                if isinstance(error, ReadOnly) and number == 1:
-                    continue  # on a fresh connection: this one led to what is a standby now
-                if doubt:  # this try stored nothing, but the one before may have
-                    raise _doubtful(error, operation.name) from error
-                raise
-        raise AssertionError("unreachable")
-
-    async def _arun_on(
-        self, connection: AsyncConnection[Any], operation: Operation[T], committing: list[bool]
-    ) -> T:
-        with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
-            session = AsyncPostgresSession(connection, self.queries, watched, prepare=operation.prepared)
-            if operation.alone:
-                committing[0] = True
-                return await session.arun(operation)
-            async with aown_transaction(connection, watched):
-                result = await session.arun(operation)
-                committing[0] = True
-            return result
-
-    def _retriable(self, error: psycopg.Error, operation: Operation[Any], doubt: bool, number: int) -> bool:
-        """After a broken connection: repeat what may be repeated, else say what the caller must assume."""
-        if not connection_lost(error):
-            return False
-        if operation.repeatable and number < 2:
-            return True
-        if doubt:
-            raise _doubtful(error, operation.name) from error
-        raise Unavailable(
-            f"the connection to PostgreSQL broke during {operation.name!r}",
-            str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
-            "nothing was stored; repeat it when the server is back",
-        ) from error
+    async def _aanswer(self, operation: Operation[Any], attempt: Try) -> Any:
+        with translated(patience_s=operation.patience_s):
+            async with self._pools.aconnection() as connection:
+                with self._pools.awatched(connection, limit_s=operation.patience_s) as watched:
+                    session = AsyncPostgresSession(
+                        connection, self.queries, watched, prepare=operation.prepared
+                    )
+                    if operation.alone:
+                        attempt.committing = True
+                        return await arun(operation.start(), session.execute)
+                    async with aown_transaction(connection, watched):
+                        result = await arun(operation.start(), session.execute)
+                        attempt.committing = True
+                    return result
 
     @doorway
     @contextmanager
@@ -307,26 +251,6 @@ class PostgresEngine:
             self._pid = os.getpid()
             self._sender = None
             self._lock = threading.Lock()
-
-
-def _pause_s(number: int) -> float:
-    return random.uniform(0.5, 1.5) * 0.01 * float(2**number)  # noqa: S311 (jitter, not a secret)
-
-
-def _doubtful(error: Exception, name: str) -> OutcomeUnknown:
-    return OutcomeUnknown(
-        f"the connection broke while {name!r} was being committed",
-        f"it may have happened or not ({first_line(error)})",
-        "ask by id or key before repeating it",
-    )
-
-
-def _contended(error: psycopg.Error, name: str) -> Busy:
-    return Busy(
-        f"{name!r} lost to other transactions {TRIES_MAX} times",
-        first_line(error),
-        "nothing was stored; repeat it, or look for long transactions on the job tables",
-    )
 
 
 def _lost_session(committing: bool) -> Unavailable | OutcomeUnknown:

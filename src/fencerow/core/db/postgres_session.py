@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 
 from fencerow.core.db.faults import translated
 from fencerow.core.db.queries import Queries, Query, pyformat, written
@@ -32,10 +32,10 @@ class PostgresSession:
     @sheltered
     def run(self, operation: Operation[T]) -> T:
         with translated():
-            return run(operation.steps(), self.execute)
+            return run(operation.start(), self.execute)
 
     def execute(self, statement: Statement) -> Rows:
-        query = self._queries.of(statement)
+        query = statement.query or self._queries.named[statement.name]
         if query.copies:
             return self._copy(query, statement)
         rows: Rows = []
@@ -46,9 +46,8 @@ class PostgresSession:
                     _ready(text, statement), statement.params, prepare=self._prepare
                 )
                 if cursor.description:
-                    rows += query.with_names(
-                        [column.name for column in cursor.description], cursor.fetchall()
-                    )
+                    found = cursor.fetchall()
+                    rows += _named(query, cursor, found) if query.users else found
         finally:
             self._watched.rest()
         return rows
@@ -82,10 +81,10 @@ class AsyncPostgresSession:
 
     async def arun(self, operation: Operation[T]) -> T:
         with translated():
-            return await arun(operation.steps(), self.execute)
+            return await arun(operation.start(), self.execute)
 
     async def execute(self, statement: Statement) -> Rows:
-        query = self._queries.of(statement)
+        query = statement.query or self._queries.named[statement.name]
         if query.copies:
             return await self._copy(query, statement)
         rows: Rows = []
@@ -97,7 +96,7 @@ class AsyncPostgresSession:
                 )
                 if cursor.description:
                     found = await cursor.fetchall()
-                    rows += query.with_names([column.name for column in cursor.description], found)
+                    rows += _named(query, cursor, found) if query.users else found
         finally:
             self._watched.rest()
         return rows
@@ -200,6 +199,10 @@ BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _bound(IDLE_S)
 # Not `connection.commit()`: PgBouncer passes the server's last word on and adds its own, and where psycopg expects one
 # answer it then tells that there were two, and not what they say.
 COMMIT = "COMMIT"
+
+
+def _named(query: Query, cursor: Cursor[Any] | AsyncCursor[Any], rows: Rows) -> Rows:
+    return query.with_names([column.name for column in cursor.description or ()], rows)
 
 
 def _ready(text: str, statement: Statement) -> Any:
