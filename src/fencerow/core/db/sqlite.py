@@ -215,11 +215,13 @@ class SqliteEngine:
     def _session_on_jobs(self) -> SqliteSession:
         if self._jobs is None:
             self._jobs = self._open(self._jobs_timeout_s)
+        self._jobs.queries = self.queries  # who examines a database gives its engine more of them
         return self._jobs
 
     def _session_on_workers(self) -> SqliteSession:
         if self._workers is None:
             self._workers = self._open(self._busy_timeout_s)
+        self._workers.queries = self.queries
         return self._workers
 
     def _open(self, timeout_s: float) -> SqliteSession:

@@ -51,7 +51,7 @@ class SqliteSession:
         self.connection = connection
         self._path = path
         self._touch = f"DELETE FROM main.{prefix}queues WHERE 0"  # noqa: S608 (a checked identifier)
-        self._queries = queries
+        self.queries = queries
         self._clock = clock
 
     @sheltered
@@ -68,7 +68,7 @@ class SqliteSession:
 
     def execute(self, statement: Statement) -> Rows:
         """Run one named query: all its statements at one instant, all their rows."""
-        query = statement.query or self._queries.named[statement.name]
+        query = statement.query or self.queries.named[statement.name]
         params = {name: bound(statement.params[name]) for name in query.parameters}
         rows: Rows = []
         self._clock.pin()
