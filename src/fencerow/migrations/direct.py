@@ -38,7 +38,7 @@ BOUND = "SET LOCAL idle_in_transaction_session_timeout = 60000"
 UNBOUND = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Raw(Statement):
     """A statement of the user's, sent as it is written after `prefix`; `source` and `line` say where it stands."""
 
@@ -47,7 +47,7 @@ class Raw(Statement):
     prefix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Code(Statement):
     """A function of the user's, called with the driver's connection inside the transaction."""
 

@@ -15,7 +15,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,11 +97,14 @@ class SqliteEngine:
                 self._check_process()
                 with self._workers_lock:
                     return run(operation.start(), self._session_on_workers().execute)
-            with self._turn(operation.patience_s):
+            self._take_turn(operation.patience_s)
+            try:
                 session = self._session_on_jobs()
                 writes = operation.writes != "" or operation.both_files
                 with session.transaction(self._jobs_timeout_s, writes=writes):
                     return run(operation.start(), session.execute)
+            finally:
+                self._write_lock.release()
         except sqlite3.DatabaseError as error:
             known = fault(error, self.path)
             if known is None:
@@ -111,15 +114,18 @@ class SqliteEngine:
     @doorway
     @contextmanager
     def session(self, *, idle_s: float | None = None) -> Iterator[SqliteSession]:  # noqa: ARG002 (no server to end it)
-        with self._turn(), translated(self.path, around_user_code=True):
-            session = self._open(self._busy_timeout_s)
-            try:
+        self._take_turn()
+        try:
+            with (
+                translated(self.path, around_user_code=True),
+                closing(self._open(self._busy_timeout_s)) as session,
+            ):
                 self._session_thread = threading.get_ident()
                 with session.transaction(self._busy_timeout_s, writes=True):
                     yield session
-            finally:
-                self._session_thread = None
-                session.connection.close()
+        finally:
+            self._session_thread = None
+            self._write_lock.release()
 
     @asynccontextmanager
     async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[SqliteSession]:  # noqa: ARG002
@@ -183,7 +189,7 @@ class SqliteEngine:
         with self._write_lock, self._workers_lock:
             for session in (self._jobs, self._workers):
                 if session is not None:
-                    session.connection.close()
+                    session.close()
             self._jobs = self._workers = None
 
     async def aclose(self) -> None:
@@ -235,9 +241,11 @@ class SqliteEngine:
         )
         return SqliteSession(connection, self.queries, self.clock, self.path, self.prefix)
 
-    @contextmanager
-    def _turn(self, patience_s: float | None = None) -> Iterator[None]:
-        """This process's turn at the file. Bounded: code inside a transaction may wait for code that waits for it."""
+    def _take_turn(self, patience_s: float | None = None) -> None:
+        """Wait for this process's turn at the file: whoever had it releases the write lock.
+
+        Bounded: code inside a transaction may wait for code that waits for it.
+        """
         self._check_process()  # before the lock: a fork may have copied it in a thread's hands
         wait_s = self._busy_timeout_s if patience_s is None else min(patience_s, self._busy_timeout_s)
         # A thread that has a transaction open waits for nobody but itself, and would do so for nothing.
@@ -248,10 +256,6 @@ class SqliteEngine:
                 "SQLite has one writer at a time",
                 "inside job.transaction() pass its connection on: using(connection=...)",
             )
-        try:
-            yield
-        finally:
-            self._write_lock.release()
 
 
 def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseException) -> None:

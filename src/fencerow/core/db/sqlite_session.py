@@ -62,6 +62,9 @@ class SqliteSession:
     async def arun(self, operation: Operation[T]) -> T:
         return await asyncio.to_thread(self.run, operation)
 
+    def close(self) -> None:
+        self.connection.close()
+
     def abandon(self) -> None:
         """Nobody but its own thread may give the file back; at least no statement keeps it from that."""
         self.connection.interrupt()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Rows, Steps, execute, operation, whole
+from fencerow.core.db.run import Rows, Statement, Steps, execute, operation, whole
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import Claimed, Lane
 from fencerow.core.model.value import UNREADABLE
@@ -44,16 +44,18 @@ def claim(
     that the worker does not know: see `holdings`. Locked rows are skipped, so it never waits.
     """
     lanes = msgspec.json.encode([(mark.priority, mark.run_at_us, mark.id) for mark in marks]).decode()
-    rows = yield from execute(
+    rows = yield Statement(
         "claim",
-        queue=queue,
-        lanes=lanes,
-        holder=holder,
-        names=list(names),
-        limit=limit,
-        margin_s=margin_s,
-        due_us=due.until_us,
-        since_us=due.since_us,
+        {
+            "queue": queue,
+            "lanes": lanes,
+            "holder": holder,
+            "names": list(names),
+            "limit": limit,
+            "margin_s": margin_s,
+            "due_us": due.until_us,
+            "since_us": due.since_us,
+        },
     )
     claimed = decoded(rows)
     assert len(claimed) <= limit, f"claimed {len(claimed)} jobs, asked for {limit}"

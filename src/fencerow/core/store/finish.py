@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Rows, Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.db.run import Rows, Statement, Steps, execute, first_column, operation, text_or_none, whole
 from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL, State
 
@@ -81,7 +81,8 @@ def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[Moved]]:
     Ephemeral jobs leave their ids alone; those that are awaited are kept for `AWAITED_S`.
     """
     document = _document(outcomes)
-    return moved_rows((yield from execute("succeed", outcomes=document, holder=holder, awaited_s=AWAITED_S)))
+    params = {"outcomes": document, "holder": holder, "awaited_s": AWAITED_S}
+    return moved_rows((yield Statement("succeed", params)))
 
 
 @operation(repeatable=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.db.run import Statement, Steps, execute, first_column, operation, text_or_none, whole
 from fencerow.core.model.job import Ended, Happening, JobRecord, LogLine
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import read_or, record_of
@@ -128,7 +128,7 @@ def _newest_first(jobs: Iterable[JobRecord]) -> list[JobRecord]:
 @operation(alone=True, repeatable=True, writes="")
 def outcomes(ids: Sequence[str]) -> Steps[dict[str, Ended]]:
     """How those of the jobs ended that have."""
-    rows = yield from execute("outcomes", ids=list(ids))
+    rows = yield Statement("outcomes", {"ids": list(ids)})
     return {
         str(row[0]): Ended(str(row[0]), State(str(row[1])), text_or_none(row[2]), text_or_none(row[3]))
         for row in rows
@@ -138,13 +138,13 @@ def outcomes(ids: Sequence[str]) -> Steps[dict[str, Ended]]:
 @operation(alone=True, repeatable=True)
 def mark_awaited(ids: Sequence[str]) -> Steps[list[str]]:
     """Note that somebody waits for these jobs, so that their end is announced; returns those newly noted."""
-    return first_column((yield from execute("mark_awaited", ids=list(ids))))
+    return first_column((yield Statement("mark_awaited", {"ids": list(ids)})))
 
 
 @operation(alone=True, repeatable=True, writes="")
 def existing(ids: Sequence[str]) -> Steps[set[str]]:
     """Which of these jobs exist, live or finished."""
-    return set(first_column((yield from execute("existing", ids=list(ids)))))
+    return set(first_column((yield Statement("existing", {"ids": list(ids)}))))
 
 
 @operation(alone=True, repeatable=True, writes="")

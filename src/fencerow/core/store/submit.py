@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Param, Steps, execute, execute_fresh, first_column, operation, whole
+from fencerow.core.db.run import (
+    Param,
+    Statement,
+    Steps,
+    execute,
+    execute_fresh,
+    first_column,
+    operation,
+    whole,
+)
 from fencerow.core.errors import KeyConflict
 from fencerow.core.model.ids import may_be_ours
 from fencerow.core.model.job import KeyClaim, NewJob, Template, instant
@@ -50,9 +59,9 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     finished meanwhile would run a second time. Delivered after the `resubmit` it is an integrity error too.
     """
     if len(jobs) == 1:
-        yield from execute("submit_one", as_parameters(jobs[0]))
+        yield Statement("submit_one", as_parameters(jobs[0]))
     else:
-        yield from execute("submit", jobs=as_document(jobs))
+        yield Statement("submit", {"jobs": as_document(jobs)})
     return [job.id for job in jobs]
 
 
