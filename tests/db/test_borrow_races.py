@@ -12,7 +12,7 @@ import pytest
 from fencerow.client import Client
 from fencerow.core.client.submission import Submission
 from fencerow.core.db.adapters.frame import Lent
-from fencerow.core.db.adapters.snapshot import LentPostgres
+from fencerow.core.db.adapters.lent_postgres import LentPostgres
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine

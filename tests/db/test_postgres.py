@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.db.adapters import sqlstate
+from fencerow.core.db.adapters.lent_postgres import is_lost
 from fencerow.core.db.faults import LOST_STATES, connection_lost
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation, Steps, execute, operation
@@ -231,7 +231,7 @@ def test_what_the_server_says_when_it_ends_a_connection_is_known(state: str) -> 
     """Whatever class the driver sorts the code into: two of them are internal errors to it."""
     error = psycopg.errors.lookup(state)("as wanted")
 
-    assert connection_lost(error) and sqlstate.is_lost(error)
+    assert connection_lost(error) and is_lost(error)
 
 
 @pytest.fixture

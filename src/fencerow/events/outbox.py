@@ -17,8 +17,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.place import Place, arun, run
-from fencerow.core.db.ready import acheck_tables, check_tables
+from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, run
 from fencerow.core.db.run import Operation, Steps, execute, operation, whole
 from fencerow.core.errors import InvalidPayload
 from fencerow.core.model.labels import encode_headers

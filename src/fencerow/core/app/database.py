@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.ready import note_ready
+from fencerow.core.db.place import note_ready
 from fencerow.core.errors import DeclarationError, SchemaMissing, SchemaTooOld
 from fencerow.core.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.store import store

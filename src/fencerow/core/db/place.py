@@ -1,9 +1,16 @@
-"""Where an operation of a primitive runs: in a transaction of its own, or in the one that the user has open."""
+"""Where an operation of a primitive runs: in a transaction of its own, or in the one that the user has open.
+
+Whether our tables are there is looked at once for each database, not with each use of a guard made on the spot.
+A worker has looked before it begins anything, so nothing looks inside a handler: on SQLite that would wait for the
+write lock which `job.transaction()` holds in the very same thread.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Protocol, TypeVar
+from weakref import WeakSet
 
 from fencerow.core.config import Config
 from fencerow.core.db.blocking import refuse_in_loop
@@ -13,6 +20,8 @@ from fencerow.core.db.run import Operation
 from fencerow.core.errors import UnusableConnection
 
 T = TypeVar("T")
+
+_ready: WeakSet[Engine] = WeakSet()
 
 
 class Place(Protocol):
@@ -83,3 +92,22 @@ def still_open(place: Place, connection: object) -> bool:
         return borrowed(connection, place.engine).is_open()
     except UnusableConnection:
         return False  # closed, most likely: whatever was open there has ended
+
+
+def note_ready(engine: Engine) -> None:
+    """Somebody has looked: this database has the tables that this code needs."""
+    _ready.add(engine)
+
+
+def check_tables(place: Place) -> None:
+    """`place.check_or_create()` before the first use of its database in this process."""
+    engine = place.engine
+    if engine not in _ready:
+        place.check_or_create()
+        note_ready(engine)
+
+
+async def acheck_tables(place: Place) -> None:
+    """`check_tables` without keeping the event loop waiting."""
+    if place.engine not in _ready:
+        await asyncio.to_thread(check_tables, place)

@@ -11,8 +11,7 @@ from typing import Any, Literal, Self
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.db.blocking import refuse_in_loop
-from fencerow.core.db.place import Place, arun, run
-from fencerow.core.db.ready import acheck_tables, check_tables
+from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, run
 from fencerow.core.db.run import Operation
 from fencerow.core.db.run import arun as arun_requests
 from fencerow.core.db.run import run as run_requests

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from fencerow.core.db.place import Place, arun, joining, run
-from fencerow.core.db.ready import acheck_tables, check_tables
+from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, joining, run
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.signature import return_annotation

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fencerow.core.db.place import Place, arun, joining, run
-from fencerow.core.db.ready import acheck_tables, check_tables
+from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, joining, run
 from fencerow.core.db.run import Operation, Steps, execute, operation
 from fencerow.core.errors import Busy, FencerowError
 from fencerow.core.model.ids import new_id

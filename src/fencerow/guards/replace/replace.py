@@ -13,8 +13,7 @@ from typing import Any, Self
 from uuid import UUID
 
 import fencerow.guards.replace.sources as sources
-from fencerow.core.db.place import Place, arun, arun_back, run, still_open
-from fencerow.core.db.ready import acheck_tables, check_tables
+from fencerow.core.db.place import Place, acheck_tables, arun, arun_back, check_tables, run, still_open
 from fencerow.core.db.run import Operation, Steps
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.ids import new_id

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from fencerow.core.db.place import Place, arun, run
-from fencerow.core.db.ready import acheck_tables, check_tables
+from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, run
 from fencerow.core.db.run import Operation
 from fencerow.core.errors import SchemaMissing, SchemaTooOld
 from fencerow.core.store.running import running_on

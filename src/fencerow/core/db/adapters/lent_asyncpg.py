@@ -6,13 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from fencerow.core.db.adapters import sqlstate
-from fencerow.core.db.adapters.casts import typed
 from fencerow.core.db.adapters.frame import (
-    INSIDE,
-    NOTHING,
-    WHOLE,
-    Frame,
     Sent,
     Standing,
     busy,
@@ -20,9 +14,9 @@ from fencerow.core.db.adapters.frame import (
     lost,
     named,
 )
-from fencerow.core.db.adapters.snapshot import LentPostgres
+from fencerow.core.db.adapters.lent_postgres import LentPostgres, is_lost, server_fault, typed
 from fencerow.core.db.queries import Queries, numbered
-from fencerow.core.db.run import Operation, Rows
+from fencerow.core.db.run import Rows
 from fencerow.core.errors import FencerowError, UnusableConnection
 
 LOST = (
@@ -53,11 +47,6 @@ class LentAsyncpg(LentPostgres):
         except asyncpg.InterfaceError as error:  # given back to its pool
             raise _unusable(error) from error
 
-    def frame(self, operation: Operation[Any], standing: Standing) -> Frame:
-        if standing is Standing.OPEN:
-            return INSIDE
-        return NOTHING if operation.alone else WHOLE
-
     async def send(self, sent: Sent) -> Rows:
         if sent.command:
             await self._connection.execute(sent.text)  # one round trip, and nothing is prepared
@@ -70,14 +59,14 @@ class LentAsyncpg(LentPostgres):
         return named(sent, list(records[0].keys()) if records else [], [tuple(row) for row in records])
 
     def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
-        if isinstance(error, LOST) or sqlstate.is_lost(error):
+        if isinstance(error, LOST) or is_lost(error):
             return lost(standing, error)
         if isinstance(error, asyncpg.InterfaceError):
             text = str(error)
             if "another operation is in progress" in text:
                 return busy(self.kind)
             return lost(standing, error) if self._connection.is_closed() else _unusable(error)
-        return sqlstate.fault(error, self.kind)
+        return server_fault(error, self.kind)
 
 
 def _unusable(error: BaseException) -> UnusableConnection:

@@ -11,11 +11,7 @@ from psycopg.rows import tuple_row
 from psycopg.types.array import ListDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
-from fencerow.core.db.adapters import sqlstate
 from fencerow.core.db.adapters.frame import (
-    INSIDE,
-    NOTHING,
-    WHOLE,
     Frame,
     Sent,
     Standing,
@@ -25,7 +21,7 @@ from fencerow.core.db.adapters.frame import (
     lost,
     named,
 )
-from fencerow.core.db.adapters.snapshot import LentPostgres
+from fencerow.core.db.adapters.lent_postgres import LentPostgres, server_fault
 from fencerow.core.db.faults import connection_lost
 from fencerow.core.db.queries import Queries, pyformat
 from fencerow.core.db.run import Operation, Rows
@@ -69,14 +65,12 @@ class LentPsycopg(LentPostgres):
             raise ReadOnly(
                 "this psycopg connection was made read-only", "read_only=True", "pass one that may write"
             )
-        if standing is Standing.ALONE:
-            return NOTHING if operation.alone else WHOLE
-        return BEGUN_BY_DRIVER if standing is Standing.FRESH else INSIDE
+        return BEGUN_BY_DRIVER if standing is Standing.FRESH else super().frame(operation, standing)
 
     def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
         if connection_lost(error):
             return lost(standing, error)
-        return sqlstate.fault(error, self.kind)
+        return server_fault(error, self.kind)
 
 
 class LentSyncPsycopg(LentPsycopg):

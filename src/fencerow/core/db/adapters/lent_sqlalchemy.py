@@ -16,13 +16,7 @@ from sqlalchemy.exc import DBAPIError, InvalidRequestError, PendingRollbackError
 from sqlalchemy.orm import Session
 from sqlalchemy.types import NullType
 
-from fencerow.core.db.adapters import sqlstate
-from fencerow.core.db.adapters.casts import typed
 from fencerow.core.db.adapters.frame import (
-    INSIDE,
-    NOTHING,
-    WHOLE,
-    Frame,
     Lent,
     Sent,
     Standing,
@@ -30,11 +24,11 @@ from fencerow.core.db.adapters.frame import (
     lost,
     named,
 )
+from fencerow.core.db.adapters.lent_postgres import LentPostgres, is_lost, server_fault, typed
 from fencerow.core.db.adapters.lent_sqlite import LentSqlite, standing_of
-from fencerow.core.db.adapters.snapshot import LentPostgres
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.queries import TOKEN, Queries
-from fencerow.core.db.run import Operation, Rows
+from fencerow.core.db.run import Rows
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import FencerowError, UnusableConnection
 
@@ -43,10 +37,19 @@ INERROR = 3  # libpq's number for a failed transaction, the same in psycopg and 
 IDLE = 0
 
 
-class LentPostgresAlchemy(LentPostgres):
-    """SQLAlchemy over psycopg, psycopg2 or asyncpg."""
+class Alchemy(Lent):
+    """What a Session or Connection is asked, over whichever engine."""
 
     kind = "SQLAlchemy connection"
+    _lender: Session | Connection
+
+    def is_open(self) -> bool:
+        # Asked first: the standing of a session without a transaction would begin one.
+        return bool(self._lender.in_transaction()) and super().is_open()
+
+
+class LentPostgresAlchemy(Alchemy, LentPostgres):
+    """SQLAlchemy over psycopg, psycopg2 or asyncpg."""
 
     def __init__(self, lender: Session | Connection, queries: Queries) -> None:
         self._lender = lender
@@ -61,29 +64,18 @@ class LentPostgresAlchemy(LentPostgres):
             # SQLAlchemy begins by itself, except with isolation_level="AUTOCOMMIT".
             return Standing.ALONE if status == IDLE and below.dbapi_connection.autocommit else Standing.OPEN
 
-    def frame(self, operation: Operation[Any], standing: Standing) -> Frame:
-        if standing is Standing.OPEN:
-            return INSIDE
-        return NOTHING if operation.alone else WHOLE
-
-    def is_open(self) -> bool:
-        # Asked first: the standing of a session without a transaction would begin one.
-        return bool(self._lender.in_transaction()) and super().is_open()
-
     def send(self, sent: Sent) -> Rows:
         written = sent.text if sent.users else typed(sent.text, sent.parameters, sent.params)
         return _executed(self._lender, sent, written)
 
     def fault(self, error: BaseException, standing: Standing) -> FencerowError | None:
-        if (isinstance(error, DBAPIError) and error.connection_invalidated) or sqlstate.is_lost(error):
+        if (isinstance(error, DBAPIError) and error.connection_invalidated) or is_lost(error):
             return lost(standing, error)
-        return _misuse(error, self.kind) or sqlstate.fault(error, self.kind)
+        return _misuse(error, self.kind) or server_fault(error, self.kind)
 
 
-class LentSqliteAlchemy(LentSqlite):
+class LentSqliteAlchemy(Alchemy, LentSqlite):
     """SQLAlchemy over sqlite3 or aiosqlite."""
-
-    kind = "SQLAlchemy connection"
 
     def __init__(self, lender: Session | Connection, engine: SqliteEngine) -> None:
         super().__init__(engine)
@@ -93,10 +85,6 @@ class LentSqliteAlchemy(LentSqlite):
         with misuse_explained(self.kind):
             below: Any = _connection(self._lender).connection
             return standing_of(below.driver_connection)
-
-    def is_open(self) -> bool:
-        # Asked first: the standing of a session without a transaction would begin one.
-        return bool(self._lender.in_transaction()) and super().is_open()
 
     def send(self, sent: Sent) -> Rows:
         return _executed(self._lender, sent, sent.text)
