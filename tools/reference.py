@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from fencerow import errors
+from fencerow.core.config import settings
 from fencerow.core.wing import wings
 from fencerow.errors import FencerowError
 from tools.public.aliases import aliases
 from tools.public.listed import PAGES, Page, entries, records
 from tools.public.names import Entry
-from tools.public.source import ROOT
+from tools.public.source import ROOT, module_of
 from tools.public.text import first_sentence, markdown, raises, wrapped
 
 FOLDER = ROOT / "docs" / "reference"
@@ -90,13 +92,12 @@ def pages() -> dict[str, str]:
 
 def page_of(page: Page) -> str:
     """One page: what it is about, a table of what it has, then each name."""
-    module = import_module(page.package)
-    guides = ", ".join(f"[{Path(guide.partition('#')[0]).stem}]({guide})" for guide in page.guide)
-    doc = inspect.cleandoc(module.__doc__ or "")
+    doc, guides = _told(page)
+    linked = ", ".join(f"[{Path(guide).stem}](../{guide})" for guide in guides)
     parts = [
         f"# {page.package}",
         HEAD,
-        f"In the guide: {guides}. All names: [index](index.md).",
+        f"In the guide: {linked}. All names: [index](index.md).",
         *_about(page, doc),
     ]
     found = [entry for entry in entries(page) if not _is_error(entry)]
@@ -116,15 +117,33 @@ def page_of(page: Page) -> str:
 
 def _about(page: Page, doc: str) -> Iterator[str]:
     yield markdown(doc, link_from(page.name))
+    if page.used:
+        yield wrapped(f"How it is used: {markdown(page.used, link_from(page.name))}")
     wing = next((wing for wing in wings() if wing.name == page.wing), None)
-    if wing is None:
-        return
-    commands, checks = list(wing.commands()), list(wing.checks())
-    if commands:
-        named = ", ".join(f"`fencerow {command.name}`" for command in commands)
-        yield f"On the command line: {named} ([cli](../cli.md))."
-    if checks:
-        yield f"What `fencerow doctor` looks at for it: {', '.join(f'`{check.name}`' for check in checks)}."
+    if wing is not None:
+        named = ", ".join(f"`fencerow {command.name}`" for command in wing.commands())
+        looked = ", ".join(f"`{check.name}`" for check in wing.checks())
+        yield from [f"On the command line: {named} ([cli](../cli.md))."] if named else []
+        yield from [f"`fencerow doctor` looks at it under {looked}."] if looked else []
+    known = [each.name for each in settings() if re.match(page.settings or "$", each.name)]
+    if known:
+        yield wrapped(f"[Settings](../settings.md): {', '.join(f'`{name}`' for name in known)}.")
+    own = [kind for kind in kinds() if _lies_in(kind, page.package) and page is not PAGES[0]]
+    if own:
+        yield wrapped(f"Its errors: {', '.join(link_from(page.name)(kind.__name__) for kind in own)}.")
+
+
+def _lies_in(kind: Any, package: str) -> bool:
+    return module_of(kind).__name__.startswith(f"{package}.")
+
+
+def _told(page: Page) -> tuple[str, list[str]]:
+    """What a package says of itself, and the pages of docs/ that it names as its guide."""
+    doc = inspect.cleandoc(import_module(page.package).__doc__ or "")
+    guides = re.search(r"^The guide: (.+)\.$", doc, re.MULTILINE)
+    if guides is None:
+        return doc, []
+    return doc.replace(guides[0], "").strip(), [name.removeprefix("docs/") for name in guides[1].split(", ")]
 
 
 def _table(page: Page, there: str = "") -> Iterator[str]:
@@ -186,7 +205,7 @@ def index() -> str:
         if entries(page):
             parts.append("\n".join(_table(page, f"{page.name}.md")))
         else:
-            parts.append(first_sentence(inspect.cleandoc(import_module(page.package).__doc__ or "")))
+            parts.append(first_sentence(_told(page)[0]))
     return "\n\n".join(parts) + "\n"
 
 

@@ -11,6 +11,8 @@
     pages = await handle.aresult()
 
 Here is what nearly every program uses. The rest lies with its feature: `from fencerow.events import publish`.
+
+The guide: docs/guide.md.
 """
 
 from typing import TYPE_CHECKING

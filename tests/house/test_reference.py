@@ -1,20 +1,27 @@
-"""What tools/reference.py makes of the public names: each says what it does and what it raises."""
+"""docs/reference/ is what the tool writes now, and every public name says what it does and what it raises.
+
+That its links lead somewhere is asked of all pages in test_layout.py.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
 from fencerow import errors
 from fencerow.errors import FencerowError
+from tests.house.tree import ROOT
 from tools import reference
 from tools.public.listed import PAGES, Page, entries, records
 from tools.public.names import Entry, entry_of, pairs
 from tools.public.text import markdown, raises
 
-# What goes through every verb that asks the database; docs/errors.md says it once.
+FOLDER = ROOT / "docs" / "reference"
+REMAKE = "run: .venv/bin/python -m tools.reference"
+# Not of ours, but for those that a handler raises to say what shall become of its job.
 BUILTIN = {
     "ValueError",
     "TypeError",
@@ -35,6 +42,25 @@ def each(page: Page) -> Iterator[Entry]:
 
 
 ALL = [(page, entry) for page in PAGES for entry in each(page)]
+
+
+def test_the_pages_are_what_the_tool_writes() -> None:
+    written = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.md")}
+
+    made = reference.pages()
+
+    assert written.keys() == made.keys(), REMAKE
+    assert [name for name in made if made[name] != written[name]] == [], REMAKE
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_package_names_its_page_of_the_guide_which_leads_back(page: Page) -> None:
+    guides = re.findall(r"docs/[\w/-]+\.md", import_module(page.package).__doc__ or "")
+
+    assert guides, "its docstring ends with `The guide: docs/….md.`"
+    link = "reference/index.md" if page is PAGES[0] else f"reference/{page.name}.md"
+    for guide in guides:
+        assert link in (ROOT / guide).read_text("utf-8")
 
 
 def test_every_name_that_a_package_lists_has_its_entry() -> None:

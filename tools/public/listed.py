@@ -13,38 +13,45 @@ from tools.public.names import Entry, entry_of, pairs
 
 @dataclass(frozen=True)
 class Page:
-    """One page: the package whose names it has, more classes that a user is handed, and where the guide tells of it."""
+    """One page: the package whose names it has, and what belongs to them."""
 
     name: str
     package: str
-    guide: tuple[str, ...] = ()
     wing: str = ""
     beside: tuple[str, ...] = ()  # modules whose `__all__` belongs here too
     handed: tuple[str, ...] = ()  # `module:Class`: reached from an object, imported by nobody
+    settings: str = ""  # what the names of its settings begin with, or are
+    used: str = ""  # where there is nothing to import, how it is used
 
 
 PAGES = (
+    Page("fencerow", "fencerow", beside=("fencerow.app", "fencerow.client")),
+    Page("events", "fencerow.events", "events", settings="retention_events|retention_unread"),
     Page(
-        "fencerow", "fencerow", ("../guide.md",), beside=("fencerow.app", "fencerow.client"),
+        "guards-mutex", "fencerow.guards.mutex", "guards",
+        handed=("fencerow.guards.mutex.client:Mutexes",), settings="mutex_",
     ),
-    Page("events", "fencerow.events", ("../guide/events.md",), "events"),
+    Page("guards-once", "fencerow.guards.once"),
+    Page("guards-replace", "fencerow.guards.replace", settings="retention_sources"),
+    Page("guards-transitions", "fencerow.guards.transitions"),
+    Page("migrations", "fencerow.migrations", "migrations"),
+    Page("batches", "fencerow.batches", "batches"),
     Page(
-        "guards-mutex", "fencerow.guards.mutex", ("../guide/mutex.md",), "guards",
-        handed=("fencerow.guards.mutex.client:Mutexes",),
+        "processes", "fencerow.processes", "processes", settings="child_|suspects_|hung_",
+        used="`App.job` with `process=True` and `memory_bytes_max`; see `HandlingOptions`.",
     ),
-    Page("guards-once", "fencerow.guards.once", ("../guide/once.md",)),
-    Page("guards-replace", "fencerow.guards.replace", ("../guide/once.md#replaced-rows",)),
-    Page("guards-transitions", "fencerow.guards.transitions", ("../guide/transitions.md",)),
-    Page("migrations", "fencerow.migrations", ("../guide/migrations.md",), "migrations"),
-    Page("batches", "fencerow.batches", ("../guide.md#batches",), "batches"),
-    Page("processes", "fencerow.processes", ("../guide.md#processes-of-their-own",), "processes"),
     Page(
-        "operators", "fencerow.operators", ("../operations.md",), "operators",
+        "operators", "fencerow.operators", "operators",
         handed=("fencerow.operators.workers:Workers",),
+        used="`Client.workers` has the verbs for workers; `Client.pause_queue`, `Client.resume_queue` and "
+        "`Client.paused_queues` are for queues.",
     ),
-    Page("retention", "fencerow.retention", ("../guide.md#retention",), "retention"),
-    Page("doctor", "fencerow.doctor", ("../cli.md",), "doctor"),
-    Page("testing", "fencerow.testing", ("../testing.md",)),
+    Page(
+        "retention", "fencerow.retention", "retention", settings="retention_|unknown_max_s",
+        used="`retention_s` and `ephemeral` of `GivenOptions` and `GivenSubmitOptions`; every worker does the rest.",
+    ),
+    Page("doctor", "fencerow.doctor", "doctor", used="The two commands; with `--json` they speak to programs."),
+    Page("testing", "fencerow.testing"),
 )  # fmt: skip
 # A user is given these and makes none, so how they are made is nobody's business.
 GIVEN = frozenset(

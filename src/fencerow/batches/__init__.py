@@ -1,4 +1,7 @@
-"""Many jobs in one call of a handler, each with an outcome of its own."""
+"""Many jobs in one call of a handler, each with an outcome of its own.
+
+The guide: docs/guide/batches.md.
+"""
 
 from typing import TYPE_CHECKING
 

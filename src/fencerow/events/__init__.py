@@ -1,4 +1,7 @@
-"""Events published in the user's transaction, read by groups in order."""
+"""Events published in the user's transaction, read by groups in order.
+
+The guide: docs/guide/events.md.
+"""
 
 from typing import TYPE_CHECKING
 

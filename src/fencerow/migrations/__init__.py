@@ -1,4 +1,7 @@
-"""Steps for databases of the user's own, one or many, and large changes of rows."""
+"""Steps for databases of the user's own, one or many, and large changes of rows.
+
+The guide: docs/guide/migrations.md.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,4 @@
-"""What people do to a running system: workers changed, queues paused."""
+"""What people do to a running system: workers changed, queues paused.
+
+The guide: docs/operations.md.
+"""

@@ -1,1 +1,4 @@
-"""Child processes, in which jobs run that may take their process down."""
+"""Child processes, in which jobs run that may take their process down.
+
+The guide: docs/guide/processes.md.
+"""

@@ -1,1 +1,4 @@
-"""What goes when it is old enough: finished jobs in periods, the rest in short batches."""
+"""What goes when it is old enough: finished jobs in periods, the rest in short batches.
+
+The guide: docs/guide/retention.md.
+"""

@@ -2,6 +2,8 @@
 
 `explore` plays your own operations in every order of their statements; `drain`, `submitted` and
 `assert_submitted` are for tests of your jobs. The pytest plugin has fixtures for both; docs/testing.md shows all.
+
+The guide: docs/testing.md.
 """
 
 from fencerow.testing.binding import Clock, bound

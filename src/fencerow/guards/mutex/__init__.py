@@ -1,4 +1,7 @@
-"""One holder at a time, under a token that never goes back."""
+"""One holder at a time, under a token that never goes back.
+
+The guide: docs/guide/mutex.md.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,7 @@
-"""Effects that happen once, and windows in which equal things count once."""
+"""Effects that happen once, and windows in which equal things count once.
+
+The guide: docs/guide/once.md.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,7 @@
-"""The rows of a source, replaced as a whole."""
+"""The rows of a source, replaced as a whole.
+
+The guide: docs/guide/once.md.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,7 @@
-"""Declared states and moves on the user's own tables."""
+"""Declared states and moves on the user's own tables.
+
+The guide: docs/guide/transitions.md.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,1 +1,4 @@
-"""Large changes of rows, range by range."""
+"""Large changes of rows, range by range.
+
+The guide: docs/guide/migrations.md.
+"""
