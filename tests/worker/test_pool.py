@@ -93,7 +93,7 @@ async def test_what_comes_while_all_that_runs_waits_wakes_another_slot(opened: O
 async def test_the_claimer_is_woken_for_room_once_until_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[str] = []
     pool = pool_of(4)
-    monkeypatch.setattr(pool.look, "wake", lambda: woken.append("mail"))
+    monkeypatch.setattr(pool.look.woken, "set", lambda: woken.append("mail"))
     for _ in range(3):
         pool.put(attempt())
     for _ in range(3):

@@ -48,6 +48,9 @@ class Pending(msgspec.Struct, eq=False, gc=False):
     """One outcome that the database has not confirmed."""
 
     attempt: Attempt
+    key: tuple[
+        str, int
+    ]  # two attempts of one job may be here at once, when a lost registration left the first behind
     outcome: Outcome
     duration_s: float
     apart_until: float = 0.0  # monotonic: until then it waits apart
@@ -55,11 +58,6 @@ class Pending(msgspec.Struct, eq=False, gc=False):
     @property
     def id(self) -> str:
         return self.attempt.claimed.id
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Two attempts of one job may be here at once, when a lost registration left the first behind."""
-        return self.attempt.key
 
     @property
     def rule(self) -> Rule:
@@ -99,13 +97,13 @@ class Acker:
 
     def put(self, attempt: Attempt, outcome: Outcome, duration_s: float) -> None:
         """Take an outcome; returns at once."""
-        self._pending.append(Pending(attempt, outcome, duration_s))
+        self._pending.append(Pending(attempt, attempt.key, outcome, duration_s))
         self._idle.clear()
         self._changed.set()
 
     def committed(self, attempt: Attempt, moved: Moved, duration_s: float) -> None:
         """The handler's own transaction has written the success."""
-        self._confirm([Pending(attempt, Succeeded(b""), duration_s)])
+        self._confirm([Pending(attempt, attempt.key, Succeeded(b""), duration_s)])
         self._wakeups.announce_ended([moved.id] if moved.awaited else [])
 
     def forget(self, attempt: Attempt) -> None:

@@ -113,10 +113,10 @@ class Ending:
         for attempt in late:
             outcome = self._judge.judged(attempt, OutOfTime())
             if outcome is not None:
-                known.setdefault(attempt.key, Pending(attempt, outcome, 0.0))
+                known.setdefault(attempt.key, Pending(attempt, attempt.key, outcome, 0.0))
         for key, attempt in tuple(self._roster.held.items()):
             why: Outcome = Released("its worker ended: another job blocked the event loop")
-            known.setdefault(key, Pending(attempt, why, 0.0))
+            known.setdefault(key, Pending(attempt, attempt.key, why, 0.0))
         return list(known.values())
 
     def _write(self, outcomes: Iterable[Pending]) -> None:

@@ -80,19 +80,21 @@ class Claimer:
         if not self._lease.holds():
             return LOST_PAUSE_S
         pauses = []
+        wanted = self.pool.wanted()
         for queue in tuple(self._turn):
             view = self.pool.look.views.get(queue)
             if view is None or self.paused:
                 continue  # an order came while an answer was under way
-            if self.pool.wanted() > 0:
-                await self._serve(view)
+            if wanted > 0:
+                await self._serve(view, wanted)
+                wanted = self.pool.wanted()
             pauses.append(view.pause_s(time.monotonic()))
         self._turn.rotate(-1)
-        if self.pool.wanted() <= 0:
+        if wanted <= 0:
             return self._poll_max_s  # the pool wakes us when it has room
         return min(pauses, default=self._poll_max_s)
 
-    async def _serve(self, view: QueueView) -> None:
+    async def _serve(self, view: QueueView, wanted: int) -> None:
         # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers anew.
         if view.wants_sweep(time.monotonic()):
             began, sent = time.monotonic(), steady()
@@ -100,12 +102,13 @@ class Claimer:
             if now_us:
                 self._clock.read(sent, now_us)
             view.swept(lanes, now_us, began, due_us=self._clock.due().until_us)
+            wanted = self.pool.wanted()
         if view.suspect_due_at is not None and time.monotonic() >= view.suspect_due_at:
             await self._claim_suspects(view)
             if self._dispatch.is_withheld:
                 return
+            wanted = self.pool.wanted()
         marks = view.marks()
-        wanted = self.pool.wanted()
         holder = self._lease.holder
         if marks and wanted > 0 and holder is not None:
             began = time.monotonic()

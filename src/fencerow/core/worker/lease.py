@@ -42,7 +42,8 @@ class Lease:
         self.margin_s = margin_of(lease_s)
         self._gap_s = max(renew_s * 2.5, 0.5)
         self._lock = threading.Lock()
-        self._holder: str | None = None
+        # The id under which jobs are claimed now; None while there is no registration.
+        self.holder: str | None = None
         self._starts_nothing = False
         self._deadline = 0.0
         self._renewed_at = 0.0
@@ -55,15 +56,10 @@ class Lease:
         """Let the keeper renew and compare at once: of a cancel or an order was hinted, or there is news to state."""
         self.hurried.set()
 
-    @property
-    def holder(self) -> str | None:
-        """The id under which jobs are claimed now; None while there is no registration."""
-        return self._holder
-
     def begin(self, holder: str, sent: float) -> None:
         """A fresh registration was made by a statement sent at this `steady()` time."""
         with self._lock:
-            self._holder = holder
+            self.holder = holder
             self._deadline = deadline_of(self.lease_s, sent)
             self._renewed_at = self._gapless_since = sent
             self._renewed_us = None
@@ -95,7 +91,7 @@ class Lease:
     def end(self) -> None:
         """The registration is over, by death or by retirement."""
         with self._lock:
-            self._holder = None
+            self.holder = None
             self._deadline = 0.0
 
     def start_nothing(self) -> None:
@@ -106,7 +102,7 @@ class Lease:
         """Whether new work may be started."""
         if self._starts_nothing:
             return False
-        return self._holder is not None and (steady() if now is None else now) < self._deadline
+        return self.holder is not None and (steady() if now is None else now) < self._deadline
 
     def may_judge(self, now: float | None = None) -> bool:
         """Whether others may be declared dead: own renewals went well without a gap for one whole lease."""
@@ -122,10 +118,10 @@ class Lease:
         """
         moment = steady() if now is None else now
         with self._lock:
-            if not self.may_judge(moment) or self._holder is None or self._renewed_us is None:
+            if not self.may_judge(moment) or self.holder is None or self._renewed_us is None:
                 return None
             valid_s = min(self._gap_s, moment - self._renewed_at + self.margin_s)
-            return Warrant(self._holder, self._renewed_us + round(valid_s * 1_000_000))
+            return Warrant(self.holder, self._renewed_us + round(valid_s * 1_000_000))
 
 
 class Failover:

@@ -193,7 +193,7 @@ class Pool:
         """Wake the claimer, once until it looks."""
         if not self._room_told and self.queues and self._room() > 0:
             self._room_told = True
-            self.look.wake()
+            self.look.woken.set()
 
     def _keep(self, entries: list[tuple[int, int, Attempt]]) -> None:
         """Only these wait from now on."""

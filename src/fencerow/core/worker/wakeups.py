@@ -83,5 +83,5 @@ class WakeUps:
                 self._lease.renew_now()
             case None:
                 pass  # of a newer Fencerow
-            case _:
+            case _ if self._chores.loops:
                 self._chores.tell(decoded)
