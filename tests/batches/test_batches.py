@@ -17,12 +17,12 @@ from fencerow.batches.batch import Batch
 from fencerow.batches.declare import batch_handler_of
 from fencerow.batches.item import BatchItem
 from fencerow.core.model.defaults import Defaults
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.retry import Backoff
 from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.context import Job
-from fencerow.core.worker.handler import Handler
 from fencerow.errors import CancelRequested, DecidedTwice, LeaseLost
 from tests.jobs import AnyEngine, claim, register
 from tests.worker.stage import Stage, job_of, kinds, pool_of, quick, read, submit, until, working

@@ -13,14 +13,14 @@ from typing import Any
 from fencerow.batches.item import BatchMiddleware
 from fencerow.core.config import Config
 from fencerow.core.model.codec import ArgumentsCodec
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import JobRecord, NewJob
 from fencerow.core.model.retry import Backoff, RetryRule
 from fencerow.core.model.signature import return_annotation
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.middleware import Middleware, RunMiddleware
+from fencerow.core.worker.context import Middleware, RunMiddleware
 from fencerow.core.worker.pool import Limit, Pool
 from fencerow.core.worker.worker import Worker
 from tests.jobs import QUEUE, AnyEngine, new_job

@@ -16,8 +16,8 @@ from types import FrameType
 from typing import Any
 
 from fencerow.core.db.strikes import Striker
+from fencerow.core.threads import Threads
 from fencerow.core.worker.attempt import AskedToStop
-from fencerow.core.worker.threads import Threads
 
 OURS = "/fencerow/"
 LANDINGS = ("CALL", "RESUME", "JUMP_BACKWARD")

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from fencerow.core.db.clock import CarriedClock
+from fencerow.core.model.handler import Handler
 from fencerow.core.store import store
 from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import StartLimit

@@ -15,7 +15,7 @@ from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker import blocked
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.blocked import LastBlock, LoopWatch
-from fencerow.core.worker.onloop import OnLoop
+from fencerow.core.worker.calling import OnLoop
 from tests.batches.test_batches import batch
 from tests.jobs import AnyEngine
 from tests.worker.stage import Stage, handler, quick, working

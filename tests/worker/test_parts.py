@@ -6,8 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from typing import Any
 
 import msgspec
@@ -20,12 +19,12 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, Lane
 from fencerow.core.store.claim import NIL
 from fencerow.core.telemetry import Telemetry
+from fencerow.core.threads import Threads
 from fencerow.core.worker import marks as marks_module
 from fencerow.core.worker.attempt import AskedToStop, Attempt
+from fencerow.core.worker.calling import OnLoop, noticed
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import STALE_S
-from fencerow.core.worker.stepping import in_context, noticed
-from fencerow.core.worker.threads import Threads
 from fencerow.errors import SchemaMissing, Unavailable
 from tests.worker.stage import handler, pool_of, until
 
@@ -56,10 +55,6 @@ def claimed(priority: int = 0, run_at_us: int = 0, suspect: bool = False) -> Cla
         None,
         None,
     )
-
-
-def stepped(do: Callable[..., Any], *given: Any) -> Any:
-    return do(*given)
 
 
 def attempt(priority: int = 0, queue: str = "mail") -> Attempt:
@@ -181,9 +176,7 @@ async def test_each_coroutine_steps_in_its_own_context() -> None:
         assert variable.get() == "dirty"
         return before
 
-    assert [await in_context(copy_context(), sets(), stepped, lambda: None) for _ in range(3)] == [
-        "clean"
-    ] * 3
+    assert [await OnLoop().run((attempt(),), sets()) for _ in range(3)] == ["clean"] * 3
     assert variable.get() == "clean"
 
 
@@ -195,8 +188,17 @@ async def test_it_is_told_once_when_the_coroutine_waits_for_the_first_time(waits
 
     calls: list[str] = []
 
+    class Limited(Attempt):
+        """One whose limit is watched from then on."""
+
+        def __init__(self) -> None:
+            super().__init__(claimed(), "holder", handler(noop))
+
+        def limit_time(self) -> None:
+            calls.append("in")
+
     async def inner() -> None:
-        await in_context(copy_context(), wait(), stepped, lambda: calls.append("in"))
+        await OnLoop().run((Limited(),), wait())
 
     await noticed(inner(), lambda: calls.append("out"))
     assert calls == ["in", "out"] * told

@@ -11,8 +11,8 @@ import pytest
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed
 from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.calling import noticed
 from fencerow.core.worker.pool import Pool
-from fencerow.core.worker.stepping import noticed
 from tests.worker.stage import handler, pool_of, until
 
 Open = Callable[..., Awaitable[list[str]]]

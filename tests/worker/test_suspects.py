@@ -7,9 +7,9 @@ import time
 import pytest
 from msgspec import structs
 
+from fencerow.core.model.handler import Handler
 from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt, Interrupt
-from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.roster import Suspects
 from tests.worker.stage import handler
 from tests.worker.test_parts import claimed

@@ -6,25 +6,20 @@ given up when it ignores them. What an item is asked reaches the call only if it
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextvars import copy_context
 from functools import partial
 from typing import Any
 
 from fencerow.batches.batch import Batch, Item
 from fencerow.batches.item import BatchItem, Said
-from fencerow.core.db.strikes import Striker
-from fencerow.core.errors import ArgumentsTooNew, InvalidPayload, LeaseLost
+from fencerow.core.errors import InvalidPayload, LeaseLost
+from fencerow.core.model.handler import VALUE
 from fencerow.core.model.outcome import Outcome, Released, Stopped, Succeeded
-from fencerow.core.worker.attempt import Attempt, Interrupt, left_behind, thread_raiser
-from fencerow.core.worker.context import Job
+from fencerow.core.worker.attempt import Attempt, Interrupt
+from fencerow.core.worker.calling import Calls, ran_late
+from fencerow.core.worker.deciding import Decider, Decision, timeout_error
 from fencerow.core.worker.executor import Executor
-from fencerow.core.worker.handler import VALUE, Handler
-from fencerow.core.worker.judging import Verdict, timeout_error
-from fencerow.core.worker.newer import given_back
-from fencerow.core.worker.stepping import in_context
 
 log = logging.getLogger("fencerow.worker")
 
@@ -32,11 +27,11 @@ log = logging.getLogger("fencerow.worker")
 class Batches:
     """Runs the attempts of batch handlers, each batch in one call."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, calls: Calls, decider: Decider) -> None:
         self._executor = executor
         self._report = executor.report
-        self._judge = executor.judge
-        self._calls = executor.calls
+        self._calls = calls
+        self._decider = decider
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
         """Run attempts of one name in one call. Returns whether the slot is still the caller's.
@@ -46,13 +41,10 @@ class Batches:
         first = attempts[0]
         batch = Batch(Attempt(first.claimed, first.holder, first.handler))
         for attempt in attempts:
-            value = await self._value(attempt)
-            if value is not None:
-                job = Job(attempt, self._executor.engine, self._calls.loop)
-                batch.add(
-                    BatchItem(value[0], job, attempt.handler.result.encode, partial(self._told, batch)),
-                    attempt,
-                )
+            given = await self._executor.start(attempt)
+            if given is not None:
+                job, encode = self._calls.job(attempt), attempt.handler.result.encode
+                batch.add(BatchItem(given[1][VALUE], job, encode, partial(self._told, batch)), attempt)
         self._refuse_late(batch)
         if not batch.open:
             return True
@@ -62,36 +54,8 @@ class Batches:
         except Exception as fault:
             for item, attempt in list(batch.open.items()):
                 batch.take(item)
-                self._report(attempt, self._executor.unrun(attempt, fault))
-        if batch.call.abandoned:
-            self._executor.hung_count -= 1  # it has ended after all
-            return False
-        return True
-
-    # --- before the call ---------------------------------------------------------------------------
-
-    async def _value(self, attempt: Attempt) -> tuple[Any] | None:
-        """The item's value; None if this attempt does not start, which is reported then."""
-        outcome: Outcome | None = None
-        try:
-            text = await self._executor.prepared(attempt)
-            if not isinstance(text, bytes):
-                outcome = text
-            else:
-                try:
-                    return (self._executor.decoded(attempt, text)[1][VALUE],)
-                except ArgumentsTooNew as error:
-                    outcome = await given_back(
-                        self._executor.engine, attempt.claimed, error, self._executor.unknown_max_s
-                    )
-                except Exception as error:
-                    outcome = self._judge.judged(attempt, error)
-        except LeaseLost:
-            pass
-        except Exception as error:
-            outcome = self._executor.unrun(attempt, error)
-        self._report(attempt, outcome)
-        return None
+                self._report(attempt, self._decider.decide_fault(attempt, fault))
+        return not self._executor.has_outlived(batch.call)
 
     def _refuse_late(self, batch: Batch) -> None:
         """A good deal may have happened while the values came."""
@@ -110,48 +74,18 @@ class Batches:
 
     async def _call(self, batch: Batch, slot_lost: Callable[[], None]) -> BaseException | None:
         """Call the handler inside its middleware; returns what was raised."""
-        call, handler, items = batch.call, batch.call.handler, tuple(batch.items)
-        run: Callable[[], Awaitable[Any]]
-        task = asyncio.current_task()
-        assert task is not None
+        call, items = batch.call, tuple(batch.items)
         give_up = partial(self._give_up_call, batch, slot_lost)
-        if handler.is_async:
-            raise_in: Callable[[Interrupt], None] = partial(_cancel, task)
-            leave: Callable[[], None] = give_up
-            run = partial(handler.function, items)
-        else:
-            striker = Striker()
-            raise_in = thread_raiser(striker)
-            leave = left_behind(striker, call, give_up)
-            run = partial(self._thread_call, handler, items, striker)
-        for middleware in reversed(self._executor.middleware.batch):
+        run, ends = self._calls.way_of(call, partial(call.handler.function, items), give_up)
+        for middleware in reversed(self._calls.middleware.batch):
             run = partial(middleware, items, run)
-        call.begin(raise_in, leave, kill_s=self._executor.kill_s)
         for item, attempt in batch.open.items():
-            attempt.begin(batch.asked, partial(self._give_up_item, batch, item), kill_s=self._executor.kill_s)
-        error: BaseException | None = None
-        try:
-            attempts = (call, *batch.open.values())
-            step = partial(self._calls.on_loop.step, attempts, min(each.deadline for each in attempts))
-            await in_context(copy_context(), _awaited(run), step)
-        except asyncio.CancelledError as raised:
-            if call.interrupt is None and task.cancelling():
-                raise  # the slot itself is being ended
-            error = raised
-        except KeyboardInterrupt:
-            raise
-        except BaseException as raised:
-            error = raised
-        if call.overran and call.interrupt is None:
-            call.interrupt = Interrupt.TIMEOUT  # nothing could tell it so; what it said of its items stands
+            ignored = partial(self._give_up_item, batch, item)
+            attempt.begin(batch.asked, ignored, kill_s=self._calls.kill_s, limited=False)
+        _, error = await self._calls.interruptible(call, ends, _awaited(run), tuple(batch.open.values()))
+        ran_late(call)  # then each item that is open ran out of time; what it said of the others stands
         batch.over()
-        while task.cancelling():
-            task.uncancel()  # the cancel was meant for the handler
         return error
-
-    async def _thread_call(self, handler: Handler, items: Sequence[Item], striker: Striker) -> None:
-        # The context is copied here, so that what middleware sets in it reaches the thread.
-        await self._calls.threads.submit(partial(copy_context().run, handler.function, items), striker)
 
     def _told(self, batch: Batch, item: Item) -> None:
         """Something was said of an item, on any thread."""
@@ -175,8 +109,8 @@ class Batches:
             said = item.close()
             met = said if isinstance(said, BaseException) else error if said is None else None
             if isinstance(met, LeaseLost) and attempt.interrupt is None:
-                outcome = await self._judge.looked_up(
-                    attempt, partial(self._judge.judged, attempt, met, still_ours=True)
+                outcome = await self._decider.look_up(
+                    attempt, partial(self._decider.decide, attempt, met, still_ours=True)
                 )
                 batch.take(item)
                 self._report(attempt, outcome)
@@ -188,7 +122,7 @@ class Batches:
         said = batch.take(item)
         self._report(attempt, self._ended(attempt, said, error))
 
-    def _ended(self, attempt: Attempt, said: Said | None, error: BaseException | None) -> Verdict:
+    def _ended(self, attempt: Attempt, said: Said | None, error: BaseException | None) -> Decision:
         """What an item becomes: by what was asked of it, by what was said of it, by how the handler ended."""
         if attempt.interrupt is Interrupt.LOST:
             return None
@@ -197,14 +131,14 @@ class Batches:
         if attempt.interrupt is Interrupt.CANCEL:
             return Stopped("the batch ended without its success")
         if said is not None:
-            return self._judge.judged(attempt, said)
+            return self._decider.decide(attempt, said)
         if attempt.interrupt is Interrupt.SHUTDOWN:
             return Released("the worker shut down")
         if attempt.interrupt is Interrupt.TIMEOUT:
             late = timeout_error(attempt)
-            return self._judge.judged(attempt, late.with_traceback(error.__traceback__ if error else None))
+            return self._decider.decide(attempt, late.with_traceback(error.__traceback__ if error else None))
         if error is not None:
-            return self._judge.judged(attempt, error)
+            return self._decider.decide(attempt, error)
         return self._silent(attempt)
 
     def _silent(self, attempt: Attempt) -> Outcome | None:
@@ -216,7 +150,7 @@ class Batches:
                 "None is no result of the declared type",
                 "call item.succeed(...), or declare BatchItem[..., None]",
             )
-            return self._judge.judged(attempt, error)
+            return self._decider.decide(attempt, error)
 
     def _give_up_item(self, batch: Batch, item: Item) -> None:
         """A cancel has waited for long enough; the others of the batch go on."""
@@ -257,7 +191,3 @@ def _ids(attempts: Iterable[Attempt]) -> str:
 
 async def _awaited(run: Callable[[], Awaitable[Any]]) -> Any:
     return await run()
-
-
-def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
-    task.cancel()

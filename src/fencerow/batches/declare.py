@@ -16,10 +16,10 @@ from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import Defaults
+from fencerow.core.model.handler import VALUE, Handler
 from fencerow.core.model.retry import Matchers, RetryRule
 from fencerow.core.model.signature import name_of, parameter_annotations, return_annotation
 from fencerow.core.model.value import ValueCodec
-from fencerow.core.worker.handler import VALUE, Handler
 
 V = TypeVar("V")
 R = TypeVar("R")

@@ -8,13 +8,15 @@ from fencerow.core.wing import Wing
 
 if TYPE_CHECKING:
     from fencerow.core.worker.brought import Together
+    from fencerow.core.worker.calling import Calls
+    from fencerow.core.worker.deciding import Decider
     from fencerow.core.worker.executor import Executor
 
 
-def _together(executor: Executor) -> Together:
+def _together(executor: Executor, calls: Calls, decider: Decider) -> Together:
     from fencerow.batches.batches import Batches
 
-    return Batches(executor)
+    return Batches(executor, calls, decider)
 
 
 WING = Wing("batches", together=_together)

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from fencerow.core.db.engine import Engine
     from fencerow.core.finding import Finding
     from fencerow.core.telemetry import Telemetry
-    from fencerow.core.worker.brought import Processes, Together
-    from fencerow.core.worker.executor import Executor
+    from fencerow.core.worker.brought import MakeTogether, Processes
 
 Purge = Callable[[], Awaitable[object]]
 
@@ -53,7 +52,7 @@ class Wing:
     name: str
     queries: tuple[str, ...] = ()
     chores: Callable[[Site], Sequence[Chore]] | None = None
-    together: Callable[[Executor], Together] | None = None
+    together: MakeTogether | None = None
     processes: Processes | None = None
     purges: Callable[[Engine, Config, Telemetry], Sequence[Purge]] = _none
     checks: Callable[[], Sequence[Check]] = _none

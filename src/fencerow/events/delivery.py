@@ -9,7 +9,7 @@ from contextvars import copy_context
 from typing import Any
 
 from fencerow.core.db.strikes import Striker, arrived
-from fencerow.core.worker.threads import Threads
+from fencerow.core.threads import Threads
 from fencerow.events.declared import Consumer
 from fencerow.events.errors import DeliveryTimeout
 from fencerow.events.event import Event

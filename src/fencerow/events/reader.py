@@ -15,7 +15,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.ids import new_id
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker.threads import Threads
+from fencerow.core.threads import Threads
 from fencerow.events.declared import Consumer
 from fencerow.events.delivery import Delivery
 from fencerow.events.drainer import Drainer

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import msgspec
 
 from fencerow.core.errors import NotImportable
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.middleware import Middleware
+from fencerow.core.model.handler import Handler
+from fencerow.core.worker.context import Middleware
 
 MAIN = "__mp_main__"  # what the standard library calls a main module that was imported by a child
 

@@ -12,15 +12,16 @@ import msgspec
 from fencerow.core.config import Config
 from fencerow.core.errors import Busy, CancelRequested, LeaseLost, NotImportable
 from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.worker.attempt import Attempt, Interrupt
-from fencerow.core.worker.executor import Executor, Report
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.judging import Judge, Verdict, rule_of, timeout_error
+from fencerow.core.worker.calling import Calls, Ends
+from fencerow.core.worker.deciding import Decider, Decision, rule_of, timeout_error
+from fencerow.core.worker.executor import Executor
 from fencerow.processes.child import Child, Said
 from fencerow.processes.children import Children
 from fencerow.processes.origin import Origin, origin_of
-from fencerow.processes.wire import Missing, OutOfMemory, Run, verdict_of
+from fencerow.processes.wire import Missing, OutOfMemory, Run, decision_of
 
 log = logging.getLogger("fencerow.worker")
 
@@ -31,14 +32,11 @@ NOT_STARTED_S = 5.0  # the pause after a child that could not be started
 class ChildRuns:
     """Runs attempts in child processes, and reports what becomes of each."""
 
-    def __init__(
-        self, executor: Executor, judge: Judge, report: Report, config: Config, held_max_s: float | None
-    ) -> None:
+    def __init__(self, executor: Executor, calls: Calls, decider: Decider, config: Config) -> None:
         self._executor = executor
-        self._children = Children(config, held_max_s)
-        self._judge = judge
-        self._report = report
-        self._kill_s = config.cancel_kill_s
+        self._calls = calls
+        self._decider = decider
+        self._children = Children(config, decider.held_max_s)
         self._origins: dict[str, Origin] = {}
 
     def finds(self, handler: Handler) -> bool:
@@ -60,20 +58,20 @@ class ChildRuns:
         Raises:
             NotImportable: the child cannot find the job. Nothing was run, and nothing is reported.
         """
-        verdict: Verdict
+        decision: Decision
         try:
-            verdict = await self._outcome(attempt, self._origins[attempt.handler.name])
+            decision = await self._outcome(attempt, self._origins[attempt.handler.name])
         except LeaseLost:
-            verdict = None
+            decision = None
         except NotImportable:
             attempt.finish()
             raise
         except Exception as error:
-            verdict = self._executor.unrun(attempt, error)
+            decision = self._decider.decide_fault(attempt, error)
         attempt.finish()
-        self._report(attempt, verdict)
+        self._executor.report(attempt, decision)
 
-    async def _outcome(self, attempt: Attempt, origin: Origin) -> Verdict:
+    async def _outcome(self, attempt: Attempt, origin: Origin) -> Decision:
         text = await self._executor.prepared(attempt)
         if not isinstance(text, bytes):
             return text
@@ -90,25 +88,26 @@ class ChildRuns:
         claimed = msgspec.structs.replace(attempt.claimed, args=NULL)
         return await self._ran(attempt, child, Run(origin, claimed, attempt.holder, text.decode()))
 
-    async def _ran(self, attempt: Attempt, child: Child, run: Run) -> Verdict:
-        attempt.begin(child.end, child.kill, kill_s=self._kill_s)
+    async def _ran(self, attempt: Attempt, child: Child, run: Run) -> Decision:
+        running = child.run(run, attempt.end)
         try:
-            said = await child.run(run, attempt.end)
+            said, error = await self._calls.interruptible(attempt, Ends(child.end, child.kill), running)
         except asyncio.CancelledError:
             child.kill()  # the slot itself is being ended
             raise
-        attempt.finish()
+        if error is not None:
+            raise error
         if isinstance(said, Missing):
             self._children.give_back(child)
             raise NotImportable(said.what, said.why, said.fix)
         if said is None or isinstance(said, OutOfMemory):
             await asyncio.shield(child.gone)
-            return await self._judge.looked_up(attempt, partial(self._after_death, attempt, child, said))
+            return await self._decider.look_up(attempt, partial(self._after_death, attempt, child, said))
         self._children.give_back(child)
-        verdict = verdict_of(said)
-        if isinstance(verdict, Released) and attempt.interrupt is Interrupt.TIMEOUT:
-            return self._judge.judged(attempt, timeout_error(attempt))  # over before the handler began
-        return verdict
+        decision = decision_of(said)
+        if isinstance(decision, Released) and attempt.interrupt is Interrupt.TIMEOUT:
+            return self._decider.decide(attempt, timeout_error(attempt))  # over before the handler began
+        return decision
 
     def _after_death(self, attempt: Attempt, child: Child, said: Said | None) -> Outcome | None:
         """Killed because it ignored its end, or dead of its own doing, which counts a crash."""
@@ -116,7 +115,7 @@ class ChildRuns:
             error = CancelRequested(
                 f"the handler ignored its end ({attempt.interrupt}) and its process was killed"
             )
-            return self._judge.judged(attempt, error, still_ours=True)
+            return self._decider.decide(attempt, error, still_ours=True)
         attempt.crashed = True
         reason = child.last_words()
         if isinstance(said, OutOfMemory):

@@ -18,15 +18,14 @@ from fencerow.core.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import NotImportable
 from fencerow.core.model.classify import leaves
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
-from fencerow.core.model.outcome import Outcome
 from fencerow.core.store.connect import open_engine
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.attempt import Attempt, Interrupt
-from fencerow.core.worker.brought import Here
+from fencerow.core.worker.calling import Calls
+from fencerow.core.worker.deciding import Decider, Decision
 from fencerow.core.worker.executor import Executor
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.judging import Judge, Verdict
 from fencerow.processes.forwarding import Forwarding
 from fencerow.processes.origin import Declared, load
 from fencerow.processes.wire import (
@@ -142,30 +141,32 @@ class Service:
             return
         claimed = msgspec.structs.replace(message.claimed, args=msgspec.Raw(message.args.encode()))
         attempt = self._attempt = ChildAttempt(claimed, message.holder, declared.handler, self)
-        verdict = await self._verdict(declared, attempt)
+        decision = await self._decision(declared, attempt)
         self._attempt = None
-        self.send(answer(verdict, resident_bytes()))
+        self.send(answer(decision, resident_bytes()))
 
-    async def _verdict(self, declared: Declared, attempt: Attempt) -> Verdict:
-        said: list[Verdict] = []
-        executor = ChildExecutor(
-            self._engine,
-            WorkersLease(attempt.holder),
-            lambda _, verdict: said.append(verdict),
-            self._telemetry,
-            declared.middleware,
-            judge=ChildJudge(self._engine, self._start.held_max_s, self),
-            kill_s=NEVER_S,
+    async def _decision(self, declared: Declared, attempt: Attempt) -> Decision:
+        said: list[Decision] = []
+        engine, telemetry = self._engine, self._telemetry
+        decider = Decider(
+            engine,
+            telemetry,
             unknown_max_s=self._config.unknown_max_s,
             held_max_s=self._start.held_max_s,
+            meet=self._guard_memory,
+        )
+        calls = Calls(engine, decider, telemetry, declared.middleware, kill_s=NEVER_S)
+        lease = WorkersLease(attempt.holder)
+        executor = Executor(
+            engine, lease, lambda _, decision: said.append(decision), telemetry, calls, decider
         )
         try:
-            await Here(executor).run([attempt], _no_slot)
+            await executor.run([attempt], _no_slot)
         finally:
-            executor.close()
+            calls.close()
         return said[0]
 
-    def guard_memory(self, error: BaseException) -> None:
+    def _guard_memory(self, error: BaseException) -> None:
         """End here if the memory limit was met: that is no failure of the attempt, but a crash."""
         limited = self._start.memory_bytes_max is not None
         if limited and any(isinstance(each, MemoryError) for each in leaves(error)):
@@ -188,30 +189,6 @@ class ChildAttempt(Attempt):
         super().end(why, raise_s)
         if first:
             self._service.send(Asked(why))
-
-
-class ChildJudge(Judge):
-    """Judges as the worker does, but for the memory limit."""
-
-    def __init__(self, engine: Engine, held_max_s: float | None, service: Service) -> None:
-        super().__init__(engine, held_max_s)
-        self._service = service
-
-    def guard_memory(self, error: BaseException) -> None:
-        self._service.guard_memory(error)
-
-    def judged(self, attempt: Attempt, error: BaseException, *, still_ours: bool = False) -> Outcome | None:
-        self.guard_memory(error)
-        return super().judged(attempt, error, still_ours=still_ours)
-
-
-class ChildExecutor(Executor):
-    """Runs what the worker has sent, under the worker's lease."""
-
-    def unrun(self, attempt: Attempt, error: Exception) -> Outcome:
-        if isinstance(self.judge, ChildJudge):
-            self.judge.guard_memory(error)
-        return super().unrun(attempt, error)
 
 
 class WorkersLease:

@@ -9,18 +9,17 @@ from fencerow.core.worker.brought import Processes
 
 if TYPE_CHECKING:
     from fencerow.core.config import Config
+    from fencerow.core.model.handler import Handler
     from fencerow.core.worker.brought import Apart
-    from fencerow.core.worker.executor import Executor, Report
-    from fencerow.core.worker.handler import Handler
-    from fencerow.core.worker.judging import Judge
+    from fencerow.core.worker.calling import Calls
+    from fencerow.core.worker.deciding import Decider
+    from fencerow.core.worker.executor import Executor
 
 
-def _made(
-    executor: Executor, judge: Judge, report: Report, config: Config, held_max_s: float | None
-) -> Apart:
+def _made(executor: Executor, calls: Calls, decider: Decider, config: Config) -> Apart:
     from fencerow.processes.running import ChildRuns
 
-    return ChildRuns(executor, judge, report, config, held_max_s)
+    return ChildRuns(executor, calls, decider, config)
 
 
 def _declared(handler: Handler) -> None:

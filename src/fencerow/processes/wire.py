@@ -10,7 +10,7 @@ import msgspec
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.outcome import Failed, Released, Retried, Snoozed, Stopped, Succeeded
 from fencerow.core.worker.attempt import Interrupt
-from fencerow.core.worker.judging import Committed, Verdict
+from fencerow.core.worker.deciding import Committed, Decision
 from fencerow.processes.origin import Origin
 
 LENGTH = struct.Struct("!I")
@@ -105,15 +105,15 @@ def framed(message: msgspec.Struct) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
-def answer(verdict: Verdict, resident_bytes: int) -> Answer:
-    """The message that tells a verdict."""
-    kind = _LOST if verdict is None else type(verdict).__name__
-    return Answer(kind, msgspec.Raw(msgspec.json.encode(verdict)), resident_bytes)
+def answer(decision: Decision, resident_bytes: int) -> Answer:
+    """The message that tells a decision."""
+    kind = _LOST if decision is None else type(decision).__name__
+    return Answer(kind, msgspec.Raw(msgspec.json.encode(decision)), resident_bytes)
 
 
-def verdict_of(told: Answer) -> Verdict:
-    """The verdict that was told."""
+def decision_of(told: Answer) -> Decision:
+    """The decision that was told."""
     if told.kind == _LOST:
         return None
-    found: Verdict = msgspec.json.decode(told.body, type=_KINDS[told.kind])
+    found: Decision = msgspec.json.decode(told.body, type=_KINDS[told.kind])
     return found

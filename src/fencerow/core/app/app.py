@@ -27,10 +27,10 @@ from fencerow.core.client.handle import Handle
 from fencerow.core.config import Config, Defaults
 from fencerow.core.db.place import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.text import check_text
 from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.middleware import Middleware, RunMiddleware, TogetherMiddleware
+from fencerow.core.worker.context import Middleware, RunMiddleware, TogetherMiddleware
 
 if TYPE_CHECKING:
     from fencerow.core.worker.worker import Worker

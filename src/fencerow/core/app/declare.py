@@ -29,12 +29,11 @@ from fencerow.core.app.submitter import Call, Submitter
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import DeclarationError, InvalidInput
 from fencerow.core.model.defaults import Defaults
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.text import check_text
 from fencerow.core.worker.brought import check_apart
-from fencerow.core.worker.context import Job
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.middleware import NO_MIDDLEWARE, Middleware
+from fencerow.core.worker.context import NO_MIDDLEWARE, Job, Middleware
 
 C = ParamSpec("C")  # the parameters of the function itself
 P = ParamSpec("P")  # those of a submit: without `job`

@@ -12,11 +12,11 @@ from fencerow.core.errors import DeclarationError, InvalidArguments, MalformedPa
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import Defaults
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.retry import Matchers, RetryRule
 from fencerow.core.model.signature import name_of, return_annotation
 from fencerow.core.model.value import ValueCodec, ValueType
 from fencerow.core.worker.context import Job
-from fencerow.core.worker.handler import Handler
 
 DATA = ValueType.of(dict[str, Any], "arguments")
 

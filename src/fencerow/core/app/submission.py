@@ -16,9 +16,9 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff, encode_options
 from fencerow.core.model.codec import fingerprint
 from fencerow.core.model.defaults import Defaults
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
-from fencerow.core.worker.handler import Handler
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,24 +21,23 @@ from fencerow.core.db.connections import of_worker
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.errors import ConfigError
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import Leave
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.blocked import Ending, LastBlock, LoopWatch
 from fencerow.core.worker.brought import Apart, brought, check_apart
+from fencerow.core.worker.calling import Calls, OnLoop
 from fencerow.core.worker.claimer import Claims
+from fencerow.core.worker.context import Middleware
 from fencerow.core.worker.control import Control
+from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.dispatch import Dispatch
-from fencerow.core.worker.executor import Executor
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.judging import Judge
+from fencerow.core.worker.executor import Executor, Reports
 from fencerow.core.worker.keeper import Keeper, keeper_engine
 from fencerow.core.worker.lease import Failover, Lease
 from fencerow.core.worker.life import Life
-from fencerow.core.worker.middleware import Middleware
-from fencerow.core.worker.onloop import OnLoop
 from fencerow.core.worker.pool import Pool
-from fencerow.core.worker.reporting import Reports
 from fencerow.core.worker.roster import AHEAD, Roster
 from fencerow.core.worker.shutdown import Shutdown
 from fencerow.core.worker.wakeups import WakeUps
@@ -91,20 +90,13 @@ class Assembly:
         self.acker = Acker(engine, telemetry, self.roster, self.wakeups, failover)
         # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
         held_max_s = config.lease_s / 3 if engine.traits.one_writer else None
-        judge, on_loop = Judge(engine, held_max_s), OnLoop()
-        executor = Executor(
-            engine,
-            self.lease,
-            Reports(self.acker, telemetry).report,
-            telemetry,
-            middleware,
-            judge=judge,
-            kill_s=config.cancel_kill_s,
-            unknown_max_s=config.unknown_max_s,
-            held_max_s=held_max_s,
-            on_loop=on_loop,
-        )
-        self.dispatch = Dispatch(engine, executor, _apart(executor, config, held_max_s))
+        decider = Decider(engine, telemetry, unknown_max_s=config.unknown_max_s, held_max_s=held_max_s)
+        on_loop = OnLoop()
+        calls = Calls(engine, decider, telemetry, middleware, kill_s=config.cancel_kill_s, on_loop=on_loop)
+        report = Reports(self.acker, telemetry).report
+        executor = Executor(engine, self.lease, report, telemetry, calls, decider)
+        apart = _apart(executor, calls, decider, config)
+        self.dispatch = Dispatch(engine, executor, calls, decider, apart)
         self.life = Life(
             self.roster,
             self.dispatch,
@@ -157,7 +149,7 @@ class Assembly:
             telemetry=telemetry,
         )
         self.shutdown = Shutdown(self.roster, self.life, self.acker, kill_s=config.cancel_kill_s)
-        ending = Ending(engine, self.lease, self.roster, self.acker, judge, self.keeper)
+        ending = Ending(engine, self.lease, self.roster, self.acker, decider, self.keeper)
         self.watch = LoopWatch(
             loop,
             on_loop,
@@ -262,9 +254,9 @@ def described(pools: Iterable[Pool]) -> str:
     return ", ".join(f"{'+'.join(pool.queues)} ({pool.slots} slots)" for pool in pools)
 
 
-def _apart(executor: Executor, config: Config, held_max_s: float | None) -> Apart | None:
+def _apart(executor: Executor, calls: Calls, decider: Decider, config: Config) -> Apart | None:
     """How attempts run in child processes; None where a child would not know where to write."""
     processes = brought().processes
     if processes is None or config.url is None:
         return None
-    return processes.make(executor, executor.judge, executor.report, config, held_max_s)
+    return processes.make(executor, calls, decider, config)

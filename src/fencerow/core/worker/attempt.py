@@ -16,8 +16,8 @@ from typing import Any
 
 from fencerow.core.db.strikes import Striker, arrived
 from fencerow.core.errors import AttemptTimeout, CancelRequested, LeaseLost, TransactionMisuse
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
-from fencerow.core.worker.handler import Handler
 
 LATE_S = 0.5  # what a busy machine does to an event loop that nobody blocks
 

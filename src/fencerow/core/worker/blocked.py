@@ -27,10 +27,10 @@ from fencerow.core.store.running import Running, running
 from fencerow.core.telemetry import Event, Telemetry, clean
 from fencerow.core.worker.acker import Acker, Pending, batches
 from fencerow.core.worker.attempt import Attempt, OutOfTime
-from fencerow.core.worker.judging import Judge
+from fencerow.core.worker.calling import OnLoop
+from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.keeper import Keeper
 from fencerow.core.worker.lease import Lease
-from fencerow.core.worker.onloop import OnLoop
 from fencerow.core.worker.roster import Roster
 
 log = logging.getLogger("fencerow.worker")
@@ -70,7 +70,7 @@ class Ending:
         lease: Lease,
         roster: Roster,
         acker: Acker,
-        judge: Judge,
+        decider: Decider,
         keeper: Keeper,
         *,
         exit_: Callable[[int], None] = os._exit,
@@ -79,7 +79,7 @@ class Ending:
         self._lease = lease
         self._roster = roster
         self._acker = acker
-        self._judge = judge
+        self._decider = decider
         self._keeper = keeper
         self._exit = exit_
 
@@ -111,7 +111,7 @@ class Ending:
     def _outcomes(self, late: Sequence[Attempt]) -> list[Pending]:
         known = {each.key: each for each in self._acker.unconfirmed()}
         for attempt in late:
-            outcome = self._judge.judged(attempt, OutOfTime())
+            outcome = self._decider.decide(attempt, OutOfTime())
             if outcome is not None:
                 known.setdefault(attempt.key, Pending(attempt, attempt.key, outcome, 0.0))
         for key, attempt in tuple(self._roster.held.items()):

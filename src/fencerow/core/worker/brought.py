@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import Config
+    from fencerow.core.model.handler import Handler
     from fencerow.core.worker.attempt import Attempt
-    from fencerow.core.worker.executor import Executor, Report
-    from fencerow.core.worker.handler import Handler
-    from fencerow.core.worker.judging import Judge
+    from fencerow.core.worker.calling import Calls
+    from fencerow.core.worker.deciding import Decider
+    from fencerow.core.worker.executor import Executor
 
 
 class Together(Protocol):
@@ -47,7 +48,8 @@ class Apart(Protocol):
 
 
 if TYPE_CHECKING:
-    MakeApart = Callable[[Executor, Judge, Report, Config, float | None], Apart]
+    MakeTogether = Callable[[Executor, Calls, Decider], Together]
+    MakeApart = Callable[[Executor, Calls, Decider, Config], Apart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Processes:
 class Brought:
     """What there is; None where no wing brings it."""
 
-    together: Callable[[Executor], Together] | None = None
+    together: MakeTogether | None = None
     processes: Processes | None = None
     chores: tuple[Callable[[Site], Sequence[Chore]], ...] = ()
 
@@ -73,7 +75,7 @@ _brought = Brought()
 
 def bring(
     *,
-    together: Callable[[Executor], Together] | None = None,
+    together: MakeTogether | None = None,
     processes: Processes | None = None,
     chores: Callable[[Site], Sequence[Chore]] | None = None,
 ) -> None:
@@ -101,21 +103,3 @@ def check_apart(handler: Handler, *, served: bool) -> None:
     processes = brought().processes
     assert processes is not None, "no wing brings child processes"
     (processes.served if served else processes.declared)(handler)
-
-
-class Here:
-    """Runs attempts in this process: one by itself, or several in one call of a batch handler."""
-
-    def __init__(self, executor: Executor) -> None:
-        self.executor = executor
-        make = brought().together
-        self._together = None if make is None else make(executor)
-
-    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
-        """Returns whether the slot is still the caller's; else `slot_lost` was called."""
-        first = attempts[0]
-        if first.handler.batch_max is not None:
-            assert self._together is not None, "what declares such a handler brings how it is run"
-            return await self._together.run(attempts, slot_lost)
-        await self.executor.run(first, slot_lost)
-        return not first.abandoned

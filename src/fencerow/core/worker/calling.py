@@ -1,13 +1,18 @@
-"""One call of a handler in this process: with its context, its middleware, its transaction, up to its outcome."""
+"""The one way in which a call is made that can be interrupted: of a handler, of a batch's, of one in another process.
+
+Async handlers run on the event loop, in the task of their slot, plain ones on threads.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import copy_context
 from functools import partial
-from typing import Any
+from types import coroutine as awaitable
+from typing import Any, NamedTuple, TypeVar
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.strikes import Striker
@@ -16,60 +21,133 @@ from fencerow.core.model.outcome import Succeeded
 from fencerow.core.store import store
 from fencerow.core.store.running import Running, running
 from fencerow.core.telemetry import Telemetry
+from fencerow.core.threads import Ending, Threads
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime, left_behind, thread_raiser
-from fencerow.core.worker.context import Job
-from fencerow.core.worker.judging import Committed, Judge, Verdict
-from fencerow.core.worker.middleware import RunMiddleware
-from fencerow.core.worker.onloop import OnLoop
-from fencerow.core.worker.stepping import in_context
-from fencerow.core.worker.threads import Threads
+from fencerow.core.worker.context import Job, Middleware
+from fencerow.core.worker.deciding import Committed, Decider, Decision
 from fencerow.core.worker.transaction import JobTransaction
 
 log = logging.getLogger("fencerow.worker")
 
+T = TypeVar("T")
+
+
+class OnLoop:
+    """What the event loop runs just now: told at each step of a call, read by the thread that watches the loop."""
+
+    __slots__ = ("attempts", "since")
+
+    def __init__(self) -> None:
+        self.attempts: tuple[
+            Attempt, ...
+        ] = ()  # those that the call works for, while a step of it is under way
+        self.since = 0.0  # monotonic; when the step began
+
+    @awaitable
+    def run(self, attempts: tuple[Attempt, ...], coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+        """Await a coroutine that works for these attempts: every step of it in a context of its own.
+
+        A slot is one long-lived task that runs job after job. Context variables that a handler sets must not reach
+        the next job; a task per job would do, at several times the cost of this. Its waits are the awaiting task's.
+        From the first one on the attempts' limits are watched: before, nothing could end them, and many never wait.
+        """
+        inside = copy_context().run
+        deadline = attempts[0].deadline
+        for each in attempts[1:]:
+            deadline = min(deadline, each.deadline)
+        step = partial(self._step, attempts, deadline, inside)
+        try:
+            waiting = step(coroutine.send, None)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        for each in attempts:
+            each.limit_time()
+        rest: T = yield from _rest(
+            waiting,
+            partial(step, coroutine.send),
+            partial(step, coroutine.throw),
+            partial(step, coroutine.close),
+        )
+        return rest
+
+    def _step(
+        self, attempts: tuple[Attempt, ...], deadline: float, do: Callable[..., Any], *given: Any
+    ) -> Any:
+        """Take one step of a call: up to where it waits, or to its end. `deadline` is the first of its attempts'.
+
+        Attempts whose handler kept the loop itself beyond their deadline `overran`: nothing could end them in time.
+        """
+        self.attempts, self.since = attempts, time.monotonic()
+        try:
+            return do(*given)
+        finally:
+            self.attempts = ()
+            if self.since <= deadline < time.monotonic():
+                for attempt in attempts:
+                    attempt.overran = attempt.deadline < time.monotonic()
+
+
+class Ends(NamedTuple):
+    """How a call is ended from outside: an exception is raised in it, or one goes on without it."""
+
+    raise_in: Callable[[Interrupt], None]
+    give_up: Callable[[], None]
+
 
 class Calls:
-    """Calls handlers: async ones on the event loop, plain ones on threads."""
+    """Makes calls. A handler that ignores its end for `kill_s` seconds is given up."""
 
     def __init__(
         self,
         engine: Engine,
-        judge: Judge,
+        decider: Decider,
         telemetry: Telemetry,
-        middleware: Sequence[RunMiddleware],
+        middleware: Middleware,
         *,
         kill_s: float,
-        held_max_s: float | None,
         on_loop: OnLoop | None = None,
     ) -> None:
-        self.on_loop = on_loop or OnLoop()
-        self._engine = engine
-        self._judge = judge
-        self._telemetry = telemetry
-        self._middleware = tuple(middleware)
-        self._kill_s = kill_s
-        self._held_max_s = held_max_s
-        self.threads = Threads("fencerow-handler")
+        self.middleware = middleware
+        self.kill_s = kill_s
         self.loop = asyncio.get_running_loop()
+        self._on_loop = on_loop or OnLoop()
+        self._engine = engine
+        self._decider = decider
+        self._telemetry = telemetry
+        self._threads = Threads("fencerow-handler")
 
     def close(self) -> None:
-        self.threads.close()
+        """Let the threads end."""
+        self._threads.close()
 
-    async def call(
-        self, attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any], give_up: Callable[[], None]
-    ) -> Verdict:
-        """Run the handler to its outcome; `give_up` is called when it ignores its end."""
+    def job(self, attempt: Attempt) -> Job:
+        """What the attempt's handler is given of it."""
+        return Job(attempt, self._engine, self.loop, self._decider.held_max_s)
+
+    # --- a call that can be interrupted --------------------------------------------------------------
+
+    async def interruptible(
+        self,
+        attempt: Attempt,
+        ends: Ends,
+        coroutine: Coroutine[Any, Any, Any],
+        beside: Sequence[Attempt] = (),
+    ) -> tuple[Any, BaseException | None]:
+        """Await the coroutine; the attempt can be ended meanwhile, and nothing that follows.
+
+        Returns its value, or what was raised. `beside` are attempts that share the call, and have begun.
+
+        Raises:
+            CancelledError: the slot itself is being ended.
+        """
         task = asyncio.current_task(self.loop)
         assert task is not None
-        job = Job(attempt, self._engine, self.loop, self._held_max_s)
-        call = self._begun(attempt, job, args, kwargs, give_up, task)
-        error: BaseException | None = None
         value: Any = None
+        error: BaseException | None = None
+        # A handler that never waits cannot be ended, so its limit is watched from its first wait on.
+        attempt.begin(*ends, kill_s=self.kill_s, limited=False)
         try:
-            step = partial(self.on_loop.step, (attempt,), attempt.deadline)
-            value = await in_context(
-                copy_context(), _in_attempt(attempt, job, call), step, attempt.limit_time
-            )
+            value = await self._on_loop.run((attempt, *beside), coroutine)
         except asyncio.CancelledError as raised:
             if attempt.interrupt is None and task.cancelling():
                 raise  # the slot itself is being ended
@@ -80,61 +158,71 @@ class Calls:
             error = raised
         # The handler is over. What follows is ours: an interrupt that came now would strike a commit, or the slot.
         attempt.finish()
-        _forgive(task)
+        while task.cancelling():
+            task.uncancel()  # the cancel was meant for the handler, not for the slot that ran it
+        return value, error
+
+    def way_of(
+        self,
+        attempt: Attempt,
+        function: Callable[[], Any],
+        give_up: Callable[[], None],
+        ending: Ending[Any] | None = None,
+    ) -> tuple[Callable[[], Awaitable[Any]], Ends]:
+        """How a handler's function is run and ended; `ending` ends on its thread what a plain one has opened."""
+        if attempt.handler.is_async:
+            task = asyncio.current_task(self.loop)
+            assert task is not None
+            return function, Ends(partial(_cancel, task), give_up)
+        striker = Striker()
+        ends = Ends(thread_raiser(striker), left_behind(striker, attempt, give_up))
+        return partial(self._on_thread, function, striker, ending), ends
+
+    async def _on_thread(
+        self, function: Callable[[], Any], striker: Striker, ending: Ending[Any] | None
+    ) -> Any:
+        # The context is copied here, so that what middleware sets in it reaches the thread.
+        return await self._threads.submit(partial(copy_context().run, function), striker, ending)
+
+    # --- of one job -----------------------------------------------------------------------------------
+
+    async def call(
+        self, attempt: Attempt, args: tuple[Any, ...], kwargs: dict[str, Any], give_up: Callable[[], None]
+    ) -> Decision:
+        """Run the handler to its outcome; `give_up` is called when it ignores its end."""
+        handler = attempt.handler
+        job = self.job(attempt)
+        given = kwargs if handler.job_parameter is None else {**kwargs, handler.job_parameter: job}
+        run, ends = self.way_of(
+            attempt,
+            partial(handler.function, *args, **given),
+            partial(_leave, job, give_up),
+            partial(_end_transaction, attempt, job),
+        )
+        for middleware in reversed(self.middleware.run):
+            run = partial(middleware, job, run)
+        value, error = await self.interruptible(attempt, ends, _in_attempt(attempt, job, run))
         if error is None:
             try:
-                self._refuse_late(attempt, job)
+                _refuse_late(attempt, job)
                 if job.opened_transaction is not None:
                     return await self._committed(attempt, job.opened_transaction, value)
-                return Succeeded(attempt.handler.result.encode(value))
+                return Succeeded(handler.result.encode(value))
             except Exception as raised:
                 error = raised
         return await self._failed(attempt, job, error)
 
-    def _begun(
-        self,
-        attempt: Attempt,
-        job: Job,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        give_up: Callable[[], None],
-        task: asyncio.Task[Any],
-    ) -> Callable[[], Awaitable[Any]]:
-        """The call of the handler with its middleware around it; from now on the attempt can be ended."""
-        handler = attempt.handler
+    async def _committed(self, attempt: Attempt, transaction: JobTransaction, value: Any) -> Decision:
+        """What the handler did in its transaction counts together with its success."""
+        if transaction.moved is None:  # else a plain handler's thread has committed it
+            encoded = attempt.handler.result.encode(value)
+            if not transaction.is_open:
+                return Succeeded(encoded)
+            await transaction.acommit(encoded.decode())
+        assert transaction.moved is not None
+        return Committed(transaction.moved)
 
-        leave = partial(_leave, job, give_up)
-        given = kwargs if handler.job_parameter is None else {**kwargs, handler.job_parameter: job}
-        call: Callable[[], Awaitable[Any]]
-        if handler.is_async:
-            # A handler that never waits cannot be ended, so its limit is watched from its first wait on.
-            attempt.begin(partial(_cancel, task), leave, kill_s=self._kill_s, limited=False)
-            call = partial(handler.function, *args, **given)
-        else:
-            striker = Striker()
-            attempt.begin(
-                thread_raiser(striker),
-                left_behind(striker, attempt, leave),
-                kill_s=self._kill_s,
-                limited=False,
-            )
-            call = partial(self._thread_call, attempt, job, args, given, striker)
-        for middleware in reversed(self._middleware):
-            call = partial(middleware, job, call)
-        return call
-
-    def _refuse_late(self, attempt: Attempt, job: Job) -> None:
-        """A handler that kept the event loop beyond its deadline ran out of time, though nothing could tell it so.
-
-        Raises:
-            OutOfTime: it did, and nothing of it is committed.
-        """
-        committed = job.opened_transaction is not None and job.opened_transaction.moved is not None
-        if attempt.overran and attempt.interrupt is None and not committed:
-            attempt.interrupt = Interrupt.TIMEOUT
-            raise OutOfTime
-
-    async def _failed(self, attempt: Attempt, job: Job, error: BaseException) -> Verdict:
+    async def _failed(self, attempt: Attempt, job: Job, error: BaseException) -> Decision:
         transaction = job.opened_transaction
         if transaction is not None:
             await transaction.aroll_back(error)
@@ -146,43 +234,17 @@ class Calls:
         # A handler may raise LeaseLost of its own accord; only the database knows whether it is true.
         unsure = isinstance(error, LeaseLost) and attempt.interrupt is not Interrupt.LOST
         if (in_doubt or unsure) and not attempt.abandoned:
-            return await self._judge.looked_up(
-                attempt, lambda: self._judge.judged(attempt, error, still_ours=True)
-            )
-        return self._judge.judged(attempt, error)
+            ours = partial(self._decider.decide, attempt, error, still_ours=True)
+            return await self._decider.look_up(attempt, ours)
+        return self._decider.decide(attempt, error)
 
-    async def _thread_call(
-        self, attempt: Attempt, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], striker: Striker
-    ) -> Any:
-        context = copy_context()
 
-        def end(value: Any, error: BaseException | None) -> None:
-            # On the thread that opened it, before the middleware unwinds.
-            transaction = job.opened_transaction
-            if transaction is None or not transaction.is_open:
-                return
-            if error is not None:
-                transaction.roll_back(error)
-                return
-            try:
-                encoded = attempt.handler.result.encode(value).decode()
-            except BaseException as unfit:
-                transaction.roll_back(unfit)
-                raise
-            transaction.commit(encoded)
-
-        call = partial(context.run, attempt.handler.function, *args, **kwargs)
-        return await self.threads.submit(call, striker, end)
-
-    async def _committed(self, attempt: Attempt, transaction: JobTransaction, value: Any) -> Verdict:
-        """What the handler did in its transaction counts together with its success."""
-        if transaction.moved is None:  # else a plain handler's thread has committed it
-            encoded = attempt.handler.result.encode(value)
-            if not transaction.is_open:
-                return Succeeded(encoded)
-            await transaction.acommit(encoded.decode())
-        assert transaction.moved is not None
-        return Committed(transaction.moved)
+def ran_late(attempt: Attempt) -> bool:
+    """Whether its handler kept the event loop beyond its deadline: it ran out of time, though nothing told it so."""
+    if not attempt.overran or attempt.interrupt is not None:
+        return False
+    attempt.interrupt = Interrupt.TIMEOUT
+    return True
 
 
 def running_of(attempt: Attempt, job: Job) -> Running:
@@ -206,11 +268,43 @@ def running_of(attempt: Attempt, job: Job) -> Running:
     )
 
 
-def _leave(job: Job, give_up: Callable[[], None]) -> None:
-    """Give a handler up, and with it what its transaction locks."""
-    if job.opened_transaction is not None:
-        job.opened_transaction.abandon()
-    give_up()
+@awaitable
+def noticed(coroutine: Coroutine[Any, Any, T], on_wait: Callable[[], None]) -> Generator[Any, Any, T]:
+    """The coroutine as if it were awaited plainly; `on_wait` is called when it waits for the first time."""
+    try:
+        waiting = coroutine.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    on_wait()
+    rest: T = yield from _rest(waiting, coroutine.send, coroutine.throw, coroutine.close)
+    return rest
+
+
+def _rest(
+    waiting: Any,
+    send: Callable[[Any], Any],
+    throw: Callable[[BaseException], Any],
+    close: Callable[[], object],
+) -> Generator[Any, Any, Any]:
+    """What is left of a coroutine that waits: hand its waits out, and the answers in."""
+    try:
+        while True:
+            try:
+                answer = yield waiting
+            except GeneratorExit:
+                close()
+                raise
+            except BaseException as error:
+                waiting = throw(error)
+            else:
+                waiting = send(answer)
+    except StopIteration as done:
+        return done.value
+
+
+async def _in_attempt(attempt: Attempt, job: Job, run: Callable[[], Awaitable[Any]]) -> Any:
+    running.set(running_of(attempt, job))
+    return await run()
 
 
 def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
@@ -218,12 +312,35 @@ def _cancel(task: asyncio.Task[Any], _why: Interrupt) -> None:
     task.cancel()
 
 
-async def _in_attempt(attempt: Attempt, job: Job, call: Callable[[], Awaitable[Any]]) -> Any:
-    running.set(running_of(attempt, job))
-    return await call()
+def _leave(job: Job, give_up: Callable[[], None]) -> None:
+    """Give a handler up, and with it what its transaction locks."""
+    if job.opened_transaction is not None:
+        job.opened_transaction.abandon()
+    give_up()
 
 
-def _forgive(task: asyncio.Task[Any]) -> None:
-    """The cancel was meant for the handler, not for the slot that ran it."""
-    while task.cancelling():
-        task.uncancel()
+def _refuse_late(attempt: Attempt, job: Job) -> None:
+    """A success that came too late is none.
+
+    Raises:
+        OutOfTime: it did, and nothing of it is committed.
+    """
+    committed = job.opened_transaction is not None and job.opened_transaction.moved is not None
+    if not committed and ran_late(attempt):
+        raise OutOfTime
+
+
+def _end_transaction(attempt: Attempt, job: Job, value: Any, error: BaseException | None) -> None:
+    """On the thread that opened it, before the middleware unwinds."""
+    transaction = job.opened_transaction
+    if transaction is None or not transaction.is_open:
+        return
+    if error is not None:
+        transaction.roll_back(error)
+        return
+    try:
+        encoded = attempt.handler.result.encode(value).decode()
+    except BaseException as unfit:
+        transaction.roll_back(unfit)
+        raise
+    transaction.commit(encoded)

@@ -16,12 +16,12 @@ from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.dispatch import Dispatch
-from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.marks import QueueView

@@ -1,11 +1,12 @@
-"""`Job`: what a running handler may know and ask."""
+"""`Job`: what a running handler may know and ask; and what an application wraps around its runs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
@@ -277,3 +278,18 @@ def percent_of(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
         raise InvalidInput(f"job.progress got {value!r}"[:100], "a number from 0 to 100 is expected", "")
     return float(value)
+
+
+RunMiddleware = Callable[[Job, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+TogetherMiddleware = Callable[[Sequence[Any], Callable[[], Awaitable[None]]], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Middleware:
+    """Around the runs of single jobs, and around calls that run several together. The first is the outermost."""
+
+    run: Sequence[RunMiddleware] = ()
+    batch: Sequence[TogetherMiddleware] = ()
+
+
+NO_MIDDLEWARE = Middleware()

@@ -14,12 +14,14 @@ from collections.abc import Callable, Sequence
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import NotImportable
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Released
 from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.brought import Apart, brought
+from fencerow.core.worker.brought import Apart
+from fencerow.core.worker.calling import Calls
+from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.executor import Executor
-from fencerow.core.worker.handler import Handler
 
 log = logging.getLogger("fencerow.worker")
 
@@ -50,12 +52,14 @@ class Dispatch:
     Without `apart` no suspect runs in a child.
     """
 
-    def __init__(self, engine: Engine, executor: Executor, apart: Apart | None) -> None:
+    def __init__(
+        self, engine: Engine, executor: Executor, calls: Calls, decider: Decider, apart: Apart | None
+    ) -> None:
         self._engine = engine
         self._executor = executor
+        self._calls = calls
+        self._decider = decider
         self._apart = apart
-        make = brought().together
-        self._together = None if make is None else make(executor)
         self._found: dict[str, bool] = {}  # whether a child finds the jobs of a name
         self._beside = 0  # attempts that run beside others
         # One has the process for itself, or waits for that: nothing is claimed, nothing starts.
@@ -90,11 +94,11 @@ class Dispatch:
 
     def abandon(self) -> None:
         """Nothing has run yet: let the idle threads go."""
-        self._executor.close()
+        self._calls.close()
 
     async def close(self) -> None:
         """End the threads that are idle, and every child."""
-        self._executor.close()
+        self._calls.close()
         if self._apart is not None:
             await self._apart.close()
 
@@ -108,17 +112,9 @@ class Dispatch:
             slot_lost()
 
         try:
-            return await self._run_here(attempts, lost)
+            return await self._executor.run(attempts, lost)
         finally:
             permit.leave()
-
-    async def _run_here(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
-        first = attempts[0]
-        if first.handler.batch_max is not None:
-            assert self._together is not None, "what declares such a handler brings how it is run"
-            return await self._together.run(attempts, slot_lost)
-        await self._executor.run(first, slot_lost)
-        return not first.abandoned
 
     def _enter(self) -> Permit:
         self._beside += 1
@@ -139,7 +135,7 @@ class Dispatch:
             log.error("%s", error)
             self._found[attempt.handler.name] = False
             if attempt.handler.process:
-                self._executor.report(attempt, self._executor.judge.judged(attempt, error))
+                self._executor.report(attempt, self._decider.decide(attempt, error))
                 return True
         return False
 
@@ -200,10 +196,10 @@ class Dispatch:
                 store.note_alone(claimed.id, holder=attempt.holder, attempt=claimed.attempt)
             )
             if noted:
-                return await self._run_here([attempt], lost)
+                return await self._executor.run([attempt], lost)
             self._executor.report(attempt, None)
         except Exception as error:
-            self._executor.report(attempt, self._executor.unrun(attempt, error))
+            self._executor.report(attempt, self._decider.decide_fault(attempt, error))
         finally:
             permit.leave()
         return True

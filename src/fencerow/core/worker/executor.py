@@ -7,28 +7,26 @@ waits for the database on the happy path.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.trouble import is_shortage, is_trouble
 from fencerow.core.errors import ArgumentsTooNew, CancelRequested, LeaseLost
 from fencerow.core.model.codec import args_version_of
-from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped
-from fencerow.core.model.retry import describe
+from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Stopped, Succeeded
 from fencerow.core.store import store
-from fencerow.core.telemetry import Telemetry
-from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost
+from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.worker.acker import Acker
+from fencerow.core.worker.attempt import Attempt, Interrupt, facts, lease_lost
+from fencerow.core.worker.brought import brought
 from fencerow.core.worker.calling import Calls
-from fencerow.core.worker.judging import Judge, Verdict
-from fencerow.core.worker.middleware import Middleware
-from fencerow.core.worker.newer import given_back
-from fencerow.core.worker.onloop import OnLoop
+from fencerow.core.worker.deciding import Committed, Decider, Decision, log_crash, log_failure
 
 log = logging.getLogger("fencerow.worker")
 
-Report = Callable[[Attempt, Verdict], None]
+Report = Callable[[Attempt, Decision], None]
 
 
 class HeldLease(Protocol):
@@ -43,7 +41,7 @@ class HeldLease(Protocol):
 
 
 class Executor:
-    """Runs attempts in slots, and reports what becomes of each."""
+    """Runs attempts in this process, and reports what becomes of each: one by itself, or several in one call."""
 
     def __init__(
         self,
@@ -51,58 +49,74 @@ class Executor:
         lease: HeldLease,
         report: Report,
         telemetry: Telemetry,
-        middleware: Middleware,
-        *,
-        judge: Judge,
-        kill_s: float,
-        unknown_max_s: float,
-        held_max_s: float | None = None,
-        on_loop: OnLoop | None = None,
+        calls: Calls,
+        decider: Decider,
     ) -> None:
-        self.engine = engine
-        self._lease = lease
         self.report = report
-        self._telemetry = telemetry
-        self.judge = judge
-        self.middleware = middleware
-        self.kill_s = kill_s
-        self.unknown_max_s = unknown_max_s
-        self.calls = Calls(
-            engine,
-            judge,
-            telemetry,
-            middleware.run,
-            kill_s=kill_s,
-            held_max_s=held_max_s,
-            on_loop=on_loop,
-        )
         self.hung_count = 0  # handlers that were given up and have not ended since
+        self._engine = engine
+        self._lease = lease
+        self._telemetry = telemetry
+        self._calls = calls
+        self._decider = decider
+        make = brought().together
+        self._together = None if make is None else make(self, calls, decider)
 
-    def close(self) -> None:
-        self.calls.close()
+    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Run attempts of one name to their outcomes. Returns whether the slot is still the caller's.
 
-    async def run(self, attempt: Attempt, slot_lost: Callable[[], None]) -> None:
-        """Run one attempt to its outcome. `slot_lost` is called when the slot's handler had to be given up."""
-        verdict: Verdict
+        It is not when the handler had to be given up; `slot_lost` was called then.
+        """
+        attempt = attempts[0]
+        if attempt.handler.batch_max is not None:
+            assert self._together is not None, "what declares such a handler brings how it is run"
+            return await self._together.run(attempts, slot_lost)
+        given = await self.start(attempt)
+        if given is None:
+            return True
         try:
-            verdict = await self._outcome(attempt, slot_lost)
+            decision = await self._calls.call(attempt, *given, partial(self._give_up, attempt, slot_lost))
         except LeaseLost:
-            verdict = None
+            decision = None
         except Exception as error:
-            verdict = self.unrun(attempt, error)
-        if attempt.abandoned:
-            self.hung_count -= 1  # it has ended after all
-            return  # it was reported when it was given up
+            decision = self._decider.decide_fault(attempt, error)
+        if self.has_outlived(attempt):
+            return False
         attempt.finish()
-        self.report(attempt, verdict)
+        self.report(attempt, decision)
+        return True
+
+    async def start(self, attempt: Attempt) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """The arguments of an attempt that starts now; None if it may not, which is reported then."""
+        decision: Decision
+        try:
+            # Nearly always they came with the claim: then nothing is waited for.
+            text = self.refused_start(attempt) or attempt.claimed.inline_args or await self.prepared(attempt)
+            if isinstance(text, bytes):
+                try:
+                    version = args_version_of(bytes(attempt.claimed.options))
+                    return attempt.handler.arguments.decode(text, version)
+                except ArgumentsTooNew as error:
+                    decision = await self._decider.decide_newer(attempt.claimed, error)
+                except Exception as error:
+                    decision = self._decider.decide(attempt, error)
+            else:
+                decision = text
+        except LeaseLost:
+            decision = None
+        except Exception as error:
+            decision = self._decider.decide_fault(attempt, error)
+        attempt.finish()
+        self.report(attempt, decision)
+        return None
 
     async def prepared(self, attempt: Attempt) -> Outcome | bytes:
-        """The arguments of an attempt that may start, or what becomes of one that may not.
+        """The arguments as text of an attempt that may start, or what becomes of one that may not.
 
         Raises:
             LeaseLost: the registration under which it was claimed is over.
         """
-        at_hand = self._at_hand(attempt)
+        at_hand = self.refused_start(attempt) or attempt.claimed.inline_args
         if at_hand is not None:
             return at_hand
         text = await self._fetched_args(attempt)
@@ -127,39 +141,20 @@ class Executor:
             return Released(f"asked to end before it started ({attempt.interrupt})")
         return Released("the lease was not renewed in time")
 
-    def unrun(self, attempt: Attempt, error: Exception) -> Outcome:
-        """The job must not hang on a fault of ours, nor run again and again for nothing because of it."""
-        if not attempt.started and (is_trouble(error) or is_shortage(error)):
-            log.warning("job %s was not started: %s", attempt.claimed.id, error)
-            return Released(f"{type(error).__name__}: {error}"[:500])
-        log.error("job %s met a fault of the worker", attempt.claimed.id, exc_info=error)
-        self._telemetry.counters.add("worker_faults")
-        return Failed(describe(error, "worker_fault"))
+    def count_hung(self) -> None:
+        """One more handler was given up, and may still run."""
+        self.hung_count += 1
+        self._telemetry.counters.add("handlers_given_up")
 
-    async def _outcome(self, attempt: Attempt, slot_lost: Callable[[], None]) -> Verdict:
-        text = self._at_hand(attempt) or await self.prepared(attempt)
-        if not isinstance(text, bytes):
-            return text
-        try:
-            args, kwargs = self.decoded(attempt, text)
-        except ArgumentsTooNew as error:
-            return await given_back(self.engine, attempt.claimed, error, self.unknown_max_s)
-        except Exception as error:
-            return self.judge.judged(attempt, error)
-        return await self.calls.call(attempt, args, kwargs, partial(self._give_up, attempt, slot_lost))
-
-    def _at_hand(self, attempt: Attempt) -> Outcome | bytes | None:
-        """What `prepared` says if it need not ask the database; None if the arguments did not come with the claim."""
-        return self.refused_start(attempt) or attempt.claimed.inline_args
-
-    def decoded(self, attempt: Attempt, text: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What its handler takes."""
-        version = args_version_of(bytes(attempt.claimed.options))
-        return attempt.handler.arguments.decode(text, version)
+    def has_outlived(self, attempt: Attempt) -> bool:
+        """Whether its handler, which has ended now, had been given up: then its outcome was reported at that time."""
+        if attempt.abandoned:
+            self.hung_count -= 1
+        return attempt.abandoned
 
     async def _fetched_args(self, attempt: Attempt) -> bytes:
         claimed = attempt.claimed
-        text = await self.engine.arun(
+        text = await self._engine.arun(
             store.fetch_args(claimed.id, holder=attempt.holder, attempt=claimed.attempt)
         )
         if text is None:
@@ -177,10 +172,36 @@ class Executor:
             attempt.interrupt,
         )
         error = CancelRequested("the handler ignored its end and was given up")
-        self.report(attempt, self.judge.judged(attempt, error))
+        self.report(attempt, self._decider.decide(attempt, error))
         slot_lost()
 
-    def count_hung(self) -> None:
-        """One more handler was given up, and may still run."""
-        self.hung_count += 1
-        self._telemetry.counters.add("handlers_given_up")
+
+class Reports:
+    """Takes what becomes of each attempt of a worker, once: to the acker, the log and the counters."""
+
+    def __init__(self, acker: Acker, telemetry: Telemetry) -> None:
+        self._acker = acker
+        self._telemetry = telemetry
+
+    def report(self, attempt: Attempt, decision: Decision) -> None:
+        duration_s = time.monotonic() - attempt.started if attempt.started else 0.0
+        if isinstance(decision, Succeeded):
+            self._acker.put(attempt, decision, duration_s)
+        elif decision is None:
+            log.warning(
+                "job %s (%s) attempt %d lost its lease; its outcome is dropped",
+                attempt.claimed.id,
+                attempt.claimed.name,
+                attempt.claimed.attempt,
+            )
+            self._acker.forget(attempt)
+            self._telemetry.counters.add("leases_lost")
+            self._telemetry.emit(Event.LEASE_LOST, **facts(attempt))
+        elif isinstance(decision, Committed):
+            self._acker.committed(attempt, decision.moved, duration_s)
+        else:
+            if isinstance(decision, Failed | Retried):
+                log_failure(attempt.claimed, decision, self._telemetry)
+            elif isinstance(decision, Crashed):
+                log_crash(attempt.claimed, decision, self._telemetry)
+            self._acker.put(attempt, decision, duration_s)

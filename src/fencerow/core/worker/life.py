@@ -21,11 +21,11 @@ from fencerow.core.errors import TooManyHung
 from fencerow.core.model.outcome import Released
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.calling import noticed
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.lease import Failover, Lease
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Roster
-from fencerow.core.worker.stepping import noticed
 
 
 class Life:

@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from fencerow.core.db.clock import CarriedClock
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import Overdue
 from fencerow.core.store.workers import Holding
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.pool import Pool
 

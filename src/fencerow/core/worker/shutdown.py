@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 
 from fencerow.core.config import Config
+from fencerow.core.model.handler import Handler
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Interrupt
-from fencerow.core.worker.handler import Handler
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.roster import Roster
 

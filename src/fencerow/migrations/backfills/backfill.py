@@ -12,10 +12,9 @@ from fencerow.core.db.engine import Engine, Session
 from fencerow.core.errors import Busy, CancelRequested, LeaseLost, OutcomeUnknown, Unavailable
 from fencerow.core.model.control import Snooze
 from fencerow.core.model.defaults import check_number
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.text import check_text
-from fencerow.core.worker.context import Job
-from fencerow.core.worker.handler import Handler
-from fencerow.core.worker.middleware import Middleware
+from fencerow.core.worker.context import Job, Middleware
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import Range, Source, Taken, Walk
 from fencerow.migrations.backfills.status import BackfillStatus

@@ -25,7 +25,7 @@ from fencerow.core.model.outcome import Retried, Snoozed, Succeeded
 from fencerow.core.model.url import PostgresUrl, parse_url
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.calling import Calls
-from fencerow.core.worker.judging import Committed, Judge, Verdict
+from fencerow.core.worker.deciding import Committed, Decider, Decision
 from fencerow.guards.mutex.renewing import THREAD
 from fencerow.testing.check import audit
 from fencerow.testing.check.drivers.install import lead_all, watch_all
@@ -102,7 +102,7 @@ def play(subject: Subject, url: str, part: Play, channel: Channel) -> None:
 
 
 class Told:
-    """The handler's function, and what came out of it: the verdict alone does not tell where an error was raised."""
+    """The handler's function, and what came out of it: the decision alone does not tell where an error was raised."""
 
     def __init__(self, seam: Seam, function: Callable[..., Any], is_async: bool) -> None:
         self.error: BaseException | None = None
@@ -140,17 +140,16 @@ class Told:
 async def _run(app: App, subject: Subject, part: Play, told: Told) -> Ended:
     handler = replace(subject.job.handler, function=told.function)
     engine = app.engine
-    judge = Judge(engine, None)
-    middleware = subject.job.middleware.run
-    calls = Calls(engine, judge, app.telemetry, middleware, kill_s=KILL_S, held_max_s=None)
+    decider = Decider(engine, app.telemetry, unknown_max_s=app.config.unknown_max_s)
+    calls = Calls(engine, decider, app.telemetry, subject.job.middleware, kill_s=KILL_S)
     attempt = Attempt(part.claimed, part.holder, handler)
     version = args_version_of(bytes(part.claimed.options))
     args, kwargs = handler.arguments.decode(bytes(part.claimed.args), version)
     try:
-        verdict = await calls.call(attempt, args, kwargs, lambda: None)
+        decision = await calls.call(attempt, args, kwargs, lambda: None)
     finally:
         told.seam.is_open = False
-    return _ended(verdict, told)
+    return _ended(decision, told)
 
 
 def _let_give_back() -> None:
@@ -160,20 +159,20 @@ def _let_give_back() -> None:
         time.sleep(0.01)
 
 
-def _ended(verdict: Verdict, told: Told) -> Ended:
-    if isinstance(verdict, Succeeded):
-        return Ended("Succeeded", result=verdict.result.decode())
-    if isinstance(verdict, Committed):
+def _ended(decision: Decision, told: Told) -> Ended:
+    if isinstance(decision, Succeeded):
+        return Ended("Succeeded", result=decision.result.decode())
+    if isinstance(decision, Committed):
         return Ended("Committed")
     error = told.error
     text = None if error is None else " ".join(f"{type(error).__name__}: {error}".split())[:500]
-    if text is None and verdict is not None:
-        text = msgspec.json.encode(verdict).decode()[:500]
+    if text is None and decision is not None:
+        text = msgspec.json.encode(decision).decode()[:500]
     place = None if error is None else told.seam.places.of(error)
     # Any error is tried again some time; only what the handler says by itself is no failure.
-    put_back = isinstance(verdict, Snoozed) or (isinstance(verdict, Retried) and isinstance(error, Retry))
-    back_in_s = verdict.delay_s if put_back and isinstance(verdict, Snoozed | Retried) else None
-    return Ended("Lost" if verdict is None else type(verdict).__name__, None, text, place, back_in_s)
+    put_back = isinstance(decision, Snoozed) or (isinstance(decision, Retried) and isinstance(error, Retry))
+    back_in_s = decision.delay_s if put_back and isinstance(decision, Snoozed | Retried) else None
+    return Ended("Lost" if decision is None else type(decision).__name__, None, text, place, back_in_s)
 
 
 def _moved(app: App, url: str) -> App:
