@@ -83,7 +83,7 @@ INSIDE = frozenset(
         ),
         *("Config.drain_s", "Config.job_defaults"),
         *("Transitions.declared", "Transitions.is_reaped", "Moves.is_reaped", "BackfillStatus.of"),
-        *("Job.opened_transaction", "Worker.signalled"),
+        *("Job.is_committed_on", "Job.opened_transaction", "Worker.signalled"),
     }
 )
 INSIDE_TYPES = frozenset({"Handler", "JobOptions", "Middleware"})

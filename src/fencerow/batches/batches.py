@@ -55,7 +55,9 @@ class Batches:
             for item, attempt in list(batch.open.items()):
                 batch.take(item)
                 self._report(attempt, self._decider.decide_fault(attempt, fault))
-        return not self._executor.has_outlived(batch.call)
+        if batch.call.abandoned:
+            self._executor.uncount_hung()
+        return not batch.call.abandoned
 
     def _refuse_late(self, batch: Batch) -> None:
         """A good deal may have happened while the values came."""
@@ -75,14 +77,18 @@ class Batches:
     async def _call(self, batch: Batch, slot_lost: Callable[[], None]) -> BaseException | None:
         """Call the handler inside its middleware; returns what was raised."""
         call, items = batch.call, tuple(batch.items)
-        give_up = partial(self._give_up_call, batch, slot_lost)
-        run, ends = self._calls.way_of(call, partial(call.handler.function, items), give_up)
+        run: Callable[[], Awaitable[Any]] = partial(call.handler.function, items)
+        leave: Callable[[], None] = partial(self._give_up_call, batch, slot_lost)
+        raise_in: Callable[[Interrupt], None] | None = None
+        if not call.handler.is_async:
+            run, leave, raise_in = self._calls.threaded(call, run, leave)
         for middleware in reversed(self._calls.middleware.batch):
             run = partial(middleware, items, run)
         for item, attempt in batch.open.items():
             ignored = partial(self._give_up_item, batch, item)
             attempt.begin(batch.asked, ignored, kill_s=self._calls.kill_s, limited=False)
-        _, error = await self._calls.interruptible(call, ends, _awaited(run), tuple(batch.open.values()))
+        beside = tuple(batch.open.values())
+        _, error = await self._calls.interruptible(call, _awaited(run), leave, raise_in, beside)
         ran_late(call)  # then each item that is open ran out of time; what it said of the others stands
         batch.over()
         return error

@@ -12,9 +12,8 @@ from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Any
 
-from psycopg.pq import TransactionStatus
-
 from fencerow.core.db.engine import AsyncSession, Engine, Session
+from fencerow.core.db.handed import Handed
 from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.events.errors import EventTransactionMisuse
@@ -28,9 +27,13 @@ class EventTransaction:
     ) -> None:
         self._engine = engine
         self._acknowledge = acknowledge
-        self._is_async = is_async
+        self._handed = Handed(
+            "event.transaction()",
+            "the acknowledgement of the event",
+            EventTransactionMisuse,
+            is_async=is_async,
+        )
         self._idle_s = idle_s
-        self._entered = False
         self._sync = ExitStack()
         self._async = AsyncExitStack()
         self._session: Session | None = None
@@ -38,7 +41,7 @@ class EventTransaction:
         self.acknowledged = False
 
     def __enter__(self) -> Any:
-        self._enter_once(in_async=False)
+        self._handed.enter(in_async=False)
         try:
             with SHELTER:
                 self._session = self._sync.enter_context(self._engine.session(idle_s=self._idle_s))
@@ -57,12 +60,12 @@ class EventTransaction:
             self._sync.__exit__(kind, error, trace)
             return
         with self._sync:
-            _check_unended(self._session.connection)
+            self._handed.check_open(self._session.connection)
             self._session.run(self._acknowledge)
         self.acknowledged = True
 
     async def __aenter__(self) -> Any:
-        self._enter_once(in_async=True)
+        self._handed.enter(in_async=True)
         entering = self._engine.asession(idle_s=self._idle_s)
         self._asession = await self._async.enter_async_context(entering)
         return self._asession.connection
@@ -75,33 +78,6 @@ class EventTransaction:
             await self._async.__aexit__(kind, error, trace)
             return
         async with self._async:
-            _check_unended(self._asession.connection)
+            self._handed.check_open(self._asession.connection)
             await self._asession.arun(self._acknowledge)
         self.acknowledged = True
-
-    def _enter_once(self, *, in_async: bool) -> None:
-        if in_async != self._is_async:
-            raise EventTransactionMisuse(
-                "event.transaction() was entered in the wrong way for this handler",
-                "it is committed in the way and in the thread in which the handler runs",
-                "write `async with` in an async def handler and `with` in a plain def one",
-            )
-        if self._entered:
-            raise EventTransactionMisuse(
-                "event.transaction() was entered twice", "it is one commit", "do all writes in one block"
-            )
-        self._entered = True
-
-
-def _check_unended(connection: Any) -> None:
-    """A handler that commits by itself would write its effects without the acknowledgement."""
-    if hasattr(connection, "in_transaction"):
-        is_open = bool(connection.in_transaction)
-    else:
-        is_open = connection.info.transaction_status != TransactionStatus.IDLE
-    if not is_open:
-        raise EventTransactionMisuse(
-            "the handler ended event.transaction() itself, by COMMIT or ROLLBACK",
-            "it ends with the acknowledgement of the event, in one commit",
-            "leave commit and rollback to Fencerow; what was committed by hand stays",
-        )

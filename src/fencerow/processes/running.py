@@ -15,7 +15,7 @@ from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.worker.attempt import Attempt, Interrupt
-from fencerow.core.worker.calling import Calls, Ends
+from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Decider, Decision, rule_of, timeout_error
 from fencerow.core.worker.executor import Executor
 from fencerow.processes.child import Child, Said
@@ -91,7 +91,7 @@ class ChildRuns:
     async def _ran(self, attempt: Attempt, child: Child, run: Run) -> Decision:
         running = child.run(run, attempt.end)
         try:
-            said, error = await self._calls.interruptible(attempt, Ends(child.end, child.kill), running)
+            said, error = await self._calls.interruptible(attempt, running, child.kill, child.end)
         except asyncio.CancelledError:
             child.kill()  # the slot itself is being ended
             raise

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextvars import copy_context
 from functools import partial
 from types import coroutine as awaitable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.strikes import Striker
@@ -87,13 +87,6 @@ class OnLoop:
                     attempt.overran = attempt.deadline < time.monotonic()
 
 
-class Ends(NamedTuple):
-    """How a call is ended from outside: an exception is raised in it, or one goes on without it."""
-
-    raise_in: Callable[[Interrupt], None]
-    give_up: Callable[[], None]
-
-
 class Calls:
     """Makes calls. A handler that ignores its end for `kill_s` seconds is given up."""
 
@@ -129,13 +122,15 @@ class Calls:
     async def interruptible(
         self,
         attempt: Attempt,
-        ends: Ends,
         coroutine: Coroutine[Any, Any, Any],
+        give_up: Callable[[], None],
+        raise_in: Callable[[Interrupt], None] | None = None,
         beside: Sequence[Attempt] = (),
     ) -> tuple[Any, BaseException | None]:
         """Await the coroutine; the attempt can be ended meanwhile, and nothing that follows.
 
-        Returns its value, or what was raised. `beside` are attempts that share the call, and have begun.
+        `raise_in` raises an exception where it runs, by default here; `give_up` goes on without it. `beside` are
+        attempts that share the call, and have begun. Returns its value, or None and what was raised.
 
         Raises:
             CancelledError: the slot itself is being ended.
@@ -145,7 +140,7 @@ class Calls:
         value: Any = None
         error: BaseException | None = None
         # A handler that never waits cannot be ended, so its limit is watched from its first wait on.
-        attempt.begin(*ends, kill_s=self.kill_s, limited=False)
+        attempt.begin(raise_in or partial(_cancel, task), give_up, kill_s=self.kill_s, limited=False)
         try:
             value = await self._on_loop.run((attempt, *beside), coroutine)
         except asyncio.CancelledError as raised:
@@ -162,21 +157,20 @@ class Calls:
             task.uncancel()  # the cancel was meant for the handler, not for the slot that ran it
         return value, error
 
-    def way_of(
+    def threaded(
         self,
         attempt: Attempt,
         function: Callable[[], Any],
         give_up: Callable[[], None],
         ending: Ending[Any] | None = None,
-    ) -> tuple[Callable[[], Awaitable[Any]], Ends]:
-        """How a handler's function is run and ended; `ending` ends on its thread what a plain one has opened."""
-        if attempt.handler.is_async:
-            task = asyncio.current_task(self.loop)
-            assert task is not None
-            return function, Ends(partial(_cancel, task), give_up)
+    ) -> tuple[Callable[[], Awaitable[Any]], Callable[[], None], Callable[[Interrupt], None]]:
+        """A plain function to be awaited, how one goes on without it, and how an exception is raised in it.
+
+        `ending` ends on its thread what it has opened.
+        """
         striker = Striker()
-        ends = Ends(thread_raiser(striker), left_behind(striker, attempt, give_up))
-        return partial(self._on_thread, function, striker, ending), ends
+        run = partial(self._on_thread, function, striker, ending)
+        return run, left_behind(striker, attempt, give_up), thread_raiser(striker)
 
     async def _on_thread(
         self, function: Callable[[], Any], striker: Striker, ending: Ending[Any] | None
@@ -191,22 +185,22 @@ class Calls:
     ) -> Decision:
         """Run the handler to its outcome; `give_up` is called when it ignores its end."""
         handler = attempt.handler
-        job = self.job(attempt)
+        job = Job(attempt, self._engine, self.loop, self._decider.held_max_s)
         given = kwargs if handler.job_parameter is None else {**kwargs, handler.job_parameter: job}
-        run, ends = self.way_of(
-            attempt,
-            partial(handler.function, *args, **given),
-            partial(_leave, job, give_up),
-            partial(_end_transaction, attempt, job),
-        )
+        run: Callable[[], Awaitable[Any]] = partial(handler.function, *args, **given)
+        leave: Callable[[], None] = partial(_leave, job, give_up)
+        raise_in: Callable[[Interrupt], None] | None = None
+        if not handler.is_async:
+            run, leave, raise_in = self.threaded(attempt, run, leave, partial(_end_transaction, attempt, job))
         for middleware in reversed(self.middleware.run):
             run = partial(middleware, job, run)
-        value, error = await self.interruptible(attempt, ends, _in_attempt(attempt, job, run))
+        value, error = await self.interruptible(attempt, _in_attempt(attempt, job, run), leave, raise_in)
         if error is None:
             try:
-                _refuse_late(attempt, job)
-                if job.opened_transaction is not None:
-                    return await self._committed(attempt, job.opened_transaction, value)
+                if attempt.overran:
+                    _refuse_late(attempt, job)
+                if (transaction := job.opened_transaction) is not None:
+                    return await self._committed(attempt, transaction, value)
                 return Succeeded(handler.result.encode(value))
             except Exception as raised:
                 error = raised
@@ -247,27 +241,6 @@ def ran_late(attempt: Attempt) -> bool:
     return True
 
 
-def running_of(attempt: Attempt, job: Job) -> Running:
-    """What primitives may know of an attempt whose handler they are used in."""
-    claimed = attempt.claimed
-
-    def ends_job(connection: object) -> bool:
-        transaction = job.opened_transaction
-        return transaction is not None and transaction.is_on(connection)
-
-    return Running(
-        claimed.id,
-        claimed.name,
-        claimed.queue,
-        attempt.holder,
-        claimed.attempt,
-        claimed.snoozes,
-        store.hold_fence,
-        store.check_fence,
-        ends_job,
-    )
-
-
 @awaitable
 def noticed(coroutine: Coroutine[Any, Any, T], on_wait: Callable[[], None]) -> Generator[Any, Any, T]:
     """The coroutine as if it were awaited plainly; `on_wait` is called when it waits for the first time."""
@@ -303,7 +276,21 @@ def _rest(
 
 
 async def _in_attempt(attempt: Attempt, job: Job, run: Callable[[], Awaitable[Any]]) -> Any:
-    running.set(running_of(attempt, job))
+    """In here primitives know the attempt that they are used in."""
+    claimed = attempt.claimed
+    running.set(
+        Running(
+            claimed.id,
+            claimed.name,
+            claimed.queue,
+            attempt.holder,
+            claimed.attempt,
+            claimed.snoozes,
+            store.hold_fence,
+            store.check_fence,
+            job.is_committed_on,
+        )
+    )
     return await run()
 
 

@@ -232,6 +232,10 @@ class Job:
         """The transaction that the handler asked for, if it did. For the worker."""
         return self._transaction
 
+    def is_committed_on(self, connection: object) -> bool:
+        """Whether the commit of this connection is the job's success. For the worker."""
+        return self._transaction is not None and self._transaction.is_on(connection)
+
     def _limit(self, transaction: JobTransaction) -> None:
         if self._held_max_s is not None:
             self._loop.call_soon_threadsafe(

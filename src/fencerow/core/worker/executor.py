@@ -76,13 +76,13 @@ class Executor:
             return True
         try:
             decision = await self._calls.call(attempt, *given, partial(self._give_up, attempt, slot_lost))
-        except LeaseLost:
-            decision = None
         except Exception as error:
-            decision = self._decider.decide_fault(attempt, error)
-        if self.has_outlived(attempt):
-            return False
-        attempt.finish()
+            attempt.finish()
+            lost = isinstance(error, LeaseLost)
+            decision = None if lost else self._decider.decide_fault(attempt, error)
+        if attempt.abandoned:
+            self.uncount_hung()
+            return False  # it was reported when it was given up
         self.report(attempt, decision)
         return True
 
@@ -146,11 +146,9 @@ class Executor:
         self.hung_count += 1
         self._telemetry.counters.add("handlers_given_up")
 
-    def has_outlived(self, attempt: Attempt) -> bool:
-        """Whether its handler, which has ended now, had been given up: then its outcome was reported at that time."""
-        if attempt.abandoned:
-            self.hung_count -= 1
-        return attempt.abandoned
+    def uncount_hung(self) -> None:
+        """One that was given up has ended after all."""
+        self.hung_count -= 1
 
     async def _fetched_args(self, attempt: Attempt) -> bytes:
         claimed = attempt.claimed

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from fencerow.core.db.engine import AsyncSession, Engine, Session
+from fencerow.core.db.handed import Handed
 from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import Busy, TransactionMisuse
@@ -40,7 +41,9 @@ class JobTransaction:
         self._async: AsyncExitStack | None = None
         self._session: Session | None = None
         self._asession: AsyncSession | None = None
-        self._entered = False
+        self._handed = Handed(
+            "job.transaction()", "the job's success", TransactionMisuse, is_async=attempt.handler.is_async
+        )
         self._committing = False
 
     @property
@@ -64,7 +67,7 @@ class JobTransaction:
         return self._committing
 
     def __enter__(self) -> Any:
-        self._enter_once(in_async=False)
+        self._handed.enter(in_async=False)
         with SHELTER:  # struck behind it, the worker rolls back what is open here
             stack = ExitStack()
             self._session = stack.enter_context(self._engine.session())
@@ -80,7 +83,7 @@ class JobTransaction:
             self.roll_back(error)
 
     async def __aenter__(self) -> Any:
-        self._enter_once(in_async=True)
+        self._handed.enter(in_async=True)
         stack = AsyncExitStack()
         self._asession = await stack.enter_async_context(self._engine.asession())
         self._async = stack
@@ -115,7 +118,7 @@ class JobTransaction:
         session, stack = self._session, self._sync
         assert session is not None and stack is not None
         try:
-            self._check_unended(session.connection)
+            self._handed.check_open(session.connection)
             until = time.monotonic() + LOCKED_S
             while not (moved := session.run(self._success(result))):
                 self._check_locked(session.run(self._fence()), until)
@@ -132,7 +135,7 @@ class JobTransaction:
         session, stack = self._asession, self._async
         assert session is not None and stack is not None
         try:
-            self._check_unended(session.connection)
+            self._handed.check_open(session.connection)
             until = time.monotonic() + LOCKED_S
             while not (moved := await session.arun(self._success(result))):
                 self._check_locked(await session.arun(self._fence()), until)
@@ -183,36 +186,6 @@ class JobTransaction:
                 "somebody else's transaction holds it",
                 "everything was rolled back; the job is tried again",
             )
-
-    def _check_unended(self, connection: Any) -> None:
-        """A handler that commits by itself would write its effects without the success."""
-        if not _in_transaction(connection):
-            raise TransactionMisuse(
-                "the handler ended job.transaction() itself, by COMMIT or ROLLBACK",
-                "it ends with the job's success, in one commit",
-                "leave commit and rollback to Fencerow; what was committed by hand stays",
-            )
-
-    def _enter_once(self, *, in_async: bool) -> None:
-        if in_async != self._attempt.handler.is_async:
-            raise TransactionMisuse(
-                "job.transaction() was entered in the wrong way for this handler",
-                "it is committed in the way and in the thread in which the handler runs",
-                "write `async with` in an async def handler and `with` in a plain def one",
-            )
-        if self._entered:
-            raise TransactionMisuse(
-                "job.transaction() was entered twice", "it is one commit", "do all writes in one block"
-            )
-        self._entered = True
-
-
-def _in_transaction(connection: Any) -> bool:
-    if hasattr(connection, "in_transaction"):
-        return bool(connection.in_transaction)
-    from psycopg.pq import TransactionStatus
-
-    return bool(connection.info.transaction_status != TransactionStatus.IDLE)
 
 
 def _quietly(leave: Any, error: BaseException) -> None:
