@@ -92,7 +92,8 @@ class Pools:
             raise self._unreachable() from error
         # Neither begun nor ended here, unlike in the pool's own block: whoever opens a transaction ends it.
         try:
-            self.preparing.lend(connection)
+            if not self.preparing.wanted:
+                connection.prepare_threshold = None
             yield connection
         except REFUSES_WRITES:
             connection.close()
@@ -115,7 +116,8 @@ class Pools:
         except PoolTimeout as error:
             raise self._unreachable() from error
         try:
-            self.preparing.lend(connection)
+            if not self.preparing.wanted:
+                connection.prepare_threshold = None
             yield connection
         except REFUSES_WRITES:
             await connection.close()

@@ -32,7 +32,7 @@ from fencerow.core.db.postgres_session import (
 )
 from fencerow.core.db.queries import Queries, identifier
 from fencerow.core.db.run import Operation, arun, run
-from fencerow.core.db.strikes import SHELTER, doorway, sheltered
+from fencerow.core.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.core.db.tries import Try, tries
 from fencerow.core.db.wakeups import Sender
 from fencerow.core.db.watchdog import OVERRUN_S
@@ -96,6 +96,8 @@ class PostgresEngine:
     # --- running ---------------------------------------------------------------------------------
 
     def run(self, operation: Operation[T]) -> T:
+        if here.striker is None:  # nearly always; it spares the shelter
+            return run(tries(operation, self._pools.preparing), partial(self._answer, operation))
         with SHELTER:
             return run(tries(operation, self._pools.preparing), partial(self._answer, operation))
 

@@ -42,9 +42,8 @@ class PostgresSession:
         try:
             for text in query.statements:
                 self._watched.busy()
-                cursor = self.connection.execute(
-                    _ready(text, statement), statement.params, prepare=self._prepare
-                )
+                sent: Any = pyformat(written(text, statement.params) if query.spells else text)
+                cursor = self.connection.execute(sent, statement.params, prepare=self._prepare)
                 if cursor.description:
                     found = cursor.fetchall()
                     rows += _named(query, cursor, found) if query.users else found
@@ -91,9 +90,8 @@ class AsyncPostgresSession:
         try:
             for text in query.statements:
                 self._watched.busy()
-                cursor = await self.connection.execute(
-                    _ready(text, statement), statement.params, prepare=self._prepare
-                )
+                sent: Any = pyformat(written(text, statement.params) if query.spells else text)
+                cursor = await self.connection.execute(sent, statement.params, prepare=self._prepare)
                 if cursor.description:
                     found = await cursor.fetchall()
                     rows += _named(query, cursor, found) if query.users else found
@@ -203,7 +201,3 @@ COMMIT = "COMMIT"
 
 def _named(query: Query, cursor: Cursor[Any] | AsyncCursor[Any], rows: Rows) -> Rows:
     return query.with_names([column.name for column in cursor.description or ()], rows)
-
-
-def _ready(text: str, statement: Statement) -> Any:
-    return pyformat(written(text, statement.params))

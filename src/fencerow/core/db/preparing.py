@@ -38,14 +38,18 @@ ONLY_WHEN_ASKED = 1_000_000_000  # executions after which the driver would prepa
 
 
 class Preparing:
-    """Whether the connections of one engine may prepare, decided for each when it is new."""
+    """Whether the connections of one engine may prepare, decided for each when it is new.
+
+    What is not `wanted` any more is taken back from a connection when it is used next: on one that was met earlier
+    nothing is prepared either, once that was given up.
+    """
 
     def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
+        self.wanted = wanted
 
     def meet(self, connection: Connection[Any]) -> None:
         """Let a new connection prepare if it leads to the server itself. One short statement."""
-        if self._wanted:
+        if self.wanted:
             try:
                 answer = connection.execute(MEET, (connection.info.backend_pid,)).fetchone()
             except Error as error:
@@ -55,7 +59,7 @@ class Preparing:
 
     async def ameet(self, connection: AsyncConnection[Any]) -> None:
         """`meet` in this event loop."""
-        if self._wanted:
+        if self.wanted:
             try:
                 cursor = await connection.execute(MEET, (connection.info.backend_pid,))
                 answer = await cursor.fetchone()
@@ -64,11 +68,6 @@ class Preparing:
             else:
                 _allow(connection, answer)
 
-    def lend(self, connection: BaseConnection[Any]) -> None:
-        """Call it before each use: on one that was met earlier nothing is prepared either, once that was given up."""
-        if not self._wanted:
-            connection.prepare_threshold = None
-
     def failed(self, error: Error) -> bool:
         """Whether a prepared statement was not what it was prepared as. It changed nothing; repeat it.
 
@@ -76,8 +75,8 @@ class Preparing:
         """
         if not isinstance(error, NOT_AS_PREPARED):
             return False
-        if self._wanted:
-            self._wanted = False
+        if self.wanted:
+            self.wanted = False
             log.warning(
                 "a prepared statement was not there or did not fit (%s); nothing is prepared from now on. If a "
                 "pooler stands before PostgreSQL, set prepared_statements to off",

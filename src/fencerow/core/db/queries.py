@@ -50,7 +50,7 @@ class Query:
     `users`: it was composed for a user's own table. Its parameters go to the driver as they are, so that the
     column decides about their types; its values come back as the driver gives them, after a first row with
     the names of the columns, see `with_names`. `copies`: it is a COPY FROM STDIN, which is fed the parameter
-    `lines`.
+    `lines`. `spells`: values are written into its text, see `written`.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Query:
     parameters: tuple[str, ...]
     users: bool = False
     copies: bool = False
+    spells: bool = False
 
     def altered(self, old: str, new: str) -> Query:
         """A copy with `old` replaced by `new`: how a test takes a guard out to see its test turn red."""
@@ -312,7 +313,13 @@ def written(text: str, params: Mapping[str, object]) -> str:
 
 def _query(name: str, text: str, rename: Callable[[str], str]) -> Query:
     statements = split(qualified(text, rename))
-    return Query(name, statements, _parameters(statements), copies=any(map(COPY.match, statements)))
+    return Query(
+        name,
+        statements,
+        _parameters(statements),
+        copies=any(map(COPY.match, statements)),
+        spells=any(":'" in text or ':"' in text for text in statements),
+    )
 
 
 def _parameters(statements: Iterable[str]) -> tuple[str, ...]:
