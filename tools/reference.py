@@ -23,6 +23,18 @@ from tools.public.text import first_sentence, markdown, raises, wrapped
 
 FOLDER = ROOT / "docs" / "reference"
 HEAD = "Written by `tools/reference.py` from docstrings and signatures; a test compares them."
+COMMON = """A verb that asks the database may raise these; its own entry has what it raises besides.
+
+Raises:
+    Unavailable, Busy, ReadOnly, StorageFull: nothing was stored. Repeat it when the cause is gone.
+    OutcomeUnknown: the answer was lost, so it may have happened: look before you repeat it. One that says
+        that it may be repeated is safe to call again.
+    SchemaMissing, SchemaTooOld: at the first use: run `fencerow migrate`.
+    SchemaTooNew, SchemaTampered: at the first use: this code must not work with this database.
+    BlockingCall: a verb without an `a` was called inside a running event loop. Nothing was sent: await its twin.
+    UnusableConnection, RetryTransaction: with a `connection` of yours: it cannot carry this, or the whole transaction
+        must be rolled back and run again.
+"""
 AGAIN = {
     "yes": "yes: nothing was stored",
     "ask": "look first: the outcome is unknown",
@@ -94,12 +106,8 @@ def page_of(page: Page) -> str:
     """One page: what it is about, a table of what it has, then each name."""
     doc, guides = _told(page)
     linked = ", ".join(f"[{Path(guide).stem}](../{guide})" for guide in guides)
-    parts = [
-        f"# {page.package}",
-        HEAD,
-        f"In the guide: {linked}. All names: [index](index.md).",
-        *_about(page, doc),
-    ]
+    around = f"In the guide: {linked}. All names, and what every verb may raise: [index](index.md)."
+    parts = [f"# {page.package}", HEAD, around, *_about(page, doc)]
     found = [entry for entry in entries(page) if not _is_error(entry)]
     if entries(page):
         parts.append("\n".join(_table(page)))
@@ -199,6 +207,8 @@ def index() -> str:
         "# Reference",
         HEAD,
         "Every public name, by the package it is imported from. Errors: [errors](errors.md).",
+        "## What every verb may raise",
+        markdown(COMMON, link_from("index")),
     ]
     for page in PAGES:
         parts.append(f"## [{page.package}]({page.name}.md)")

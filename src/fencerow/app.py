@@ -78,9 +78,9 @@ class App(JobsApp):
         return middleware
 
     def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
-        """Stop claims from a queue, also across restarts; false when it was paused already."""
+        """Stop claims from a queue, also across restarts: see `Client.pause_queue`."""
         return self.client.pause_queue(queue, reason=reason)
 
     def resume_queue(self, queue: str) -> bool:
-        """Let claims from a queue go on; false when it was not paused."""
+        """Let claims from a queue go on: see `Client.resume_queue`."""
         return self.client.resume_queue(queue)

@@ -99,6 +99,19 @@ def test_links_between_our_pages_lead_somewhere() -> None:
     assert broken == [], "those of docs/reference/ are mended by: .venv/bin/python -m tools.reference"
 
 
+def test_paths_that_pages_name_are_there() -> None:
+    missing = [
+        f"{short(path)}: {named}"
+        for path in tracked()
+        if path.suffix == ".md" and not short(path).startswith("docs/evidence/")
+        for named in re.findall(
+            r"`((?:src|tests|docs|tools|examples|bench|\.ci)/[\w./-]*\w)", path.read_text("utf-8")
+        )
+        if not (ROOT / named).exists()
+    ]
+    assert missing == []
+
+
 def test_links_to_a_part_of_a_page_lead_to_one() -> None:
     pages = [path for path in tracked() if path.suffix == ".md"]
     parts = {path.resolve(): anchors(path.read_text("utf-8")) for path in pages}

@@ -32,42 +32,57 @@ class EventBus:
         self._place = place
 
     def groups(self) -> list[Group]:
-        """All groups."""
+        """All groups, whether anybody reads for them or not: their topics, partitions and generation."""
         return run(self._place, groups.groups())
 
     async def agroups(self) -> list[Group]:
         return await arun(self._place, groups.groups())
 
     def partitions(self, group: str) -> list[Partition]:
-        """Who reads what of a group."""
+        """The partitions of a group: who reads each, whether that reader is alive, and how far it has come.
+
+        Empty where there is no such group.
+        """
         return run(self._place, consumers.partitions(group))
 
     async def apartitions(self, group: str) -> list[Partition]:
         return await arun(self._place, consumers.partitions(group))
 
     def lag(self, group: str | None = None) -> list[Lag]:
-        """How far the groups are behind, or this one."""
+        """How far the groups are behind, or this one, in events and in seconds; empty where there is no such group.
+
+        It stops counting at 10,000 events of a partition, so it may be asked often.
+        """
         return run(self._place, lag.lags(group))
 
     async def alag(self, group: str | None = None) -> list[Lag]:
         return await arun(self._place, lag.lags(group))
 
     def retention_estimate(self, keep: int | None = None) -> Retention:
-        """How fast the log grows, how old its oldest event is, and how long `keep` events last at that rate."""
+        """How fast the log grows, by its last 10,000 events, and how old its oldest one is.
+
+        With `keep` also for how many seconds so many events last at that rate: what to give `retention_events_max`.
+        """
         return run(self._place, lag.retention_estimate(keep=keep))
 
     async def aretention_estimate(self, keep: int | None = None) -> Retention:
         return await arun(self._place, lag.retention_estimate(keep=keep))
 
     def parked(self, group: str | None = None, *, limit: int = 100) -> list[Parked]:
-        """Events that a group, or any, was not able to handle: those that were parked first."""
+        """Up to `limit` events that a group, or any, was not able to handle: those that were parked first.
+
+        Each has its place, for `redrive`, and its last error.
+        """
         return run(self._place, asides.parked(group, limit=limit))
 
     async def aparked(self, group: str | None = None, *, limit: int = 100) -> list[Parked]:
         return await arun(self._place, asides.parked(group, limit=limit))
 
     def redrive(self, group: str, places: Sequence[int] | None = None) -> list[int]:
-        """Let parked events be delivered again, all of a group or those at these places; returns which.
+        """Let parked events be delivered again with a new budget, all of a group or those at these places.
+
+        Returns the places that it found parked. Later events of the same key have gone on meanwhile, so these come
+        after them. May be repeated.
 
         Raises:
             UnknownGroup: there is no such group.

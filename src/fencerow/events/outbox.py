@@ -80,7 +80,15 @@ async def apublish(
 
 
 def publish_many(place: Place, events: Sequence[NewEvent], *, connection: object | None = None) -> list[int]:
-    """Publish events in their order, in one statement: all of them or none. Returns their ids."""
+    """Publish events in their order, in one statement: all of them or none. Returns their ids.
+
+    With `connection` they are part of the transaction that is open there. See `publish` for what an event may be.
+
+    Raises:
+        InvalidTopic, InvalidInput, InvalidPayload, PayloadTooLarge: of the first that cannot be published. Nothing
+            is stored.
+        OutcomeUnknown: the answer was lost, so they may be published. A repeat would publish them again.
+    """
     appending = append(events)
     check_tables(place)
     ids = run(place, appending, connection)

@@ -19,7 +19,13 @@ class QueueVerbs(ClientBase):
 
     @verb
     def pause_queue(self, queue: str, *, reason: str | None = None) -> Procedure[bool]:
-        """Stop claims from a queue, also across restarts; false when it was paused already."""
+        """Stop claims from a queue, also across restarts; false when it was paused already, and then its word stands.
+
+        What workers have claimed already goes on. May be repeated.
+
+        Raises:
+            InvalidInput: the queue's name or the reason cannot be used.
+        """
         check_text(queue, "queue", QUEUE_LENGTH_MAX)
         check_reason(reason)
         return ask(pause_queue(queue, actor=self.actor, reason=reason))
@@ -28,7 +34,11 @@ class QueueVerbs(ClientBase):
 
     @verb
     def resume_queue(self, queue: str) -> Procedure[bool]:
-        """Let claims from a queue go on; false when it was not paused."""
+        """Let claims from a queue go on; false when it was not paused. Its workers hear of it at once. May be repeated.
+
+        Raises:
+            InvalidInput: the queue's name cannot be used.
+        """
         check_text(queue, "queue", QUEUE_LENGTH_MAX)
         if not (yield from ask(resume_queue(queue))):
             return False

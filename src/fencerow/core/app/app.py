@@ -119,7 +119,13 @@ class JobsApp(Database):
         return self._contracts.handles(contract, given)
 
     def submit(self, call: Call[R]) -> Handle[R]:
-        """Submit one call, made by `job.call(...)`. `job.submit(...)` is the short form."""
+        """Submit one call, made by `job.call(...)`. `job.submit(...)` is the short form.
+
+        Raises:
+            InvalidInput: it is no call, or cannot be stored; see its subclasses. Nothing is stored.
+            KeyConflict: the key belongs to another payload.
+            OutcomeUnknown: the answer was lost. `job_ids` holds the id: look, or `using(id=...)` again.
+        """
         return self._submitter.submit(call)
 
     async def asubmit(self, call: Call[R]) -> Handle[R]:
@@ -131,6 +137,10 @@ class JobsApp(Database):
 
         They go in chunks of 1,000 (4 MiB at most). Each chunk is atomic; when one is refused, those before
         it are stored and those after it are not. The same keys and rules hold as for single submits.
+
+        Raises:
+            InvalidInput, KeyConflict: of the first call that is refused; see `submit`.
+            OutcomeUnknown: the answer for a chunk was lost. `job_ids` holds its ids.
         """
         return self._submitter.submit_many(calls)
 
