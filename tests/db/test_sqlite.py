@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sqlite3
 import threading
@@ -354,6 +355,37 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(lite: SqliteEngine)
     leave.set()
     thread.join()
     assert [found.id for found in await lite.arun(store.list_jobs())] == [job.id]
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+async def test_what_fails_after_its_caller_was_cancelled_is_no_complaint_of_the_loop(
+    lite: SqliteEngine, hasty: SqliteEngine, in_session: bool
+) -> None:
+    """Nobody can retrieve such an error any more, and a log at level ERROR would accuse somebody of that."""
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+
+    async def ask() -> None:
+        if not in_session:
+            await hasty.arun(store.submit([new_job()]))
+        else:
+            async with hasty.asession():
+                pytest.fail("the file is locked")
+
+    with closing(other_writer(lite)):
+        task = asyncio.create_task(ask())
+        await asyncio.sleep(0)  # it has been handed over, and waits for the file
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        del task
+        with pytest.raises(Busy):  # its turn comes after that of the cancelled one, which has failed by then
+            await hasty.arun(store.submit([new_job()]))
+    await hasty.aclose()
+    gc.collect()
+    await asyncio.sleep(0)
+
+    assert complaints == []
 
 
 def test_a_forked_child_opens_connections_of_its_own(lite: SqliteEngine) -> None:

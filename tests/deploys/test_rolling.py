@@ -24,6 +24,12 @@ COUNT_MAX = 5_000  # more than any client submits before it is told to stop
 
 PLANNED = re.compile(r"\(shaky\) attempt \d+ failed, next attempt")
 
+# Releases before this one let the event loop complain when a SQLite file was locked under a caller that had left.
+UNHEARD = re.compile(
+    r"^ERROR asyncio Future exception was never retrieved\nfuture: <Future finished exception=Busy\(",
+    re.MULTILINE,
+)
+
 
 class Fleet:
     """Processes of one release on one database, and what they wrote to their log."""
@@ -139,8 +145,8 @@ def test_the_release_before_runs_on_through_a_migration(
             effects = [row[0] for row in session.connection.execute(f"SELECT job FROM {name}").fetchall()]
         assert len(effects) == len(set(effects)) == sum((count + 1) // 2 for count in accepted)
         assert steps_after > steps_before, "there is a step between the two releases"
-    for fleet in fleets:
-        assert unplanned(fleet.log()) == []
+    assert unplanned(new.log()) == []
+    assert unplanned(UNHEARD.sub("", old.log())) == []
 
 
 def applied(app: App) -> int:

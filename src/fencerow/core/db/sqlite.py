@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fencerow.core.db.engine import Traits
 from fencerow.core.db.queries import Queries, identifier
@@ -89,7 +89,7 @@ class SqliteEngine:
     async def arun(self, operation: Operation[T]) -> T:
         loop = asyncio.get_running_loop()
         executor = self._async_executor(operation.writes == "workers")
-        return await asyncio.shield(loop.run_in_executor(executor, self._run, operation))
+        return await _shielded(loop.run_in_executor(executor, self._run, operation))
 
     def _run(self, operation: Operation[T]) -> T:
         try:
@@ -136,7 +136,7 @@ class SqliteEngine:
         entering = loop.run_in_executor(thread, session.__enter__)
         try:
             try:
-                entered = await asyncio.shield(entering)
+                entered = await _shielded(entering)
             except asyncio.CancelledError as error:
                 # It may get the lock all the same; only its own thread can give it back.
                 thread.submit(_leave_entered, session, error)
@@ -144,9 +144,9 @@ class SqliteEngine:
             try:
                 yield entered
             except BaseException as error:
-                await asyncio.shield(loop.run_in_executor(thread, session.__exit__, type(error), error, None))
+                await _shielded(loop.run_in_executor(thread, session.__exit__, type(error), error, None))
                 raise
-            await asyncio.shield(loop.run_in_executor(thread, session.__exit__, None, None, None))
+            await _shielded(loop.run_in_executor(thread, session.__exit__, None, None, None))
         finally:
             thread.shutdown(wait=False)
 
@@ -256,6 +256,21 @@ class SqliteEngine:
                 "SQLite has one writer at a time",
                 "inside job.transaction() pass its connection on: using(connection=...)",
             )
+
+
+async def _shielded(running: asyncio.Future[T]) -> T:
+    """What runs in a thread, to its end: a caller that is cancelled meanwhile leaves it alone."""
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        # The shield has let go of it. An error of it is no news for one who was cancelled, and nobody else waits.
+        running.add_done_callback(_heard)
+        raise
+
+
+def _heard(running: asyncio.Future[Any]) -> None:
+    if not running.cancelled():
+        running.exception()
 
 
 def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseException) -> None:
