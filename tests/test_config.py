@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
-from fencerow.core.config import RESERVED_NAMES, Config, settings
+from fencerow import Config
+from fencerow.core.config import RESERVED_NAMES, CoreConfig, settings
 from fencerow.errors import ConfigError
+from fencerow.retention.settings import RetentionSettings
+from fencerow.wings import WINGS
 
 
 def test_without_anything_the_defaults_hold() -> None:
@@ -146,6 +150,18 @@ def test_a_stop_waits_for_the_longest_job_unless_told_otherwise() -> None:
 
 
 def test_every_setting_is_documented_and_its_default_is_in_range() -> None:
-    for setting in settings():
+    for setting in settings(Config):
         assert setting.doc.endswith(".")
         assert setting.environment_name == f"FENCEROW_{setting.name.upper()}"
+
+
+def test_it_has_the_settings_of_the_core_and_of_each_wing() -> None:
+    told = [wing.settings() for wing in WINGS if wing.settings is not None]
+    assert Config.__bases__ == (*reversed(told), CoreConfig)
+    parts = sum(len(dataclasses.fields(part)) for part in (*told, CoreConfig))
+    assert len(settings(Config)) == parts, "a name of one hides that of another"
+
+
+def test_a_wing_finds_its_own_settings_in_those_of_the_process() -> None:
+    assert RetentionSettings.of(Config(retention_failed_s=5.0)).retention_failed_s == 5.0
+    assert RetentionSettings.of(CoreConfig()) == RetentionSettings(), "a core without its wings"

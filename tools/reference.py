@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fencerow import errors
+from fencerow import Config, errors
 from fencerow.core.config import settings
 from fencerow.core.wing import wings
 from fencerow.errors import FencerowError
@@ -133,7 +133,7 @@ def _about(page: Page, doc: str) -> Iterator[str]:
         looked = ", ".join(f"`{check.name}`" for check in wing.checks())
         yield from [f"On the command line: {named} ([cli](../cli.md))."] if named else []
         yield from [f"`fencerow doctor` looks at it under {looked}."] if looked else []
-    known = [each.name for each in settings() if re.match(page.settings or "$", each.name)]
+    known = [each.name for each in settings(Config) if re.match(page.settings or "$", each.name)]
     if known:
         yield wrapped(f"[Settings](../settings.md): {', '.join(f'`{name}`' for name in known)}.")
     own = [kind for kind in kinds() if _lies_in(kind, page.package) and page is not PAGES[0]]

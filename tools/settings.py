@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+from fencerow import Config
 from fencerow.core.config import PREFIX, Setting, settings
 
 HEAD = """# Settings
 
-This page is printed from `src/fencerow/core/config/config.py` by `tools/settings.py`; a test compares them.
+This page is printed from `Config` by `tools/settings.py`; a test compares them. The core's settings come first
+(`src/fencerow/core/config/config.py`), then those of each wing (`settings.py` in its folder).
 
 Every setting is a field of `Config` and has an environment variable: `FENCEROW_` and its name in capitals. A name
 ends with its unit: `_s` seconds, `_bytes` bytes. A blank variable counts as absent. One that is nearly the name
@@ -28,7 +30,7 @@ def page() -> str:
 
 
 def lines() -> Iterator[str]:
-    for setting in settings():
+    for setting in settings(Config):
         secret = " Never shown." if setting.secret else ""
         yield (
             f"| `{setting.name}` | `{setting.environment_name}` | {default(setting)} | {values(setting)} "

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from fencerow import errors as errors
     from fencerow.app import App
     from fencerow.client import Client
+    from fencerow.config import Config
     from fencerow.core.app import Database
     from fencerow.core.app.contract import Contract, contract
     from fencerow.core.client.handle import Handle
     from fencerow.core.client.refs import Key
-    from fencerow.core.config import Backoff, Config, Defaults
+    from fencerow.core.config import Backoff, Defaults
     from fencerow.core.errors import (
         CancelRequested,
         FencerowError,
@@ -68,7 +69,7 @@ else:
             "Handle": "fencerow.core.client.handle",
             "Key": "fencerow.core.client.refs",
             "Backoff": "fencerow.core.config",
-            "Config": "fencerow.core.config",
+            "Config": "fencerow.config",
             "Defaults": "fencerow.core.config",
             "CancelRequested": "fencerow.core.errors",
             "FencerowError": "fencerow.core.errors",

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from fencerow.batches.declare import DeclareBatch
 from fencerow.batches.item import BatchMiddleware
 from fencerow.client import Client
+from fencerow.config import Config
 from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning
 from fencerow.core.app.app import JobsApp
-from fencerow.core.config import Config, Defaults
+from fencerow.core.config import Defaults
 from fencerow.core.telemetry import Telemetry
 
 __all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning"]
@@ -30,6 +31,7 @@ class App(JobsApp):
     """
 
     client_type = Client
+    config: Config
 
     def __init__(
         self,

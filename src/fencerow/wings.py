@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fencerow.batches.wing import WING as BATCHES
 from fencerow.core.wing import build
 from fencerow.doctor.wing import WING as DOCTOR
@@ -12,6 +14,16 @@ from fencerow.operators.wing import WING as OPERATORS
 from fencerow.processes.wing import WING as PROCESSES
 from fencerow.retention.wing import WING as RETENTION
 
+if TYPE_CHECKING:
+    from fencerow.config import Config
+
 WINGS = (PROCESSES, BATCHES, OPERATORS, DOCTOR, RETENTION, EVENTS, GUARDS, MIGRATIONS)
 
-build(WINGS)  # whoever imports anything of the package has imported this before
+
+def _config() -> type[Config]:
+    from fencerow.config import Config
+
+    return Config
+
+
+build(WINGS, _config)  # whoever imports anything of the package has imported this before

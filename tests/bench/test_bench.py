@@ -13,11 +13,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from fencerow import Config
 from fencerow.bench.place import Place, private_sqlite, scratch
 from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import Sizes
 from fencerow.cli.main import run as command
-from fencerow.core.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.errors import InvalidInput
 from fencerow.testing.postgres import PostgresServer

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow import App
-from fencerow.core.config import Config
+from fencerow import App, Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.worker.context import Job

@@ -12,9 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow import App, Job
+from fencerow import App, Config, Job
 from fencerow.cli import main
-from fencerow.core.config import Config
 from fencerow.core.db.connections import of_client, of_worker, shares, told
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store

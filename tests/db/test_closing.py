@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg_pool import AsyncConnectionPool
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.watchdog import OVERRUN_S
 from fencerow.core.store import store

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.worker import Worker
 from tests.deaths.crew import engine_of

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db import pools
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.pools import Pools, hosts

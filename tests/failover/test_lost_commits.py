@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
 from fencerow.core.finding import Finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db.engine import Engine
 
 

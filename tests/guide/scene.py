@@ -14,8 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fencerow import App, Backoff, Defaults, Handle, Job
-from fencerow.core.config import Config
+from fencerow import App, Backoff, Config, Defaults, Handle, Job
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.events import EventBus

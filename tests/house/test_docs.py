@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import errors
+from fencerow import Config, errors
 from fencerow.core.config import settings
 from fencerow.errors import FencerowError
 from tests.house.tree import ROOT
@@ -34,7 +34,7 @@ def test_the_life_of_a_job_is_what_the_table_prints() -> None:
 def test_the_settings_are_what_config_prints() -> None:
     page = (DOCS / "settings.md").read_text("utf-8")
     assert page == settings_page.page(), "run: python3 tools/settings.py > docs/settings.md"
-    for setting in settings():
+    for setting in settings(Config):
         assert f"`{setting.name}`" in page and setting.environment_name in page
         assert setting.doc.endswith("."), f"{setting.name}: say what it means in a sentence"
 

@@ -7,7 +7,7 @@ from inspect import signature
 
 import pytest
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db.postgres_session import IDLE_S
 from fencerow.core.worker.blocked import BLOCKED_S
 from fencerow.core.worker.roster import PATIENCE_S

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import App
-from fencerow.core.config import Config
+from fencerow import App, Config
 from fencerow.errors import Busy
 from tests.outages.after import check_books
 from tests.outages.callers import calling

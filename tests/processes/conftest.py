@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db.sqlite import SqliteEngine
 from tests.jobs import AnyEngine
 from tests.worker.stage import quick

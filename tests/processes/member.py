@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.worker.worker import Worker
 from tests.deaths.crew import engine_of
 from tests.processes import shop

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.store import store
 from fencerow.errors import ConfigError, DeclarationError, NotImportable
 from fencerow.processes import starting

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.store import store
 from tests.jobs import AnyEngine
 from tests.processes.conftest import settings

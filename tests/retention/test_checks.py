@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 import pytest
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.state import State
 from fencerow.core.telemetry import Telemetry

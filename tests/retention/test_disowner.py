@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from fencerow import Config
 from fencerow.core.chore import Site
-from fencerow.core.config import Config
 from fencerow.core.model.state import State
 from fencerow.core.model.wakeup import Ended, decode
 from fencerow.core.store import store

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import pyformat
 from fencerow.core.model.state import State

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.doctor import on_postgres

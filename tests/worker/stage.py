@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from fencerow import Config
 from fencerow.batches.item import BatchMiddleware
-from fencerow.core.config import Config
 from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import JobRecord, NewJob

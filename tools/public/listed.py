@@ -82,12 +82,12 @@ INSIDE = frozenset(
             "Backoff.from_json",
             "Defaults.merged",
         ),
-        *("Config.drain_s", "Config.job_defaults"),
+        *("Config.drain_s", "Config.job_defaults", "Config.of"),
         *("Transitions.declared", "Transitions.is_reaped", "Moves.is_reaped", "BackfillStatus.of"),
         *("Job.is_committed_on", "Job.opened_transaction", "Worker.signalled"),
     }
 )
-INSIDE_TYPES = frozenset({"Handler", "JobOptions", "Middleware"})
+INSIDE_TYPES = frozenset({"CoreConfig", "Handler", "JobOptions", "Middleware"})
 SETTINGS = "Its fields are the [settings](../settings.md)."
 
 

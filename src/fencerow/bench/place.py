@@ -13,7 +13,8 @@ from typing import Any
 
 import psycopg
 
-from fencerow.core.config import Config, PostgresUrl, parse_url
+from fencerow.config import Config
+from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.probe import reach_postgres
 from fencerow.core.db.queries import load, postgres_names, pyformat, sqlite_names
@@ -116,7 +117,7 @@ def private_sqlite(folder: Path) -> Iterator[Place]:
 
 
 @contextmanager
-def scratch(config: Config, *, force: bool = False) -> Iterator[Place]:
+def scratch(config: CoreConfig, *, force: bool = False) -> Iterator[Place]:
     """Scratch tables on the database that the settings name: a schema of its own, or a file beside the file.
 
     Raises:
@@ -135,6 +136,7 @@ def scratch(config: Config, *, force: bool = False) -> Iterator[Place]:
         return
     reach_postgres(url.conninfo, config.connect_timeout_s)
     _refuse_unfit(config, force)
+    assert isinstance(config, Config)
     own = replace(config, schema=SCRATCH + secrets.token_hex(6), pool_max=max(10, config.pool_max))
     assert own.schema.startswith(SCRATCH)
     engine = with_bench(open_engine(own))
@@ -157,7 +159,7 @@ def with_bench(engine: AnyEngine) -> AnyEngine:
 
 
 @contextmanager
-def _prepared(config: Config) -> Iterator[AnyEngine]:
+def _prepared(config: CoreConfig) -> Iterator[AnyEngine]:
     engine = with_bench(open_engine(config))
     try:
         store.migrate(engine, actor="fencerow bench")
@@ -179,7 +181,7 @@ def _busy_workers(workers: str) -> Steps[int]:
     return int(str(rows[0][0]))
 
 
-def _refuse_unfit(config: Config, force: bool) -> None:
+def _refuse_unfit(config: CoreConfig, force: bool) -> None:
     engine = with_bench(open_engine(config))
     try:
         may_create, is_standby, *_ = engine.run(_asked("bench_may_create"))[0]
@@ -202,7 +204,7 @@ def _refuse_unfit(config: Config, force: bool) -> None:
         )
 
 
-def _about_server(config: Config) -> str:
+def _about_server(config: CoreConfig) -> str:
     engine = with_bench(open_engine(config))
     try:
         _, _, version, fsync, synchronous = engine.run(_asked("bench_may_create"))[0]

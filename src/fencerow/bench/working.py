@@ -16,7 +16,7 @@ import psycopg
 
 from fencerow.app import App
 from fencerow.bench.place import Place
-from fencerow.core.config import Config
+from fencerow.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.telemetry import Event

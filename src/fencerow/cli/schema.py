@@ -9,7 +9,7 @@ import click
 from fencerow.core.command import output
 from fencerow.core.command.database import actor, opened, parsed_path, resolved
 from fencerow.core.command.options import app_option, asked, database_options, json_option
-from fencerow.core.config import Config, SqliteUrl, parse_url
+from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
 from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
 from fencerow.core.db.queries import Migration, postgres_names, qualified, sqlite_names
@@ -43,14 +43,14 @@ def migrate(context: click.Context, plan: bool) -> int:
     return exits.OK
 
 
-def migrated(config: Config) -> list[Migration]:
+def migrated(config: CoreConfig) -> list[Migration]:
     """Apply what is missing; makes the SQLite file where there is none."""
     _reach_or_make(config)
     with opened(config) as engine:
         return migrate_engine(engine, actor=actor(config))
 
 
-def planned(config: Config) -> list[Migration]:
+def planned(config: CoreConfig) -> list[Migration]:
     """What is missing. Makes nothing, not even the file."""
     try:
         _reach(config)
@@ -65,7 +65,7 @@ def planned(config: Config) -> list[Migration]:
         return judged(applied, known_migrations(engine.dialect))
 
 
-def _reach(config: Config) -> None:
+def _reach(config: CoreConfig) -> None:
     url = parse_url(config.url) if config.url else None
     if isinstance(url, SqliteUrl):
         reach_sqlite(Path(url.path))
@@ -73,7 +73,7 @@ def _reach(config: Config) -> None:
         reach_postgres(url.conninfo, config.connect_timeout_s)
 
 
-def _reach_or_make(config: Config) -> None:
+def _reach_or_make(config: CoreConfig) -> None:
     try:
         _reach(config)
     except SchemaMissing:
@@ -109,7 +109,7 @@ def sql(context: click.Context, dialect: str | None, worker_role: str, submit_ro
     return exits.OK
 
 
-def schema_sql(dialect: str, config: Config) -> str:
+def schema_sql(dialect: str, config: CoreConfig) -> str:
     """Every step as it would be applied, and the ledger."""
     if dialect == "sqlite":
         rename, queries = sqlite_names(config.table_prefix), sqlite_queries(config.table_prefix)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.wakeup import WakeUp
@@ -103,7 +103,7 @@ class Site:
     """Where a worker's chores work. `queues`: which it serves just now."""
 
     engine: Engine
-    config: Config
+    config: CoreConfig
     telemetry: Telemetry
     worker: str
     queues: Callable[[], Iterable[str]]

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fencerow.core.composed import compose
 from fencerow.core.store import tables
 from fencerow.core.worker.brought import bring
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import click
 
     from fencerow.core.chore import Chore, Site
-    from fencerow.core.config import Config
+    from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
     from fencerow.core.finding import Finding
     from fencerow.core.telemetry import Telemetry
@@ -31,7 +32,7 @@ class Check:
     """One examination of the doctor: it says what it found, and changes nothing."""
 
     name: str
-    examine: Callable[[Engine, Config], Iterator[Finding]]
+    examine: Callable[[Engine, CoreConfig], Iterator[Finding]]
 
 
 def _none(*_: object) -> tuple[()]:
@@ -46,7 +47,8 @@ class Wing:
     in one holds the numbered steps that make its tables. `chores`: what each worker does for it beside its jobs.
     `together`, `processes`: how a worker runs several attempts in one call, and some in other processes.
     `purges`: what retention removes for it, in each round of every worker. `checks`: what the doctor looks at.
-    `commands`: what the command `fencerow` can do with it.
+    `commands`: what the command `fencerow` can do with it. `settings`: what it can be told; `fencerow.config` makes it
+    a part of `Config`.
     """
 
     name: str
@@ -54,18 +56,20 @@ class Wing:
     chores: Callable[[Site], Sequence[Chore]] | None = None
     together: MakeTogether | None = None
     processes: Processes | None = None
-    purges: Callable[[Engine, Config, Telemetry], Sequence[Purge]] = _none
+    purges: Callable[[Engine, CoreConfig, Telemetry], Sequence[Purge]] = _none
     checks: Callable[[], Sequence[Check]] = _none
     commands: Callable[[], Sequence[click.Command]] = _none
+    settings: Callable[[], type[Settings]] | None = None
 
 
 _wings: tuple[Wing, ...] = ()
 
 
-def build(wings: Sequence[Wing]) -> None:
-    """Said once, by the package itself when it is imported: these are all there are."""
+def build(wings: Sequence[Wing], config: Callable[[], type[CoreConfig]]) -> None:
+    """Said once, by the package itself when it is imported: these are all there are, and this has their settings."""
     global _wings
     _wings = tuple(wings)
+    compose(config)
     for wing in wings:
         tables.add_packages(wing.queries)
         bring(chores=wing.chores, together=wing.together, processes=wing.processes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, execute, operation, whole
 from fencerow.core.finding import Finding, fail, info, ok, warn
@@ -39,7 +39,7 @@ def leftovers() -> Steps[int]:
     return whole((yield from execute("leftovers", age_s=LEFT_S, limit=LEFT_MAX))[0][0])
 
 
-def examine_backlog(engine: Engine, config: Config) -> Iterator[Finding]:
+def examine_backlog(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     """Paused queues, workers, expired leases, names nobody knows, and a backlog past its time."""
     alive = engine.run(store.list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX))
     counts = engine.run(store.counts())
@@ -176,7 +176,7 @@ def _moment(us: int | None) -> str:
     )
 
 
-def _orphans(engine: Engine, config: Config) -> Iterator[Finding]:
+def _orphans(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     number, oldest_s = engine.run(orphans())
     bound_s = config.lease_s + config.sweep_s
     if not number:

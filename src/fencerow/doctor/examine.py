@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from fencerow.core.config import Config, PostgresUrl, parse_url
+from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
 from fencerow.core.db.faults import first_line
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
@@ -28,7 +28,7 @@ from fencerow.doctor.shape import examine_shape
 PACKAGE = "fencerow.doctor"
 
 
-def examine(config: Config) -> list[Finding]:
+def examine(config: CoreConfig) -> list[Finding]:
     """Everything that can be seen from here. Changes nothing but for one NOTIFY to ourselves.
 
     Raises:
@@ -45,7 +45,7 @@ def examine(config: Config) -> list[Finding]:
         engine.close()
 
 
-def _checks(engine: PostgresEngine | SqliteEngine, config: Config) -> Iterable[Finding]:
+def _checks(engine: PostgresEngine | SqliteEngine, config: CoreConfig) -> Iterable[Finding]:
     if isinstance(engine, PostgresEngine):
         with_queries(engine)
         yield from _guarded("server", lambda: examine_postgres(engine, config))
@@ -71,7 +71,7 @@ def with_queries(engine: PostgresEngine | SqliteEngine) -> None:
     engine.queries = engine.queries.joined(load(PACKAGE, engine.dialect, engine.dialect, names))
 
 
-def _reached(config: Config) -> Iterable[Finding]:
+def _reached(config: CoreConfig) -> Iterable[Finding]:
     url = parse_url(config.url or "")
     if isinstance(url, PostgresUrl):
         reach_postgres(url.conninfo, config.connect_timeout_s)

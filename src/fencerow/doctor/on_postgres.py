@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.connections import of_worker
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Steps, execute, operation
@@ -86,7 +86,7 @@ def hidden_sessions() -> Steps[int]:
     return int(str((yield from execute("hidden_sessions"))[0][0]))
 
 
-def examine_postgres(engine: PostgresEngine, config: Config) -> Iterator[Finding]:
+def examine_postgres(engine: PostgresEngine, config: CoreConfig) -> Iterator[Finding]:
     """All checks of the server."""
     before = time.time_ns() // 1000
     server = engine.run(server_facts())
@@ -183,7 +183,7 @@ def _privileges_of(engine: PostgresEngine) -> Iterator[Finding]:
         yield ok("privileges", f"all on the tables of schema {engine.schema}")
 
 
-def _connections(server: Server, config: Config) -> Finding:
+def _connections(server: Server, config: CoreConfig) -> Finding:
     most = sum(of_worker(config.pool_max, plain=True).values())
     found = (
         f"{server.connections} of {server.connections_max} connections are in use; "
@@ -217,7 +217,7 @@ def _horizon(engine: PostgresEngine) -> Iterator[Finding]:
         )
 
 
-def _listening(engine: PostgresEngine, config: Config) -> Finding:
+def _listening(engine: PostgresEngine, config: CoreConfig) -> Finding:
     """NOTIFY ourselves and listen: through a pooler in transaction mode nothing is heard, and nothing is said."""
     word = f"doctor-{secrets.token_hex(8)}"
     listening, heard = threading.Event(), threading.Event()

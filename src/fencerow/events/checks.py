@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, fail, info, ok, warn
 from fencerow.events.lag import Lag, lags
+from fencerow.events.settings import EventSettings
 
 LATE_S = 300.0
 UNPLACED_S = 60.0  # the longest that one stopped process can keep others from giving places is a part of this
 
 
-def examine_events(engine: Engine, config: Config) -> Iterator[Finding]:
+def examine_events(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     """Each group of readers; nothing is said where there is none."""
     found = engine.run(lags())
     for group in found:
-        yield from _group(group, config)
+        yield from _group(group, EventSettings.of(config))
     if found:
         yield ok("events", f"{len(found)} groups read the log up to place {found[0].head}")
 
 
-def _group(group: Lag, config: Config) -> Iterator[Finding]:
+def _group(group: Lag, kept: EventSettings) -> Iterator[Finding]:
     if group.unplaced_s > UNPLACED_S:
         yield fail(
             "unplaced events",
@@ -34,7 +35,7 @@ def _group(group: Lag, config: Config) -> Iterator[Finding]:
         yield fail(
             "unread events",
             f"group {group.group} has not read events of {group.seconds:.0f} s ago; retention removes them unread "
-            f"after {config.retention_unread_events_s:.0f} s",
+            f"after {kept.retention_unread_events_s:.0f} s",
             f"run a worker with its consumer, or `fencerow events remove {group.group}`",
         )
     elif group.events and not group.readers:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fencerow.core.chore import Chore
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import Placed, Published, WakeUp
 from fencerow.core.telemetry import Telemetry
@@ -22,7 +22,7 @@ class Surroundings:
     """What the chore needs of its app, asked for when a worker begins."""
 
     engine: Callable[[], Engine]
-    config: Config
+    config: CoreConfig
     telemetry: Telemetry
 
 

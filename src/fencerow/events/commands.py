@@ -22,6 +22,7 @@ from fencerow.events.bus import told
 from fencerow.events.consumers import Stored, partitions
 from fencerow.events.groups import Start, group_named, groups, remove_group, replay
 from fencerow.events.lag import lags, retention_estimate
+from fencerow.events.settings import EventSettings
 
 PLACE = re.compile(r"[0-9]{1,18}")
 
@@ -73,7 +74,8 @@ def lag_(context: click.Context, group: str | None) -> None:
     """Show how far groups are behind, in events and seconds, and how fast the log grows."""
     with working(asked(context)) as engine:
         found = engine.run(lags(group))
-        log = engine.run(retention_estimate(keep=asked(context).config().retention_events_max))
+        kept = EventSettings.of(asked(context).config())
+        log = engine.run(retention_estimate(keep=kept.retention_events_max))
     if asked(context).json:
         output.say_json({"groups": [asdict(each) for each in found], "log": asdict(log)})
         return

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 import fencerow.events.consumers as consumers
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.ids import new_id
@@ -38,7 +38,7 @@ class Membership:
         engine: Engine,
         consumer: Consumer,
         the_log: Log,
-        config: Config,
+        config: CoreConfig,
         telemetry: Telemetry,
         threads: Threads,
         holder: str,
@@ -182,7 +182,7 @@ class Reader:
         engine: Engine,
         declared: Sequence[Consumer],
         the_log: Log,
-        config: Config,
+        config: CoreConfig,
         telemetry: Telemetry,
     ) -> None:
         self._config = config

@@ -7,13 +7,15 @@ import logging
 import fencerow.events.asides as asides
 import fencerow.events.consumers as consumers
 import fencerow.events.lag as lag
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.removal import removed
 from fencerow.core.telemetry import Event as Told
 from fencerow.core.telemetry import Telemetry
 from fencerow.events.lag import Lag
 from fencerow.events.sequencer import sequence
+from fencerow.events.settings import EventSettings
+from fencerow.retention.settings import RetentionSettings
 
 log = logging.getLogger("fencerow.events")
 
@@ -26,9 +28,10 @@ DEAD_S = 3600.0
 class EventRetention:
     """One round after another: how far the groups are behind, who must be told, what may go."""
 
-    def __init__(self, engine: Engine, config: Config, telemetry: Telemetry) -> None:
+    def __init__(self, engine: Engine, config: CoreConfig, telemetry: Telemetry) -> None:
         self._engine = engine
-        self._config = config
+        self._kept = EventSettings.of(config)
+        self._aside_s = RetentionSettings.of(config).retention_failed_s
         self._telemetry = telemetry
 
     async def round(self) -> None:
@@ -42,12 +45,12 @@ class EventRetention:
             )
             await self._watch(group)
         await self._trim()
-        await self._engine.arun(asides.discard(None, age_s=self._config.retention_failed_s))
+        await self._engine.arun(asides.discard(None, age_s=self._aside_s))
         await self._engine.arun(consumers.forget_dead_drainers(age_s=DEAD_S))
 
     async def _watch(self, group: Lag) -> None:
         """Tell of a group that is about to lose events: in its row, in the log, by telemetry."""
-        if not is_at_risk(group, self._config):
+        if not is_at_risk(group, self._kept):
             if group.alarmed_at_us is not None and await self._engine.arun(lag.calm(group.group)):
                 log.info("group %s has caught up", group.group)
             return
@@ -65,26 +68,26 @@ class EventRetention:
 
     async def _trim(self) -> None:
         """Remove what may go, half of the time at most."""
-        config = self._config
+        kept = self._kept
         trimming = lag.trim(
-            age_s=config.retention_events_s,
-            unread_age_s=config.retention_unread_events_s,
-            told_s=told_s(config),
-            keep=config.retention_events_max,
+            age_s=kept.retention_events_s,
+            unread_age_s=kept.retention_unread_events_s,
+            told_s=told_s(kept),
+            keep=kept.retention_events_max,
             limit=BATCH_ROWS,
         )
         if total := await removed(self._engine, trimming, limit=BATCH_ROWS):
             self._telemetry.emit(Told.EVENTS_TRIMMED, count=total)
 
 
-def told_s(config: Config) -> float:
+def told_s(kept: EventSettings) -> float:
     """How long before the cut a group must have been told."""
-    return TOLD_PART * config.retention_unread_events_s
+    return TOLD_PART * kept.retention_unread_events_s
 
 
-def is_at_risk(group: Lag, config: Config) -> bool:
+def is_at_risk(group: Lag, kept: EventSettings) -> bool:
     """Whether a group is so far behind that retention comes near what it has not read."""
-    places = config.retention_events_max
+    places = kept.retention_events_max
     behind = group.head - group.cursor + group.unplaced
     by_number = places is not None and group.events > 0 and behind > AT_RISK * places
-    return by_number or group.seconds > AT_RISK * config.retention_unread_events_s
+    return by_number or group.seconds > AT_RISK * kept.retention_unread_events_s

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     import click
 
-    from fencerow.core.config import Config
+    from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
 
 
-def _purges(engine: Engine, config: Config, telemetry: Telemetry) -> Sequence[Purge]:
+def _purges(engine: Engine, config: CoreConfig, telemetry: Telemetry) -> Sequence[Purge]:
     from fencerow.events.retention import EventRetention
 
     return (EventRetention(engine, config, telemetry).round,)
@@ -35,4 +35,17 @@ def _commands() -> Sequence[click.Command]:
     return (events,)
 
 
-WING = Wing("events", queries=("fencerow.events",), purges=_purges, checks=_checks, commands=_commands)
+def _settings() -> type[Settings]:
+    from fencerow.events.settings import EventSettings
+
+    return EventSettings
+
+
+WING = Wing(
+    "events",
+    queries=("fencerow.events",),
+    purges=_purges,
+    checks=_checks,
+    commands=_commands,
+    settings=_settings,
+)

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     import click
 
-    from fencerow.core.config import Config
+    from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
 
 
-def _purges(engine: Engine, config: Config, _telemetry: Telemetry) -> Sequence[Purge]:
+def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
     from fencerow.guards.purges import purges
 
     return purges(engine, config)
@@ -35,6 +35,12 @@ def _commands() -> Sequence[click.Command]:
     return (mutexes,)
 
 
+def _settings() -> type[Settings]:
+    from fencerow.guards.settings import GuardSettings
+
+    return GuardSettings
+
+
 WING = Wing(
     "guards",
     queries=(
@@ -46,4 +52,5 @@ WING = Wing(
     purges=_purges,
     checks=_checks,
     commands=_commands,
+    settings=_settings,
 )

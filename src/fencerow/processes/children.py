@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import Busy
 from fencerow.processes.child import Child
+from fencerow.processes.settings import ChildSettings
 from fencerow.processes.starting import Starter
 from fencerow.processes.wire import Start
 
@@ -26,8 +27,9 @@ LINGER_S = 1.0  # for one that is over `child_idle_max`: where several end at on
 class Children:
     """Lends processes to attempts. There are never more than slots, and `child_idle_max` that do nothing for long."""
 
-    def __init__(self, config: Config, held_max_s: float | None) -> None:
+    def __init__(self, config: CoreConfig, held_max_s: float | None) -> None:
         self._config = config
+        self._kept = ChildSettings.of(config)
         self._held_max_s = held_max_s
         self._starter = Starter()
         self._idle: list[Child] = []
@@ -55,13 +57,13 @@ class Children:
 
     def give_back(self, child: Child) -> None:
         """The attempt is over. The process stays for the next one, unless it has grown old or fat."""
-        config = self._config
-        worn = child.jobs >= config.child_jobs_max or child.resident_bytes > config.child_resident_bytes_max
-        if worn or config.child_idle_max == 0:
+        kept = self._kept
+        worn = child.jobs >= kept.child_jobs_max or child.resident_bytes > kept.child_resident_bytes_max
+        if worn or kept.child_idle_max == 0:
             self._send_off(child)
             return
-        enough = len(self._idle) >= config.child_idle_max
-        stays_s = min(LINGER_S, config.child_idle_s) if enough else config.child_idle_s
+        enough = len(self._idle) >= kept.child_idle_max
+        stays_s = min(LINGER_S, kept.child_idle_s) if enough else kept.child_idle_s
         self._idle.append(child)
         loop = asyncio.get_running_loop()
         self._timers[child] = loop.call_later(stays_s, self._send_off, child)

@@ -9,7 +9,7 @@ from functools import partial
 
 import msgspec
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import Busy, CancelRequested, LeaseLost, NotImportable
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.handler import Handler
@@ -32,7 +32,7 @@ NOT_STARTED_S = 5.0  # the pause after a child that could not be started
 class ChildRuns:
     """Runs attempts in child processes, and reports what becomes of each."""
 
-    def __init__(self, executor: Executor, calls: Calls, decider: Decider, config: Config) -> None:
+    def __init__(self, executor: Executor, calls: Calls, decider: Decider, config: CoreConfig) -> None:
         self._executor = executor
         self._calls = calls
         self._decider = decider

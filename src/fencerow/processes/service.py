@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from fencerow.core.config import Config
+from fencerow.core.composed import config_type
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import NotImportable
 from fencerow.core.model.classify import leaves
@@ -68,7 +68,7 @@ class Service:
         self._connection = connection
         self._sending = threading.Lock()
         self._start = start
-        self._config = replace(Config(**start.config), pool_max=POOL_MAX)
+        self._config = replace(config_type()(**start.config), pool_max=POOL_MAX)
         self._engine: Engine = open_engine(self._config)
         self._telemetry = Telemetry()
         self._attempt: ChildAttempt | None = None

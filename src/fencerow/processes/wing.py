@@ -8,7 +8,7 @@ from fencerow.core.wing import Wing
 from fencerow.core.worker.brought import Processes
 
 if TYPE_CHECKING:
-    from fencerow.core.config import Config
+    from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.model.handler import Handler
     from fencerow.core.worker.brought import Apart
     from fencerow.core.worker.calling import Calls
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fencerow.core.worker.executor import Executor
 
 
-def _made(executor: Executor, calls: Calls, decider: Decider, config: Config) -> Apart:
+def _made(executor: Executor, calls: Calls, decider: Decider, config: CoreConfig) -> Apart:
     from fencerow.processes.running import ChildRuns
 
     return ChildRuns(executor, calls, decider, config)
@@ -34,4 +34,10 @@ def _served(handler: Handler) -> None:
     origin_of(handler)
 
 
-WING = Wing("processes", processes=Processes(_made, _declared, _served))
+def _settings() -> type[Settings]:
+    from fencerow.processes.settings import ChildSettings
+
+    return ChildSettings
+
+
+WING = Wing("processes", processes=Processes(_made, _declared, _served), settings=_settings)

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.state import State
 from fencerow.retention.periods import AHEAD, Period, owns_periods, periods
+from fencerow.retention.settings import RetentionSettings
 
 OWNER = "a worker whose role owns the tables makes them"
 
 
-def examine_periods(engine: Engine, config: Config) -> Iterator[Finding]:
+def examine_periods(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     """Periods ahead, and tables that could not be removed; nothing where there are no periods."""
     if not engine.traits.has_periods:
         return
     known = engine.run(periods())
     is_owner = engine.run(owns_periods())
+    kept = RetentionSettings.of(config)
     wanted = {
-        State.SUCCEEDED: config.retention_succeeded_s,
-        State.FAILED: config.retention_failed_s,
-        State.CANCELLED: config.retention_cancelled_s,
+        State.SUCCEEDED: kept.retention_succeeded_s,
+        State.FAILED: kept.retention_failed_s,
+        State.CANCELLED: kept.retention_cancelled_s,
     }
-    states = [state for state, age_s in wanted.items() if age_s >= config.retention_period_s]
+    states = [state for state, age_s in wanted.items() if age_s >= kept.retention_period_s]
     if not known:
         who = "a worker makes them in its first minutes" if is_owner else OWNER
         yield info("periods", f"none were made yet; until then finished jobs go row by row: {who}")

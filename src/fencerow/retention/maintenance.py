@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from fencerow.core.chore import Chore
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
 from fencerow.core.db.trouble import is_trouble
@@ -44,6 +44,7 @@ from fencerow.retention.purging import (
     purge_repeated,
     purge_spent,
 )
+from fencerow.retention.settings import RetentionSettings
 
 log = logging.getLogger("fencerow.worker.maintenance")
 
@@ -63,14 +64,15 @@ class Maintenance(Chore):
 
     name = "maintenance"
 
-    def __init__(self, engine: Engine, config: Config, telemetry: Telemetry) -> None:
+    def __init__(self, engine: Engine, config: CoreConfig, telemetry: Telemetry) -> None:
         self._engine = engine
-        self._config = config
+        self._kept = kept = RetentionSettings.of(config)
+        self._unknown_max_s = config.unknown_max_s
         self._telemetry = telemetry
         self._ages = {
-            State.SUCCEEDED: config.retention_succeeded_s,
-            State.FAILED: config.retention_failed_s,
-            State.CANCELLED: config.retention_cancelled_s,
+            State.SUCCEEDED: kept.retention_succeeded_s,
+            State.FAILED: kept.retention_failed_s,
+            State.CANCELLED: kept.retention_cancelled_s,
         }
         self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
         self._warned = False
@@ -101,9 +103,9 @@ class Maintenance(Chore):
     def _length_s(self, state: State) -> float | None:
         """How long a period of the state is; None when its jobs are gone too soon for periods."""
         age_s = self._ages[state]
-        if age_s < self._config.retention_period_s:
+        if age_s < self._kept.retention_period_s:
             return None
-        return max(self._config.retention_period_s, age_s / PERIODS_PER_RETENTION)
+        return max(self._kept.retention_period_s, age_s / PERIODS_PER_RETENTION)
 
     async def _make_periods(self) -> None:
         if lost := await self._engine.arun(forget_lost_periods()):
@@ -184,7 +186,7 @@ class Maintenance(Chore):
     def _purges(self, *, everywhere: bool) -> list[Step]:
         removals = [
             purge_by_own_age(limit=BATCH_ROWS),
-            purge_spent(age_s=self._config.retention_ephemeral_s, limit=BATCH_ROWS),
+            purge_spent(age_s=self._kept.retention_ephemeral_s, limit=BATCH_ROWS),
             purge_repeated(age_s=REPEATED_KEPT_S, limit=BATCH_ROWS),
             purge_keys(limit=BATCH_ROWS),
         ]
@@ -197,15 +199,15 @@ class Maintenance(Chore):
     async def _purge_finished(self, state: State, everywhere: bool) -> None:
         age_s = self._ages[state]
         count = await self._all(purge_by_age(state, age_s=age_s, limit=BATCH_ROWS, everywhere=everywhere))
-        if self._config.retention_count_max is not None:
-            keep = self._config.retention_count_max
+        if self._kept.retention_count_max is not None:
+            keep = self._kept.retention_count_max
             count += await self._all(purge_by_count(state, keep=keep, limit=BATCH_ROWS))
         if count:
             self._telemetry.emit(Event.PRUNED, state=state, count=count)
 
     async def _forget_workers(self) -> None:
         # A name counts as known for as long as the row of a worker that knew it is there.
-        kept_s = max(WORKERS_KEPT_S, self._config.unknown_max_s)
+        kept_s = max(WORKERS_KEPT_S, self._unknown_max_s)
         if spent := await self._engine.arun(store.spent_workers(age_s=kept_s)):
             await self._engine.arun(store.forget_workers(spent, age_s=kept_s))
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fencerow.core.chore import Chore, Site
+    from fencerow.core.config import Settings
 
 
 def _chores(site: Site) -> Sequence[Chore]:
@@ -25,4 +26,10 @@ def _checks() -> Sequence[Check]:
     return (Check("periods", examine_periods),)
 
 
-WING = Wing("retention", queries=("fencerow.retention",), chores=_chores, checks=_checks)
+def _settings() -> type[Settings]:
+    from fencerow.retention.settings import RetentionSettings
+
+    return RetentionSettings
+
+
+WING = Wing("retention", queries=("fencerow.retention",), chores=_chores, checks=_checks, settings=_settings)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fencerow.app import App
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.describe import ErrorRecord
@@ -189,7 +189,7 @@ async def _work(app: App, queues: Sequence[str], slots: int, heard: Heard) -> No
         heard.stop = None
 
 
-def _brisk(config: Config) -> Config:
+def _brisk(config: CoreConfig) -> CoreConfig:
     """Nothing but this process makes jobs, so an empty look means quiet; a handler is given no time to drag on."""
     return replace(config, poll_min_s=0.01, poll_max_s=0.05, shutdown_s=0.0)
 

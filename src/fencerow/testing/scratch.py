@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from fencerow.app import App
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.testing.errors import NoTestDatabase
 from fencerow.testing.pg_binaries import BinariesMissing, find_binaries
@@ -81,7 +81,7 @@ class PostgresScratch:
         self._numbers = itertools.count(1)
 
     @contextmanager
-    def database(self, config: Config) -> Iterator[ScratchDatabase]:
+    def database(self, config: CoreConfig) -> Iterator[ScratchDatabase]:
         """A database with the tables that these settings ask for; dropped afterwards."""
         template = self._template(config)
         name = f"test_{next(self._numbers)}"
@@ -91,7 +91,7 @@ class PostgresScratch:
         finally:
             self._server.drop_database(name)
 
-    def _template(self, config: Config) -> str:
+    def _template(self, config: CoreConfig) -> str:
         if config.schema not in self._templates:
             name = f"template_{len(self._templates)}"
             if not self._templates:
@@ -114,7 +114,7 @@ class SqliteScratch:
         self._numbers = itertools.count(1)
 
     @contextmanager
-    def database(self, config: Config) -> Iterator[ScratchDatabase]:
+    def database(self, config: CoreConfig) -> Iterator[ScratchDatabase]:
         """A file with the tables that these settings ask for; removed afterwards."""
         template = self._template(config)
         folder = self._folder / f"test_{next(self._numbers)}"
@@ -127,7 +127,7 @@ class SqliteScratch:
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _template(self, config: Config) -> Path:
+    def _template(self, config: CoreConfig) -> Path:
         if config.table_prefix not in self._templates:
             folder = self._folder / f"template_{len(self._templates)}"
             folder.mkdir()
@@ -136,7 +136,7 @@ class SqliteScratch:
         return self._templates[config.table_prefix]
 
 
-def fill(url: str, config: Config, prepare: Prepare | None) -> None:
+def fill(url: str, config: CoreConfig, prepare: Prepare | None) -> None:
     """Give a new database Fencerow's tables, and then the user's own."""
     with App(url, schema=config.schema, table_prefix=config.table_prefix) as app:
         app.migrate()

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fencerow import App, Job
-from fencerow.core.config import Config
+from fencerow import App, Config, Job
 from fencerow.errors import OnceRunning
 from fencerow.guards.once import DedupeWindow, once
 from fencerow.guards.replace import replace_for

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencerow.core.config import Config
+from fencerow import Config
 from fencerow.guards.transitions import Lease, Move, Overdue, SubState, Transitions
 from tests.jobs import AnyEngine
 

@@ -24,7 +24,7 @@ from fencerow.core.app.submitter import Call, Submitter
 from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
-from fencerow.core.config import Config, Defaults
+from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.place import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob
 from fencerow.core.model.handler import Handler
@@ -50,7 +50,7 @@ class JobsApp(Database):
         self,
         url: str | None = None,
         *,
-        config: Config | None = None,
+        config: CoreConfig | None = None,
         schema: str | None = None,
         table_prefix: str | None = None,
         defaults: Defaults | None = None,

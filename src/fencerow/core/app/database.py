@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-from fencerow.core.config import Config
+from fencerow.core.composed import config_type
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.place import note_ready
 from fencerow.core.errors import DeclarationError, SchemaMissing, SchemaTooOld
@@ -47,7 +48,7 @@ class Database:
         self,
         url: str | None = None,
         *,
-        config: Config | None = None,
+        config: CoreConfig | None = None,
         schema: str | None = None,
         table_prefix: str | None = None,
         actor: str | None = None,
@@ -151,13 +152,13 @@ class Database:
 
 def settings_of(
     environ: Mapping[str, str],
-    config: Config | None,
+    config: CoreConfig | None,
     *,
     url: str | None,
     schema: str | None,
     table_prefix: str | None,
     actor: str | None,
-) -> Config:
+) -> CoreConfig:
     """The settings of an app: arguments win over `config`, or over the environment when there is no config.
 
     Raises:
@@ -167,13 +168,13 @@ def settings_of(
         parse_url(url)  # also when it is empty: somebody meant to name a database
     given: dict[str, Any] = {"url": url, "schema": schema, "table_prefix": table_prefix, "actor": actor}
     if config is None:
-        return Config.load(environ, **given)
+        return config_type().load(environ, **given)
     if config.url is None and url is None:
         given["url"] = environ.get("FENCEROW_URL", "").strip() or None
     return replace(config, **{name: value for name, value in given.items() if value is not None})
 
 
-def placed(config: Config, folder: Path) -> Config:
+def placed(config: CoreConfig, folder: Path) -> CoreConfig:
     """The settings with the database's place fixed: a relative path means the same after a later chdir."""
     url = parse_url(config.url or DEFAULT_URL)
     if isinstance(url, PostgresUrl):
@@ -181,7 +182,7 @@ def placed(config: Config, folder: Path) -> Config:
     return replace(config, url=f"sqlite:///{quote(str(folder / url.path))}")
 
 
-def warn_of_local_file(config: Config) -> None:
+def warn_of_local_file(config: CoreConfig) -> None:
     """Say where the jobs will lie, since nobody chose the place."""
     file = parse_url(config.url or DEFAULT_URL)
     path = file.path if isinstance(file, SqliteUrl) else str(file)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.steady import steady
 from fencerow.core.model.state import State
@@ -56,7 +56,7 @@ class Reaper:
         self,
         engine: Engine,
         lease: Judge,
-        config: Config,
+        config: CoreConfig,
         telemetry: Telemetry,
         announcer: Announcer,
         *,

@@ -14,7 +14,7 @@ from typing import TypeVar
 from fencerow.core.app import JobsApp
 from fencerow.core.command.app_loading import load_app
 from fencerow.core.command.options import Asked
-from fencerow.core.config import Config, PostgresUrl, SqliteUrl, parse_url
+from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
 from fencerow.core.errors import ConfigError
@@ -22,7 +22,7 @@ from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.store.migrate import check_schema, refuse_foreign
 
 
-def resolved(asked: Asked, *, default: bool = False) -> Config:
+def resolved(asked: Asked, *, default: bool = False) -> CoreConfig:
     """The settings, with the database from --url, -A, FENCEROW_URL or FENCEROW_APP: the first of these counts.
 
     With `default`, or where its file lies in the working directory, the default SQLite file comes last.
@@ -44,7 +44,7 @@ def parsed_path(url: str) -> str:
     return found.path
 
 
-def reach(config: Config) -> None:
+def reach(config: CoreConfig) -> None:
     """Say at once why the database cannot be used, and make nothing."""
     if config.url is None:
         return  # open_engine says what is missing
@@ -59,7 +59,7 @@ A = TypeVar("A", bound=JobsApp)
 
 
 @contextmanager
-def opened(config: Config) -> Iterator[Engine]:
+def opened(config: CoreConfig) -> Iterator[Engine]:
     """An engine on a database that answers; nothing is known of its tables."""
     engine = open_engine(config)
     try:
@@ -99,7 +99,7 @@ def prepared(app: A, asked: Asked, *, migrate: bool = False) -> Iterator[A]:
         app.close()
 
 
-def actor(config: Config | None = None) -> str:
+def actor(config: CoreConfig | None = None) -> str:
     """Who is named in the audit trail: the setting, else user and host."""
     named = config.actor if config else os.environ.get("FENCEROW_ACTOR", "").strip()
     if named:
@@ -111,7 +111,7 @@ def actor(config: Config | None = None) -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def refuse_contradiction(asked: Asked, config: Config) -> None:
+def refuse_contradiction(asked: Asked, config: CoreConfig) -> None:
     """An application that names its own database is not silently run on it when another was asked for."""
     if asked.url is not None and _place(asked.url) != _place(config.url or DEFAULT_URL):
         raise ConfigError(

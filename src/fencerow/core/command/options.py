@@ -11,7 +11,8 @@ from urllib.parse import unquote
 
 import click
 
-from fencerow.core.config import COMMAND_PREFIX, Config, is_injected, masked
+from fencerow.core.composed import config_type
+from fencerow.core.config import COMMAND_PREFIX, CoreConfig, is_injected, masked
 from fencerow.core.errors import ConfigError, InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,9 +33,9 @@ class Asked:
         """The application's `module:name`, from -A or FENCEROW_APP."""
         return self.app or os.environ.get("FENCEROW_APP", "").strip() or None
 
-    def config(self, **more: Any) -> Config:
+    def config(self, **more: Any) -> CoreConfig:
         """Settings from the environment and these options."""
-        return Config.load(
+        return config_type().load(
             os.environ, url=self.url, schema=self.schema, table_prefix=self.table_prefix, **more
         )
 

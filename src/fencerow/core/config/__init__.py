@@ -5,8 +5,8 @@ A blank variable counts as absent. One that is nearly a setting is an error: a s
 
 from __future__ import annotations
 
-from fencerow.core.config.config import Config, settings
-from fencerow.core.config.setting import PREFIX, Setting
+from fencerow.core.config.config import CoreConfig, Settings, settings
+from fencerow.core.config.setting import PREFIX, Setting, number, text
 from fencerow.core.config.variables import COMMAND_PREFIX, RESERVED_NAMES, is_injected
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.defaults import Defaults
@@ -17,14 +17,17 @@ __all__ = [
     "PREFIX",
     "RESERVED_NAMES",
     "Backoff",
-    "Config",
+    "CoreConfig",
     "DatabaseUrl",
     "Defaults",
     "PostgresUrl",
     "Setting",
+    "Settings",
     "SqliteUrl",
     "is_injected",
     "masked",
+    "number",
     "parse_url",
     "settings",
+    "text",
 ]

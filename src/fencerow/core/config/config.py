@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 from fencerow.core.config.reading import from_environment, refuse_unknown_options
 from fencerow.core.config.setting import Setting, check, number, text
@@ -20,13 +20,19 @@ DRAIN_MARGIN_S = 15.0
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    """The settings of one process. Built directly or by `load`; either way every value is checked.
+class Settings:
+    """What one wing can be told: a frozen dataclass, each field made by `number` or `text`. `Config` has them all."""
 
-    Raises:
-        ConfigError: a value is of the wrong type, out of range, or contradicts another.
-    """
+    @classmethod
+    def of(cls, config: CoreConfig) -> Self:
+        """The wing's part of a process's settings; its defaults where a core runs without the wings."""
+        whole: object = config
+        return whole if isinstance(whole, cls) else cls()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreConfig:
+    """What the core can be told; see `fencerow.config.Config`, which has the wings' settings beside it."""
 
     # --- the database ---
     url: str | None = text(None, "The database. Without it SQLite in the working directory.", secret=True)
@@ -80,12 +86,6 @@ class Config:
         DAY_S, 1.0, 3650 * DAY_S, "A due job that no worker's code has known for so long fails."
     )
 
-    # --- mutexes ---
-    # Several times the longest pause of a healthy process, and renewed four times within it.
-    mutex_stale_s: float = number(
-        30.0, 1.0, 86_400.0, "A mutex that was not renewed for so long may be taken by others."
-    )
-
     # --- running jobs ---
     slots: int = number(10, 1, 10_000, "Jobs one process runs at a time.")
     prefetch_s: float = number(1.0, 0.0, 60.0, "How much work, in seconds, may wait inside the worker.")
@@ -113,55 +113,8 @@ class Config:
         4, 1, 1_000, "Jobs whose last worker died that run at once, each in a child process of its own."
     )
     child_start_s: float = number(20.0, 0.5, 600.0, "How long a child process may take to start.")
-    child_idle_max: int = number(2, 0, 1_000, "Child processes kept warm for the next job.")
-    child_idle_s: float = number(60.0, 0.0, 86_400.0, "How long a child process is kept warm.")
-    child_jobs_max: int = number(100, 1, 1_000_000, "After so many jobs a child process is replaced.")
-    child_resident_bytes_max: int = number(
-        256 * MIB,
-        MIB,
-        1024 * 1024 * MIB,
-        "A child process that keeps more memory than this after a job is replaced.",
-    )
     hung_max: int = number(
         10, 0, 10_000, "With more handlers than this that ignore their end, a worker drains and ends."
-    )
-
-    # --- retention ---
-    retention_succeeded_s: float = number(7 * DAY_S, 0.0, 3650 * DAY_S, "How long succeeded jobs are kept.")
-    retention_failed_s: float = number(90 * DAY_S, 0.0, 3650 * DAY_S, "How long failed jobs are kept.")
-    retention_cancelled_s: float = number(30 * DAY_S, 0.0, 3650 * DAY_S, "How long cancelled jobs are kept.")
-    retention_period_s: float = number(
-        DAY_S,
-        60.0,
-        3650 * DAY_S,
-        "Finished jobs on PostgreSQL go by tables of at least so long a time, not by rows.",
-    )
-    retention_ephemeral_s: float = number(
-        DAY_S,
-        60.0,
-        3650 * DAY_S,
-        "How long a submit that is repeated finds an ephemeral job that succeeded.",
-    )
-    retention_sources_s: float = number(
-        30 * DAY_S,
-        60.0,
-        3650 * DAY_S,
-        "How long replace_for remembers a source that was emptied or never written.",
-    )
-    retention_events_s: float = number(
-        7 * DAY_S, 0.0, 3650 * DAY_S, "How long events are kept that every group has read."
-    )
-    retention_unread_events_s: float = number(
-        30 * DAY_S,
-        60.0,
-        3650 * DAY_S,
-        "How long events are kept that a group has not read; it is alarmed at half of it, and well before they go.",
-    )
-    retention_events_max: int | None = number(
-        None, 1, 10**12, "How many events are kept; no bound. A group that lags is alarmed at half of it."
-    )
-    retention_count_max: int | None = number(
-        None, 0, 10**12, "How many finished jobs are kept per state; no bound."
     )
 
     # --- stopping ---
@@ -176,13 +129,13 @@ class Config:
     )
 
     def __post_init__(self) -> None:
-        for setting in settings():
+        for setting in settings(type(self)):
             check(setting, getattr(self, setting.name))
         _check_identifiers(self)
         _check_together(self)
 
-    @staticmethod
-    def load(environ: Mapping[str, str], **overrides: Any) -> Config:
+    @classmethod
+    def load(cls, environ: Mapping[str, str], **overrides: Any) -> Self:
         """Settings from the environment; an override that is not None wins.
 
         Raises:
@@ -190,12 +143,12 @@ class Config:
                 cannot be used. Secrets are never shown. Other unknown FENCEROW_ variables are logged as a warning,
                 but for those that Kubernetes makes for its services.
         """
-        known = {setting.name: setting for setting in settings()}
+        known = {setting.name: setting for setting in settings(cls)}
         refuse_unknown_variables(environ, known.values())
         refuse_unknown_options(overrides, known)
         values = {name: from_environment(setting, environ) for name, setting in known.items()}
         given = [*values.items(), *overrides.items()]
-        return Config(**{name: value for name, value in given if value is not None})
+        return cls(**{name: value for name, value in given if value is not None})
 
     def drain_s(self, longest_timeout_s: float) -> float:
         """How long a stopping worker lets its jobs finish; `longest_timeout_s` is the longest of theirs."""
@@ -215,18 +168,17 @@ class Config:
         )
 
     def __repr__(self) -> str:
-        shown = {each.name: getattr(self, each.name) for each in settings()}
-        changed = {each.name for each in settings() if shown[each.name] != each.default}
-        texts = [f"{name}={masked(repr(shown[name]))}" for name in shown if name in changed]
+        changed = [each for each in settings(type(self)) if getattr(self, each.name) != each.default]
+        texts = [f"{each.name}={masked(repr(getattr(self, each.name)))}" for each in changed]
         return f"Config({', '.join(texts)})"
 
 
-def settings() -> tuple[Setting, ...]:
-    """All settings, in the order of the reference."""
-    return tuple(Setting(each.name, each.default, **each.metadata) for each in fields(Config))
+def settings(kind: type[CoreConfig]) -> tuple[Setting, ...]:
+    """All settings of this kind of configuration, in the order of the reference."""
+    return tuple(Setting(each.name, each.default, **each.metadata) for each in fields(kind))
 
 
-def _check_identifiers(config: Config) -> None:
+def _check_identifiers(config: CoreConfig) -> None:
     for name in ("schema", "table_prefix"):
         value = getattr(config, name)
         # They become part of the SQL text, so nothing but plain lower-case names is let in.
@@ -244,7 +196,7 @@ def _check_identifiers(config: Config) -> None:
         )
 
 
-def _check_together(config: Config) -> None:
+def _check_together(config: CoreConfig) -> None:
     if config.renew_s * 3 > config.lease_s:
         raise ConfigError(
             f"renew_s is {config.renew_s:g} and lease_s {config.lease_s:g}",

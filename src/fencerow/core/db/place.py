@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.engine import Engine
@@ -28,7 +28,7 @@ class Place(Protocol):
     """A database that primitives work in: an `App`, or a `Database` for programs without jobs."""
 
     @property
-    def config(self) -> Config:
+    def config(self) -> CoreConfig:
         """The settings, from which primitives take their defaults."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencerow.core.config import Config, PostgresUrl, parse_url
+from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
 from fencerow.core.errors import NoDatabase
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "sqlite:///fencerow.db"
 
 
-def open_engine(config: Config) -> PostgresEngine | SqliteEngine:
+def open_engine(config: CoreConfig) -> PostgresEngine | SqliteEngine:
     """The engine for the settings' database. Nothing is connected or created yet.
 
     Raises:
@@ -54,6 +54,6 @@ def open_engine(config: Config) -> PostgresEngine | SqliteEngine:
     )
 
 
-def _listen_conninfo(config: Config) -> str | None:
+def _listen_conninfo(config: CoreConfig) -> str | None:
     listen = parse_url(config.listen_url) if config.listen_url else None
     return listen.conninfo if isinstance(listen, PostgresUrl) else None

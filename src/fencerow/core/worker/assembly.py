@@ -15,7 +15,7 @@ from fencerow.core.background.chores import Chores
 from fencerow.core.background.loop import Endurance, Fatal, Loop, Loops
 from fencerow.core.background.reaper import Reaper
 from fencerow.core.chore import Chore, Site, Ticking
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.connections import of_worker
 from fencerow.core.db.engine import Engine
@@ -55,7 +55,7 @@ class Assembly:
         engine: Engine,
         handlers: Mapping[str, Handler],
         queues: Mapping[str, int] | Sequence[str],
-        config: Config,
+        config: CoreConfig,
         telemetry: Telemetry,
         middleware: Middleware,
         *,
@@ -209,12 +209,12 @@ def started_least(shares: Iterable[tuple[Sequence[str], int]], handlers: Iterabl
     return sum(slots for _, slots in shares) * each + AHEAD
 
 
-def ending_margin_s(config: Config) -> float:
+def ending_margin_s(config: CoreConfig) -> float:
     """What a job may wait here before it starts, and take to be given up."""
     return config.prefetch_s + config.child_start_s + config.cancel_raise_s + config.cancel_kill_s
 
 
-def check_children(handlers: Mapping[str, Handler], config: Config) -> None:
+def check_children(handlers: Mapping[str, Handler], config: CoreConfig) -> None:
     """Whether child processes will find what they are to run, and the database.
 
     Raises:
@@ -254,7 +254,7 @@ def described(pools: Iterable[Pool]) -> str:
     return ", ".join(f"{'+'.join(pool.queues)} ({pool.slots} slots)" for pool in pools)
 
 
-def _apart(executor: Executor, calls: Calls, decider: Decider, config: Config) -> Apart | None:
+def _apart(executor: Executor, calls: Calls, decider: Decider, config: CoreConfig) -> Apart | None:
     """How attempts run in child processes; None where a child would not know where to write."""
     processes = brought().processes
     if processes is None or config.url is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore, Site
-    from fencerow.core.config import Config
+    from fencerow.core.config import CoreConfig
     from fencerow.core.model.handler import Handler
     from fencerow.core.worker.attempt import Attempt
     from fencerow.core.worker.calling import Calls
@@ -49,7 +49,7 @@ class Apart(Protocol):
 
 if TYPE_CHECKING:
     MakeTogether = Callable[[Executor, Calls, Decider], Together]
-    MakeApart = Callable[[Executor, Calls, Decider, Config], Apart]
+    MakeApart = Callable[[Executor, Calls, Decider, CoreConfig], Apart]
 
 
 @dataclass(frozen=True, slots=True)

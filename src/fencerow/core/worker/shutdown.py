@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.model.handler import Handler
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Interrupt
@@ -71,7 +71,7 @@ class Shutdown:
             )
 
 
-def drain_s(config: Config, handlers: Mapping[str, Handler]) -> float:
+def drain_s(config: CoreConfig, handlers: Mapping[str, Handler]) -> float:
     """How long running handlers may take to end by themselves, the slowest in mind."""
     longest = max((handler.timeout_s or 0.0 for handler in handlers.values()), default=0.0)
     return config.drain_s(longest)

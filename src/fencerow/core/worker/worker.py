@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from fencerow.core.background.loop import WorkerDied
 from fencerow.core.chore import Chore, Ticking
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.connections import told
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.place import note_ready
@@ -50,7 +50,7 @@ class Worker:
         engine: Engine,
         handlers: Mapping[str, Handler],
         queues: Mapping[str, int] | Sequence[str],
-        config: Config,
+        config: CoreConfig,
         telemetry: Telemetry | None = None,
         middleware: Middleware = NO_MIDDLEWARE,
         *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import fencerow.guards.mutex.mutexes as mutexes
-from fencerow.core.config import Config
+from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, info, ok, warn
 from fencerow.core.model.state import State
@@ -15,7 +15,7 @@ from fencerow.guards.mutex.mutexes import MutexRecord
 SHOWN_MAX = 5
 
 
-def examine_mutexes(engine: Engine, _config: Config) -> Iterator[Finding]:
+def examine_mutexes(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     """How many are held; those past their time; those of attempts that are over."""
     held = engine.run(mutexes.held())
     live = [each for each in held if not each.is_stale]

@@ -28,6 +28,7 @@ from fencerow.guards.mutex.nesting import entered, left, refuse_nested
 from fencerow.guards.mutex.renewing import renewer
 from fencerow.guards.mutex.taking import Asked, Taken, taking
 from fencerow.guards.mutex.terms import DEFERRALS_MAX, terms_of
+from fencerow.guards.settings import GuardSettings
 
 log = logging.getLogger("fencerow.mutex")
 
@@ -82,7 +83,7 @@ class Mutex:
         self._terms = terms_of(
             key,
             purpose=purpose,
-            stale_s=place.config.mutex_stale_s if stale_s is None else stale_s,
+            stale_s=GuardSettings.of(place.config).mutex_stale_s if stale_s is None else stale_s,
             wait_s=wait_s,
             busy=busy,
             deferrals_max=deferrals_max,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from fencerow.core.config import Config
+from fencerow.config import Config
 from fencerow.core.db.engine import Engine
 from fencerow.core.store.connect import open_engine
 from fencerow.testing.check.state import Reader
