@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from fencerow.cli.grants import SUBMITTED, grants
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.state import State
@@ -15,7 +16,6 @@ from fencerow.core.store import migrate as migrate_module
 from fencerow.core.store import store
 from fencerow.core.store.claim import Mark
 from fencerow.core.store.finish import Success
-from fencerow.core.store.grants import SUBMITTED, grants
 from tests.conftest import postgres_engine
 from tests.contract.stage import rows
 from tests.jobs import claim, read, register

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from fencerow.cli.grants import grants
 from fencerow.core.command import output
 from fencerow.core.command.database import actor, opened, parsed_path, resolved
 from fencerow.core.command.options import app_option, asked, database_options, json_option
@@ -14,7 +15,6 @@ from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
 from fencerow.core.db.queries import Migration, postgres_names, qualified, sqlite_names
 from fencerow.core.errors import SchemaMissing, Unavailable, exits
-from fencerow.core.store.grants import grants
 from fencerow.core.store.migrate import judged, ledger, ledger_name, refuse_foreign
 from fencerow.core.store.migrate import migrate as migrate_engine
 from fencerow.core.store.tables import known_migrations, postgres_queries, sqlite_queries
