@@ -6,6 +6,7 @@ Many faults at once are in `tests/storm`.
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from tests.deaths.crew import crew, engine_of, live, wait_until
+from tests.stopping import is_locked, is_stopped
 from tests.worker.stage import job_of
 
 LEASE_S = 1.0
@@ -68,7 +70,7 @@ def test_a_worker_that_slept_through_its_lease_changes_nothing(
     with crew(target, tmp_path, 1, lease_s=1.0) as team:
         wait_until(lambda: records(engine, [job.id])[job.id].state == "running", 90, team.tail)
         (asleep,) = team.alive()
-        asleep.send_signal(signal.SIGSTOP)
+        put_to_sleep(asleep, target)
         team.start()
         wait_until(lambda: live(engine) == 0, 90, team.tail)
         second = records(engine, [job.id])[job.id]
@@ -113,6 +115,16 @@ def test_where_nobody_lives_the_time_counts_from_the_start_of_the_next_worker(
     assert (reclaimed.at_us - born_us) / 1e6 >= LEASE_S, (
         "whoever is new judges nobody before a lease of its own"
     )
+
+
+def put_to_sleep(member: subprocess.Popen[bytes], target: str) -> None:
+    """Stop it where it holds no lock of a file: one that does stops everybody, and nobody can take over."""
+    while True:
+        member.send_signal(signal.SIGSTOP)
+        wait_until(lambda: is_stopped(member.pid), 90, lambda: "it does not stop")
+        if target.startswith("postgresql:") or not is_locked(target):
+            return
+        member.send_signal(signal.SIGCONT)
 
 
 def lease_left_us(engine: Engine) -> int:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -22,13 +21,10 @@ from fencerow.events.sequencer import sequence
 from tests.events.conftest import app_on
 from tests.events.freezing import FROZEN
 from tests.events.freezing_consumer import TABLE, reading
+from tests.stopping import is_stopped
 
 WAIT_S = 90.0
 OTHER = "22222222-2222-7222-8222-222222222222"
-
-
-def is_stopped(process: subprocess.Popen[str]) -> bool:
-    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def last_word(process: subprocess.Popen[str]) -> str:
@@ -56,7 +52,7 @@ def running(*commands: str) -> Iterator[dict[str, subprocess.Popen[str]]]:
 
 async def stopped(processes: Iterable[subprocess.Popen[str]]) -> None:
     async with asyncio.timeout(WAIT_S):
-        while not all(map(is_stopped, processes)):
+        while not all(is_stopped(process.pid) for process in processes):
             await asyncio.sleep(0.02)
 
 

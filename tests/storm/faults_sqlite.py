@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fencerow.errors import FencerowError, StorageFull
+from tests.stopping import is_locked
 from tests.storm import faults
 from tests.storm.ground import SqliteGround
 from tests.storm.orders import SetClock, tell
@@ -28,11 +29,11 @@ On = Scene[SqliteGround]
 
 def stop_worker(scene: On) -> bool:
     """One that is stopped with a lock of the file in its hands stops everybody: nobody can take over meanwhile."""
-    return faults.stop_worker(scene, all_stand=lambda: _is_locked(scene))
+    return faults.stop_worker(scene, all_stand=lambda: is_locked(scene.ground.path))
 
 
 def stop_inside(scene: On) -> bool:
-    return faults.stop_inside(scene, all_stand=lambda: _is_locked(scene))
+    return faults.stop_inside(scene, all_stand=lambda: is_locked(scene.ground.path))
 
 
 def lock_file(scene: On) -> bool:
@@ -172,17 +173,6 @@ def _is_full(scene: On) -> bool:
         return True
     except FencerowError:
         return False
-    return False
-
-
-def _is_locked(scene: On) -> bool:
-    for path in (scene.ground.path, f"{scene.ground.path}-workers"):
-        with contextlib.closing(sqlite3.connect(path, timeout=1.0, isolation_level=None)) as probe:
-            try:
-                probe.execute("BEGIN EXCLUSIVE")
-                probe.execute("ROLLBACK")
-            except sqlite3.OperationalError:
-                return True
     return False
 
 

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -190,13 +189,3 @@ class Team:
     def _said(self, of: Member) -> str:
         path = of.post.folder / f"{of.post.name}.log"
         return path.read_text(errors="replace") if path.exists() else "(it said nothing)"
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether a process has been stopped by a signal."""
-    status_file = Path(f"/proc/{pid}/stat")
-    if status_file.exists():
-        status = status_file.read_text()
-        return status.rpartition(")")[2].split()[0] == "T"
-    listed = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True)
-    return listed.stdout.strip().startswith("T")

@@ -248,7 +248,10 @@ async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(
     await asyncio.gather(*(reaper.stop() for reaper in reapers))
 
     assert sorted(flydocs.model.calls()) == sorted(orphans * 2), "one run before the death, one after"
-    assert [(await handle.arefresh()).attempt for handle in handles] == [2] * len(orphans)
+    # On a busy machine one may be handed back before it began, which takes a number too.
+    handed_back = [len(stage.happenings(handle, "released")) for handle in handles]
+    attempts = [(await handle.arefresh()).attempt for handle in handles]
+    assert attempts == [2 + count for count in handed_back]
     assert [len(stage.happenings(handle, "reclaimed")) for handle in handles] == [1] * len(orphans)
 
 
