@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from fencerow.cli.logs import ConsoleFormatter, JsonFormatter
-from fencerow.core.command import output
+from fencerow.command import output
 
 
 @pytest.fixture

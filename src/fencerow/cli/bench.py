@@ -15,8 +15,8 @@ from fencerow.bench.figure import Figure
 from fencerow.bench.place import Place, private_postgres, private_sqlite, scratch
 from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import FULL, QUICK
-from fencerow.core.command import output
-from fencerow.core.command.options import Asked, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.options import CommandOptions, asked, database_options, json_option
 from fencerow.core.errors import InvalidInput
 from fencerow.testing.postgres import BinariesMissing, find_binaries
 
@@ -82,13 +82,15 @@ def _refuse_place(save: Path | None) -> None:
         )
 
 
-def _command(wanted: Asked, questions: Sequence[str], *, quick: bool, engine: str | None) -> list[str]:
+def _command(
+    wanted: CommandOptions, questions: Sequence[str], *, quick: bool, engine: str | None
+) -> list[str]:
     """The command as it matters to the figures; where the database is concerns nobody else."""
     given = [*questions, *(["--quick"] if quick else []), *(["--engine", engine] if engine else [])]
     return [*given, "--url", "..."] if wanted.url is not None else given
 
 
-def _places(wanted: Asked, engine: str | None, force: bool) -> list[AbstractContextManager[Place]]:
+def _places(wanted: CommandOptions, engine: str | None, force: bool) -> list[AbstractContextManager[Place]]:
     if wanted.url is not None:
         if engine is not None:
             raise InvalidInput(

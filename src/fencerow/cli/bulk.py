@@ -11,10 +11,10 @@ import click
 
 from fencerow.cli.filters import filter_options, ids_of, made, restricted
 from fencerow.client import Client
+from fencerow.command import output
+from fencerow.command.database import actor, working
+from fencerow.command.options import CommandOptions, app_option, database_options, json_option
 from fencerow.core.client.finding import JobFilter
-from fencerow.core.command import output
-from fencerow.core.command.database import actor, working
-from fencerow.core.command.options import Asked, app_option, database_options, json_option
 from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict, exits
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.state import State
@@ -44,7 +44,7 @@ class Bulk:
     legal: Iterable[State]
     default: Iterable[State]
 
-    def run(self, asked: Asked, options: dict[str, Any]) -> int:
+    def run(self, asked: CommandOptions, options: dict[str, Any]) -> int:
         """Do it, or with --dry-run only count; returns the exit code: 1 if any job was not moved."""
         ids = [parse_id(each) for each in options.pop("ids")]
         dry_run, yes, reason = options.pop("dry_run"), options.pop("yes"), options.pop("reason")
@@ -77,7 +77,7 @@ class Bulk:
                 f"name jobs, or filter: fencerow jobs {self.verb} --queue NAME --dry-run",
             )
 
-    def _counted(self, ids: list[str], asked: Asked) -> int:
+    def _counted(self, ids: list[str], asked: CommandOptions) -> int:
         if asked.json:
             output.say_json({"verb": self.verb, "dry_run": True, "jobs": len(ids)})
         else:
@@ -91,7 +91,7 @@ class Bulk:
             # One that others moved meanwhile must not keep the rest from being done.
             return Done(job_id, "left", error)
 
-    def _told(self, done: list[Done], asked: Asked, *, by_id: bool) -> int:
+    def _told(self, done: list[Done], asked: CommandOptions, *, by_id: bool) -> int:
         left = [each for each in done if each.error]
         if asked.json:
             output.say_json(

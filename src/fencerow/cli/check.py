@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import click
 
-from fencerow.core.command import output
-from fencerow.core.command.app_loading import look_here
-from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.app_loading import look_here
+from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.testing.check.check import check as check_options
 from fencerow.testing.check.errors import NothingToCheck
@@ -125,12 +125,12 @@ def declared(text: str) -> Declared:
     return Declared(target, key=found.get("key"), answer=found.get("answer"), repeatable=repeatable)
 
 
-def _application(wanted: Asked, job: str) -> str:
+def _application(wanted: CommandOptions, job: str) -> str:
     name = wanted.app_name() if wanted.app is not None or ":" not in job else None
     return "" if name is None else name if ":" in name else f"{name}:app"
 
 
-def _progress(wanted: Asked) -> Callable[[str], None]:
+def _progress(wanted: CommandOptions) -> Callable[[str], None]:
     """What is under way, for a person who waits."""
     watched = output.is_terminal() and not wanted.json
     return output.warn if watched else lambda _line: None

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from fencerow.core.command import output
-from fencerow.core.command.database import resolved, working
-from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.database import resolved, working
+from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
 from fencerow.testing.history.check import Options, check
@@ -65,7 +65,7 @@ def check_command(context: click.Context, /, paths: Sequence[str], **told: Any) 
 
 
 @contextmanager
-def _database(asked: Asked, *, history_only: bool) -> Iterator[Engine | None]:
+def _database(asked: CommandOptions, *, history_only: bool) -> Iterator[Engine | None]:
     if history_only or resolved(asked).url is None:
         yield None
         return

@@ -10,10 +10,10 @@ from fencerow.cli.bulk import Bulk, bulk_options
 from fencerow.cli.filters import filter_options, made, page
 from fencerow.cli.show import show_job
 from fencerow.client import Client
+from fencerow.command import output
+from fencerow.command.database import working
+from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.client.refs import CancelAnswer
-from fencerow.core.command import output
-from fencerow.core.command.database import working
-from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import FINAL, LIVE, State

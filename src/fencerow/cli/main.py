@@ -24,9 +24,9 @@ from fencerow.cli.jobs import jobs
 from fencerow.cli.schema import migrate, sql
 from fencerow.cli.submit import submit
 from fencerow.cli.worker import dev, worker
-from fencerow.core.command import output
-from fencerow.core.command.options import (
-    Asked,
+from fencerow.command import output
+from fencerow.command.options import (
+    CommandOptions,
     app_option,
     asked,
     database_options,
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command line; returns its exit code and lets no exception pass."""
-    kept = Asked()
+    kept = CommandOptions()
     try:
         code = _run(arguments, kept)
         sys.stdout.flush()
@@ -99,7 +99,7 @@ def run(arguments: list[str]) -> int:
         return _failed(error, debug=kept.debug or bool(os.environ.get(f"{COMMAND_PREFIX}DEBUG")))
 
 
-def _run(arguments: list[str], kept: Asked) -> int:
+def _run(arguments: list[str], kept: CommandOptions) -> int:
     refuse_unknown_variables(root, os.environ)
     prefix = COMMAND_PREFIX.rstrip("_")
     try:

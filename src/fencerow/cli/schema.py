@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from fencerow.cli.grants import grants
-from fencerow.core.command import output
-from fencerow.core.command.database import actor, opened, parsed_path, resolved
-from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.database import actor, opened, parsed_path, resolved
+from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
 from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.probe import reach_postgres, reach_sqlite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fencerow.core.command import output
+from fencerow.command import output
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 
 TEXT_MAX = 2_000

@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from fencerow.cli.arguments import parsed_arguments
+from fencerow.command import output
+from fencerow.command.app_loading import load_app
+from fencerow.command.database import prepared
+from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
 from fencerow.core.app import JobsApp
 from fencerow.core.client.handle import Handle
-from fencerow.core.command import output
-from fencerow.core.command.app_loading import load_app
-from fencerow.core.command.database import prepared
-from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
 from fencerow.core.errors import exits
 from fencerow.core.model.state import State
 
@@ -63,7 +63,7 @@ def submit(
     return exits.OK
 
 
-def _waited(app: JobsApp, handle: Handle[Any], wait_s: float | None, wanted: Asked) -> int:
+def _waited(app: JobsApp, handle: Handle[Any], wait_s: float | None, wanted: CommandOptions) -> int:
     output.warn(f"submitted {handle.id}")
     ended = app.client.wait_ended(handle.id, wait_s)
     if wanted.json:

@@ -8,10 +8,10 @@ import click
 
 from fencerow.cli import logs
 from fencerow.cli.running import run_worker
+from fencerow.command.app_loading import load_app
+from fencerow.command.database import prepared
+from fencerow.command.options import CommandOptions, app_option, asked, database_options
 from fencerow.core.app import JobsApp, LocalDatabaseWarning
-from fencerow.core.command.app_loading import load_app
-from fencerow.core.command.database import prepared
-from fencerow.core.command.options import Asked, app_option, asked, database_options
 from fencerow.core.errors import InvalidInput, NoDatabase
 from fencerow.core.model.text import check_text
 
@@ -84,7 +84,7 @@ def dev(context: click.Context, queues: str | None, slots: int | None, log_level
 
 
 def _developed(
-    app: JobsApp, queues: dict[str, int] | list[str] | None, slots: int | None, wanted: Asked
+    app: JobsApp, queues: dict[str, int] | list[str] | None, slots: int | None, wanted: CommandOptions
 ) -> int:
     with prepared(app, wanted, migrate=True):
         return run_worker(app, app.worker(queues=queues, slots=slots))

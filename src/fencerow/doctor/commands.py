@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from fencerow.core.command import output
-from fencerow.core.command.database import resolved
-from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.database import resolved
+from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.errors import exits
 from fencerow.core.finding import Finding, Level
 from fencerow.doctor.examine import examine

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from fencerow.core.command import output
-from fencerow.core.command.database import working
-from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.database import working
+from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.errors import exits
 from fencerow.core.model.ids import parse_id
 from fencerow.doctor.why import why as examine

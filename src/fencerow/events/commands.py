@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from fencerow.core.command import output
-from fencerow.core.command.database import working
-from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.database import working
+from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.store.decoding import read_or

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from fencerow.core.command import output
-from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.errors import exits
 from fencerow.migrations import Migrator, Report, ShardReport
 from fencerow.migrations.loading import load_migrator

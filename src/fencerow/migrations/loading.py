@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.core.command.app_loading import loaded
+from fencerow.command.app_loading import loaded
 from fencerow.core.errors import ConfigError
 from fencerow.migrations import Migrator
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from fencerow.core.command import output
-from fencerow.core.command.database import actor, working
-from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.database import actor, working
+from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
 from fencerow.core.model.state import FINAL, LIVE, State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fencerow.core.command import output
+from fencerow.command import output
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.wanted import Blocked, Descriptors, Share, ShareNow, Stated, Wanted

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from fencerow.command import output
+from fencerow.command.database import actor, working
+from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
 from fencerow.core.client.base import ClientBase
-from fencerow.core.command import output
-from fencerow.core.command.database import actor, working
-from fencerow.core.command.options import Asked, app_option, asked, database_options, json_option
 from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound, exits
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
@@ -194,7 +194,13 @@ def _queue(text: str) -> tuple[str, int | None]:
 
 
 def _order(
-    asked: Asked, once: Once, *, which: tuple[str, ...], reason: str | None, wait_s: float, ends: bool = False
+    asked: CommandOptions,
+    once: Once,
+    *,
+    which: tuple[str, ...],
+    reason: str | None,
+    wait_s: float,
+    ends: bool = False,
 ) -> int:
     """Order it from each worker that is meant; those that refuse are reported, the others go on."""
     if reason is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from fencerow.command import output
+from fencerow.command.database import actor, working
+from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.client.base import ClientBase
-from fencerow.core.command import output
-from fencerow.core.command.database import actor, working
-from fencerow.core.command.options import app_option, asked, database_options, json_option
 from fencerow.core.errors import exits
 from fencerow.guards.mutex.client import Mutexes
 from fencerow.guards.mutex.mutexes import MutexRecord

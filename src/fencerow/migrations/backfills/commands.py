@@ -6,10 +6,10 @@ from itertools import groupby
 
 import click
 
-from fencerow.core.command import output
-from fencerow.core.command.app_loading import load_app
-from fencerow.core.command.database import prepared, working
-from fencerow.core.command.options import app_option, asked, database_options, json_option
+from fencerow.command import output
+from fencerow.command.app_loading import load_app
+from fencerow.command.database import prepared, working
+from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.errors import exits
 from fencerow.migrations.backfills.backfill import pause as pause_backfill
 from fencerow.migrations.backfills.backfill import resume as resume_backfill

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from fencerow.command.app_loading import load_app
+from fencerow.command.options import CommandOptions
 from fencerow.core.app import JobsApp
-from fencerow.core.command.app_loading import load_app
-from fencerow.core.command.options import Asked
 from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
@@ -22,7 +22,7 @@ from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.store.migrate import check_schema, refuse_foreign
 
 
-def resolved(asked: Asked, *, default: bool = False) -> CoreConfig:
+def resolved(asked: CommandOptions, *, default: bool = False) -> CoreConfig:
     """The settings, with the database from --url, -A, FENCEROW_URL or FENCEROW_APP: the first of these counts.
 
     With `default`, or where its file lies in the working directory, the default SQLite file comes last.
@@ -70,7 +70,7 @@ def opened(config: CoreConfig) -> Iterator[Engine]:
 
 
 @contextmanager
-def working(asked: Asked) -> Iterator[Engine]:
+def working(asked: CommandOptions) -> Iterator[Engine]:
     """An engine on a database whose tables this code can work with."""
     config = resolved(asked)
     reach(config)
@@ -81,7 +81,7 @@ def working(asked: Asked) -> Iterator[Engine]:
 
 
 @contextmanager
-def prepared(app: A, asked: Asked, *, migrate: bool = False) -> Iterator[A]:
+def prepared(app: A, asked: CommandOptions, *, migrate: bool = False) -> Iterator[A]:
     """An application on a database that answers; closed at the end.
 
     A SQLite file is made where there is none, as the library does.
@@ -111,7 +111,7 @@ def actor(config: CoreConfig | None = None) -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def refuse_contradiction(asked: Asked, config: CoreConfig) -> None:
+def refuse_contradiction(asked: CommandOptions, config: CoreConfig) -> None:
     """An application that names its own database is not silently run on it when another was asked for."""
     if asked.url is not None and _place(asked.url) != _place(config.url or DEFAULT_URL):
         raise ConfigError(

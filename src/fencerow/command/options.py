@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass
-class Asked:
+class CommandOptions:
     """What was asked on the command line, shared by a group and its commands; the last word counts."""
 
     url: str | None = None
@@ -40,9 +40,9 @@ class Asked:
         )
 
 
-def asked(context: click.Context) -> Asked:
+def asked(context: click.Context) -> CommandOptions:
     """The options so far."""
-    found: Asked = context.ensure_object(Asked)
+    found: CommandOptions = context.ensure_object(CommandOptions)
     return found
 
 
