@@ -111,7 +111,5 @@ async def test_both_run_the_same_procedure(engine: AnyEngine) -> None:
 
     assert await base.ashout("a") == ("A", None)
     assert await base.alength("abc") == 3
-    assert (Counted.alength.__name__, Counted.alength.__doc__) == (
-        "alength",
-        "`length` for async code. How long it is.",
-    )
+    assert Counted.alength.__name__ == "alength"
+    assert str(Counted.alength.__doc__).startswith("`length` for async code. How long it is.")

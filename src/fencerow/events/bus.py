@@ -10,8 +10,8 @@ import fencerow.events.consumers as consumers
 import fencerow.events.groups as groups
 import fencerow.events.lag as lag
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.place import Place, arun, run
-from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Procedure, Steps, WakeUp, ask, execute, operation, text_or_none, whole
+from fencerow.core.db.verb import PlaceVerbs, averb, verb
 from fencerow.core.model.wakeup import Placed, encode
 from fencerow.events.asides import Parked
 from fencerow.events.consumers import Partition, Stored
@@ -22,63 +22,61 @@ from fencerow.events.lag import Lag, Retention
 WAKE_UP = encode(Placed())
 
 
-class EventBus:
+class EventBus(PlaceVerbs):
     """The groups that read the events of a database: `EventBus(app).lag()`.
 
     Every verb has an async twin with an `a` before its name.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-
-    def groups(self) -> list[Group]:
+    @verb
+    def groups(self) -> Procedure[list[Group]]:
         """All groups, whether anybody reads for them or not: their topics, partitions and generation."""
-        return run(self._place, groups.groups())
+        return ask(groups.groups())
 
-    async def agroups(self) -> list[Group]:
-        return await arun(self._place, groups.groups())
+    agroups = averb(groups)
 
-    def partitions(self, group: str) -> list[Partition]:
+    @verb
+    def partitions(self, group: str) -> Procedure[list[Partition]]:
         """The partitions of a group: who reads each, whether that reader is alive, and how far it has come.
 
         Empty where there is no such group.
         """
-        return run(self._place, consumers.partitions(group))
+        return ask(consumers.partitions(group))
 
-    async def apartitions(self, group: str) -> list[Partition]:
-        return await arun(self._place, consumers.partitions(group))
+    apartitions = averb(partitions)
 
-    def lag(self, group: str | None = None) -> list[Lag]:
+    @verb
+    def lag(self, group: str | None = None) -> Procedure[list[Lag]]:
         """How far the groups are behind, or this one, in events and in seconds; empty where there is no such group.
 
         It stops counting at 10,000 events of a partition, so it may be asked often.
         """
-        return run(self._place, lag.lags(group))
+        return ask(lag.lags(group))
 
-    async def alag(self, group: str | None = None) -> list[Lag]:
-        return await arun(self._place, lag.lags(group))
+    alag = averb(lag)
 
-    def retention_estimate(self, keep: int | None = None) -> Retention:
+    @verb
+    def retention_estimate(self, keep: int | None = None) -> Procedure[Retention]:
         """How fast the log grows, by its last 10,000 events, and how old its oldest one is.
 
         With `keep` also for how many seconds so many events last at that rate: what to give `retention_events_max`.
         """
-        return run(self._place, lag.retention_estimate(keep=keep))
+        return ask(lag.retention_estimate(keep=keep))
 
-    async def aretention_estimate(self, keep: int | None = None) -> Retention:
-        return await arun(self._place, lag.retention_estimate(keep=keep))
+    aretention_estimate = averb(retention_estimate)
 
-    def parked(self, group: str | None = None, *, limit: int = 100) -> list[Parked]:
+    @verb
+    def parked(self, group: str | None = None, *, limit: int = 100) -> Procedure[list[Parked]]:
         """Up to `limit` events that a group, or any, was not able to handle: those that were parked first.
 
         Each has its place, for `redrive`, and its last error.
         """
-        return run(self._place, asides.parked(group, limit=limit))
+        return ask(asides.parked(group, limit=limit))
 
-    async def aparked(self, group: str | None = None, *, limit: int = 100) -> list[Parked]:
-        return await arun(self._place, asides.parked(group, limit=limit))
+    aparked = averb(parked)
 
-    def redrive(self, group: str, places: Sequence[int] | None = None) -> list[int]:
+    @verb
+    def redrive(self, group: str, places: Sequence[int] | None = None) -> Procedure[list[int]]:
         """Let parked events be delivered again with a new budget, all of a group or those at these places.
 
         Returns the places that it found parked. Later events of the same key have gone on meanwhile, so these come
@@ -87,53 +85,48 @@ class EventBus:
         Raises:
             UnknownGroup: there is no such group.
         """
-        return self._told(run(self._place, asides.redrive(group, places)))
+        redriven = yield from ask(asides.redrive(group, places))
+        if redriven:
+            yield WakeUp([WAKE_UP])
+        return redriven
 
-    async def aredrive(self, group: str, places: Sequence[int] | None = None) -> list[int]:
-        return self._told(await arun(self._place, asides.redrive(group, places)))
+    aredrive = averb(redrive)
 
-    def replay(self, group: str, start: str | int | datetime) -> Replayed:
+    @verb
+    def replay(self, group: str, start: str | int | datetime) -> Procedure[Replayed]:
         """Let a group read again from a place, a time or the "beginning" on, as far as retention left it.
 
         Raises:
             UnknownGroup: there is no such group.
             InvalidInput: `start` is none of these.
         """
-        found = run(self._place, groups.replay(group, Start.of(start)))
-        told(self._place.engine)
+        found = yield from ask(groups.replay(group, Start.of(start)))
+        yield WakeUp([WAKE_UP])
         return found
 
-    async def areplay(self, group: str, start: str | int | datetime) -> Replayed:
-        found = await arun(self._place, groups.replay(group, Start.of(start)))
-        told(self._place.engine)
-        return found
+    areplay = averb(replay)
 
-    def remove(self, group: str) -> None:
+    @verb
+    def remove(self, group: str) -> Procedure[None]:
         """Forget a group that nobody reads for any more: its place, what it put aside and parked.
 
         Raises:
             UnknownGroup: there is no such group.
         """
-        run(self._place, groups.remove_group(group))
+        return ask(groups.remove_group(group))
 
-    async def aremove(self, group: str) -> None:
-        await arun(self._place, groups.remove_group(group))
+    aremove = averb(remove)
 
-    def show(self, *, position: int | None = None, event_id: int | None = None) -> Stored:
+    @verb
+    def show(self, *, position: int | None = None, event_id: int | None = None) -> Procedure[Stored]:
         """One event, by its place in the log or its id.
 
         Raises:
             EventNotFound: there is none.
         """
-        return run(self._place, show(position, event_id))
+        return ask(show(position, event_id))
 
-    async def ashow(self, *, position: int | None = None, event_id: int | None = None) -> Stored:
-        return await arun(self._place, show(position, event_id))
-
-    def _told(self, places: list[int]) -> list[int]:
-        if places:
-            told(self._place.engine)
-        return places
+    ashow = averb(show)
 
 
 def told(engine: Engine) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fencerow.core.db.verb import threaded
 from fencerow.core.model.defaults import check_number
 from fencerow.migrations.advance import Aim, apply_next, revert_next
 from fencerow.migrations.errors import InvalidMigrations, UnknownShard
@@ -128,23 +128,10 @@ class Migrator:
             )
         return self._each(shards, None, lambda run: run.advance(lambda aim: revert_next(aim, to)))
 
-    async def aplan(self, *, baseline: int | None = None, shards: Names = None) -> Report:
-        """`plan` for async code."""
-        return await asyncio.to_thread(lambda: self.plan(baseline=baseline, shards=shards))
-
-    async def astatus(self, *, shards: Names = None) -> Report:
-        """`status` for async code."""
-        return await asyncio.to_thread(lambda: self.status(shards=shards))
-
-    async def amigrate(
-        self, *, to: int | None = None, baseline: int | None = None, shards: Names = None
-    ) -> Report:
-        """`migrate` for async code. A cancelled caller does not stop what is under way."""
-        return await asyncio.to_thread(lambda: self.migrate(to=to, baseline=baseline, shards=shards))
-
-    async def adown(self, to: int, *, shards: Names = None) -> Report:
-        """`down` for async code."""
-        return await asyncio.to_thread(lambda: self.down(to, shards=shards))
+    aplan = threaded(plan)
+    astatus = threaded(status)
+    amigrate = threaded(migrate)
+    adown = threaded(down)
 
     def _each(self, names: Names, baseline: int | None, do: Callable[[Run], ShardReport]) -> Report:
         chosen = self._chosen(names)

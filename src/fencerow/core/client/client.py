@@ -186,5 +186,5 @@ class JobsClient(Submits):
 
     async def aclose(self) -> None:
         """`close`, after the submits of this event loop are through."""
-        await self.drain_submits()
+        await self._drain_submits()
         await asyncio.to_thread(self.close)

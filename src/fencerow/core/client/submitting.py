@@ -79,7 +79,7 @@ class Submits(ClientBase):
             return [Submitted(submissions[0].job.id)]
         return await self.arun(self._submitting(submissions, connection), connection)
 
-    async def drain_submits(self) -> None:
+    async def _drain_submits(self) -> None:
         """Wait until what this event loop submits is stored or refused."""
         group = self._groups.get(asyncio.get_running_loop())
         if group is not None:

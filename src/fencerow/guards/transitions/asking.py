@@ -13,7 +13,7 @@ from fencerow.guards.transitions.validating import where_params
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MoveRequest:
     """One move with everything that its statement is given. `columns` are those that the caller sets, in order."""
 
     move: Move
@@ -35,7 +35,7 @@ def ask(
     fence: int | None,
     values: Mapping[str, Any] | None,
     params: Mapping[str, Any] | None,
-) -> Asked:
+) -> MoveRequest:
     """A move of one row.
 
     Raises:
@@ -61,7 +61,7 @@ def ask(
 
 def ask_many(
     machine: Machine, name: str, *, values: Mapping[str, Any] | None, params: Mapping[str, Any] | None
-) -> Asked:
+) -> MoveRequest:
     """A move of whatever rows may make it.
 
     Raises:
@@ -79,7 +79,7 @@ def ask_many(
 
 def ask_renewal(
     machine: Machine, claim: str, row_id: Any, *, fence: int, values: Mapping[str, Any] | None
-) -> Asked:
+) -> MoveRequest:
     """A renewal of what that claim has taken.
 
     Raises:
@@ -101,7 +101,7 @@ def _asked(
     settable: tuple[str, ...],
     params: Mapping[str, Any] | None,
     wanted: tuple[str, ...],
-) -> Asked:
+) -> MoveRequest:
     values, params = dict(values or {}), dict(params or {})
     strange = [column for column in values if column not in settable]
     if strange:
@@ -118,7 +118,7 @@ def _asked(
         )
     columns = tuple(sorted(values))
     given = {f"fencerow_set_{number}": values[column] for number, column in enumerate(columns)}
-    return Asked(
+    return MoveRequest(
         move, row_id, fence, columns, {**params, **given, "fencerow_id": row_id, "fencerow_fence": fence}
     )
 

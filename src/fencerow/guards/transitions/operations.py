@@ -9,7 +9,7 @@ from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store.running import Running
 from fencerow.guards.checked import hold_attempt
-from fencerow.guards.transitions.asking import Asked
+from fencerow.guards.transitions.asking import MoveRequest
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.declaring import Lease, Move, sources_of
 from fencerow.guards.transitions.handing import Handover
@@ -34,7 +34,7 @@ class Operations:
         self._attempt = attempt  # what the moves are made on behalf of, if that shall hold its job
         self._handover = handover  # of the attempt that this code runs in, if the database can note it
 
-    def move(self, machine: Machine, asked: Asked) -> Operation[Record | None]:
+    def move(self, machine: Machine, asked: MoveRequest) -> Operation[Record | None]:
         """Make a move; None means that its guard refused."""
 
         def steps() -> Steps[Record | None]:
@@ -43,7 +43,7 @@ class Operations:
         noted = self._noting.wanted or self._leased(asked.move) is not None
         return Operation("transition", steps, alone=not noted and self._attempt is None)
 
-    def move_or_why(self, machine: Machine, asked: Asked) -> Operation[Record | Refusal]:
+    def move_or_why(self, machine: Machine, asked: MoveRequest) -> Operation[Record | Refusal]:
         """The same, and why not: read in a later statement, which sees what was committed meanwhile."""
 
         def steps() -> Steps[Record | Refusal]:
@@ -55,7 +55,7 @@ class Operations:
 
         return Operation("transition", steps)
 
-    def take(self, machine: Machine, asked: Asked, count: int) -> Operation[list[Record]]:
+    def take(self, machine: Machine, asked: MoveRequest, count: int) -> Operation[list[Record]]:
         """Make a move with up to `count` rows that may make it; rows that others hold locked are left out."""
 
         def steps() -> Steps[list[Record]]:
@@ -76,7 +76,7 @@ class Operations:
 
         return Operation("take", steps)
 
-    def renew(self, machine: Machine, asked: Asked) -> Operation[Record | None]:
+    def renew(self, machine: Machine, asked: MoveRequest) -> Operation[Record | None]:
         """Begin the lease anew; None means that the row is no longer held under this fence."""
         assert asked.move.lease is not None
         query = self._written.renewal(machine, asked.move, asked.move.lease, asked.columns)
@@ -148,7 +148,7 @@ class Operations:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _move(self, machine: Machine, asked: Asked) -> Steps[Record | None]:
+    def _move(self, machine: Machine, asked: MoveRequest) -> Steps[Record | None]:
         yield from hold_attempt(self._attempt)
         source = yield from self._source(machine, asked)
         query = self._written.move(
@@ -178,7 +178,7 @@ class Operations:
     def _left_params(self) -> Mapping[str, Any]:
         return {} if self._handover is None else self._handover.params
 
-    def _source(self, machine: Machine, asked: Asked) -> Steps[str | None]:
+    def _source(self, machine: Machine, asked: MoveRequest) -> Steps[str | None]:
         """From which state it will go, where that is to be noted: locked, since only the new row is returned."""
         sources = dict(machine.pairs(asked.move))
         if len(sources) == 1 or not self._noting.wanted:

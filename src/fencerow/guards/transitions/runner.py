@@ -1,4 +1,4 @@
-"""Runs the operations of one declaration, after a look at the table before the first of them."""
+"""The procedures of one declaration: its operations, after a look at the table before the first of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, run
-from fencerow.core.db.run import Operation
+from fencerow.core.db.place import Place
+from fencerow.core.db.run import Operation, WakeUp
+from fencerow.core.db.verb import CheckTables, PlaceProcedure
 from fencerow.core.errors import SchemaMissing, SchemaTooOld
 from fencerow.core.store.running import running_on
 from fencerow.guards.transitions.checking import as_wrong_table, explained
@@ -36,20 +37,14 @@ class Runner:
         self._by_attempt = by_attempt
         self._ready: Written | None = None
 
-    def run(self, make: Make[T], connection: object | None) -> T:
-        """Run an operation, on the lent connection if there is one."""
-        operation = make(self.operations(self._ready or self.look(connection), connection))
+    def making(self, make: Make[T], connection: object | None) -> PlaceProcedure[T]:
+        """Run an operation; `connection`: the lent one, if there is one."""
+        written = self._ready or (yield from self.looking())
+        operation = make(self.operations(written, connection))
         with self._told():
-            answer = run(self.place, operation, connection)
-        self._wake(answer, connection)
-        return answer
-
-    async def arun(self, make: Make[T], connection: object | None) -> T:
-        """`run` for async code."""
-        operation = make(self.operations(self._ready or await self.alook(connection), connection))
-        with self._told():
-            answer = await arun(self.place, operation, connection)
-        self._wake(answer, connection)
+            answer: T = yield operation
+        if self._publisher is not None and connection is None and answer:
+            yield WakeUp(self._publisher.wake_ups())  # unless it is the user who commits
         return answer
 
     def operations(self, written: Written, connection: object | None = None) -> Operations:
@@ -61,52 +56,30 @@ class Runner:
         noting = Noting(written, self._publisher)
         return Operations(written, noting, attempt if self._by_attempt else None, handover)
 
-    def look(self, connection: object | None = None) -> Written:
+    def looking(self) -> PlaceProcedure[Written]:
         """See that the table fits. On the lent connection: its transaction may have made the table.
 
         Raises:
             WrongTable: it does not. SchemaMissing: PostgreSQL has no Fencerow tables, and so no clock of ours.
         """
         if self._needs_schema:
-            check_tables(self.place)
-        return self._composed(
-            run(self.place, read_facts(self.declared, self.place.engine.queries), connection)
-        )
+            yield CheckTables()
+        queries = self.place.engine.queries
+        facts: Facts = yield read_facts(self.declared, queries)
+        self._ready = Written(self.declared, facts, queries)
+        return self._ready
 
-    async def alook(self, connection: object | None = None) -> Written:
-        """`look` for async code."""
-        if self._needs_schema:
-            await acheck_tables(self.place)
-        facts = read_facts(self.declared, self.place.engine.queries)
-        return self._composed(await arun(self.place, facts, connection))
-
-    def check(self) -> None:
+    def checking(self) -> PlaceProcedure[None]:
         """See that the table fits, and that the database takes every statement."""
-        written = self.look()
+        written = yield from self.looking()
         for told, operation in explained(written, self.operations(written)):
             with as_wrong_table(str(self.declared.table), told):
-                run(self.place, operation)
-
-    async def acheck(self) -> None:
-        """`check` for async code."""
-        written = await self.alook()
-        for told, operation in explained(written, self.operations(written)):
-            with as_wrong_table(str(self.declared.table), told):
-                await arun(self.place, operation)
+                yield operation
 
     @property
     def _needs_schema(self) -> bool:
         """Events need tables of ours, and so does a clock that does not come with the connection."""
         return not self.place.engine.traits.brings_clock or self._publisher is not None
-
-    def _composed(self, facts: Facts) -> Written:
-        self._ready = Written(self.declared, facts, self.place.engine.queries)
-        return self._ready
-
-    def _wake(self, answer: object, connection: object | None) -> None:
-        """Tell who listens that there is something new, unless it is the user who commits."""
-        if self._publisher is not None and connection is None and answer:
-            self.place.engine.wake(self._publisher.wake_ups())
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fencerow.core.db.place import Place
+from fencerow.core.db.verb import PlaceProcedure, averb, verb
 from fencerow.guards.names import table_name
 from fencerow.guards.transitions.ddl import constraint_sql, history_sql
 from fencerow.guards.transitions.declaring import Move, Names, Overdue, SubState, listed
@@ -87,7 +88,8 @@ class Transitions(Moves):
 
     # --- from the same declaration ---------------------------------------------------------------
 
-    def check(self) -> None:
+    @verb
+    def check(self) -> PlaceProcedure[None]:
         """Look at the table, and have the database explain every statement without running it.
 
         Before the first use the columns are looked at anyway; this finds besides what is wrong with a condition, a
@@ -96,11 +98,9 @@ class Transitions(Moves):
         Raises:
             WrongTable: the database would refuse some statement; the message says which, and in its words why.
         """
-        self._runner.check()
+        return self._runner.checking()
 
-    async def acheck(self) -> None:
-        """`check` for async code."""
-        await self._runner.acheck()
+    acheck = averb(check)
 
     def reaper(self, *, every_s: float = 15.0, count: int = MANY) -> Reaper:
         """A chore that sweeps this table and its sub-states: `app.add_chore(documents.reaper())`.

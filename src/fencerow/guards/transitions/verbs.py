@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fencerow.core.db.verb import PlaceProcedure, PlaceVerbs, averb, verb
 from fencerow.guards.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.guards.transitions.errors import InvalidMove
 from fencerow.guards.transitions.machine import Machine
@@ -14,7 +15,7 @@ from fencerow.guards.transitions.runner import Runner
 MANY = 100
 
 
-class Moves:
+class Moves(PlaceVerbs):
     """The moves of a table's main state, or of one of its sub-states.
 
     `connection` runs a verb inside the transaction that is open there: a commit makes it so, after a rollback it
@@ -26,6 +27,7 @@ class Moves:
     """
 
     def __init__(self, runner: Runner, machine: Machine) -> None:
+        super().__init__(runner.place)
         self._runner = runner
         self._machine = machine
 
@@ -36,6 +38,7 @@ class Moves:
 
     # --- one row ---------------------------------------------------------------------------------
 
+    @verb
     def move(
         self,
         name: str,
@@ -45,7 +48,7 @@ class Moves:
         values: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         connection: object | None = None,
-    ) -> Record | None:
+    ) -> PlaceProcedure[Record | None]:
         """Make a move and return the row as it is now; None means that nothing happened.
 
         One UPDATE that names the states it may start from, so of any who race one wins. `fence` is what the claim
@@ -56,22 +59,11 @@ class Moves:
             InvalidMove: a fence, value or parameter is missing, or is none of this move's. Nothing was sent.
         """
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
-        return self._runner.run(lambda make: make.move(self._machine, asked), connection)
+        return self._runner.making(lambda make: make.move(self._machine, asked), connection)
 
-    async def amove(
-        self,
-        name: str,
-        id: Any,  # noqa: A002
-        *,
-        fence: int | None = None,
-        values: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-        connection: object | None = None,
-    ) -> Record | None:
-        """`move` for async code."""
-        asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
-        return await self._runner.arun(lambda make: make.move(self._machine, asked), connection)
+    amove = averb(move)
 
+    @verb
     def move_or_why(
         self,
         name: str,
@@ -81,33 +73,21 @@ class Moves:
         values: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         connection: object | None = None,
-    ) -> Record | Refusal:
+    ) -> PlaceProcedure[Record | Refusal]:
         """`move` that tells why not: gone, or in which state the row is, read in a later statement."""
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
-        return self._runner.run(lambda make: make.move_or_why(self._machine, asked), connection)
+        return self._runner.making(lambda make: make.move_or_why(self._machine, asked), connection)
 
-    async def amove_or_why(
-        self,
-        name: str,
-        id: Any,  # noqa: A002
-        *,
-        fence: int | None = None,
-        values: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-        connection: object | None = None,
-    ) -> Record | Refusal:
-        """`move_or_why` for async code."""
-        asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
-        return await self._runner.arun(lambda make: make.move_or_why(self._machine, asked), connection)
+    amove_or_why = averb(move_or_why)
 
-    def read(self, id: Any, *, connection: object | None = None) -> Record | None:  # noqa: A002
+    @verb
+    def read(self, id: Any, *, connection: object | None = None) -> PlaceProcedure[Record | None]:  # noqa: A002
         """The row as it stands; None if there is none. After an OutcomeUnknown: look at its state and its fence."""
-        return self._runner.run(lambda make: make.read(id), connection)
+        return self._runner.making(lambda make: make.read(id), connection)
 
-    async def aread(self, id: Any, *, connection: object | None = None) -> Record | None:  # noqa: A002
-        """`read` for async code."""
-        return await self._runner.arun(lambda make: make.read(id), connection)
+    aread = averb(read)
 
+    @verb
     def renew(
         self,
         claim: str,
@@ -116,26 +96,16 @@ class Moves:
         fence: int,
         values: Mapping[str, Any] | None = None,
         connection: object | None = None,
-    ) -> Record | None:
+    ) -> PlaceProcedure[Record | None]:
         """Begin the lease of a claimed row anew, and note progress; None: it is no longer held, stop working on it."""
         asked = ask_renewal(self._machine, claim, id, fence=fence, values=values)
-        return self._runner.run(lambda make: make.renew(self._machine, asked), connection)
+        return self._runner.making(lambda make: make.renew(self._machine, asked), connection)
 
-    async def arenew(
-        self,
-        claim: str,
-        id: Any,  # noqa: A002
-        *,
-        fence: int,
-        values: Mapping[str, Any] | None = None,
-        connection: object | None = None,
-    ) -> Record | None:
-        """`renew` for async code."""
-        asked = ask_renewal(self._machine, claim, id, fence=fence, values=values)
-        return await self._runner.arun(lambda make: make.renew(self._machine, asked), connection)
+    arenew = averb(renew)
 
     # --- many rows -------------------------------------------------------------------------------
 
+    @verb
     def take(
         self,
         name: str,
@@ -144,7 +114,7 @@ class Moves:
         values: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         connection: object | None = None,
-    ) -> list[Record]:
+    ) -> PlaceProcedure[list[Record]]:
         """Make a move, mostly a claim, with up to `count` rows that may make it, and return them in no order.
 
         They are taken by the columns of `order`, those whose lease ran out first. Rows that others have locked are
@@ -155,47 +125,33 @@ class Moves:
         """
         positive(count)
         asked = ask_many(self._machine, name, values=values, params=params)
-        return self._runner.run(lambda make: make.take(self._machine, asked, count), connection)
+        return self._runner.making(lambda make: make.take(self._machine, asked, count), connection)
 
-    async def atake(
-        self,
-        name: str,
-        count: int = 1,
-        *,
-        values: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-        connection: object | None = None,
-    ) -> list[Record]:
-        """`take` for async code."""
-        positive(count)
-        asked = ask_many(self._machine, name, values=values, params=params)
-        return await self._runner.arun(lambda make: make.take(self._machine, asked, count), connection)
+    atake = averb(take)
 
-    def find_stuck(self, *, count: int = MANY, connection: object | None = None) -> list[Stuck]:
+    @verb
+    def find_stuck(
+        self, *, count: int = MANY, connection: object | None = None
+    ) -> PlaceProcedure[list[Stuck]]:
         """Rows that have been in a state for too long: past their lease, or past a declared age. Changes nothing.
 
         Up to `count` for each state, the oldest first. A leased row that nobody stamped is among them.
         """
         positive(count)
-        return self._runner.run(lambda make: make.find_stuck(self._machine, count), connection)
+        return self._runner.making(lambda make: make.find_stuck(self._machine, count), connection)
 
-    async def afind_stuck(self, *, count: int = MANY, connection: object | None = None) -> list[Stuck]:
-        """`find_stuck` for async code."""
-        positive(count)
-        return await self._runner.arun(lambda make: make.find_stuck(self._machine, count), connection)
+    afind_stuck = averb(find_stuck)
 
-    def reap(self, *, count: int = MANY, connection: object | None = None) -> Reaped:
+    @verb
+    def reap(self, *, count: int = MANY, connection: object | None = None) -> PlaceProcedure[Reaped]:
         """Make the declared moves with what is past its lease, its attempts or its age, up to `count` rows each.
 
         Safe in any number of processes at once: the UPDATE itself asks again whether the time is past.
         """
         positive(count)
-        return self._runner.run(lambda make: make.reap(self._machine, count), connection)
+        return self._runner.making(lambda make: make.reap(self._machine, count), connection)
 
-    async def areap(self, *, count: int = MANY, connection: object | None = None) -> Reaped:
-        """`reap` for async code."""
-        positive(count)
-        return await self._runner.arun(lambda make: make.reap(self._machine, count), connection)
+    areap = averb(reap)
 
 
 def positive(count: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fencerow.core.app.app import JobsApp
 from fencerow.core.db.engine import Engine, Session
+from fencerow.core.db.verb import threaded
 from fencerow.core.errors import Busy, CancelRequested, LeaseLost, OutcomeUnknown, Unavailable
 from fencerow.core.model.control import Snooze
 from fencerow.core.model.defaults import check_number
@@ -170,21 +171,10 @@ class Backfill:
                 f"backfill {self.name} runs", "what is under way cannot be forgotten", "pause it first"
             )
 
-    async def astart(self) -> BackfillStatus:
-        """`start` for async code."""
-        return await asyncio.to_thread(self.start)
-
-    async def apause(self) -> BackfillStatus:
-        """`pause` for async code."""
-        return await asyncio.to_thread(self.pause)
-
-    async def aresume(self) -> BackfillStatus:
-        """`resume` for async code."""
-        return await asyncio.to_thread(self.resume)
-
-    async def astatus(self) -> BackfillStatus:
-        """`status` for async code."""
-        return await asyncio.to_thread(self.status)
+    astart = threaded(start)
+    apause = threaded(pause)
+    aresume = threaded(resume)
+    astatus = threaded(status)
 
     # --- walking -----------------------------------------------------------------------------------
 
