@@ -20,7 +20,7 @@ from fencerow.core.app.database import Database
 from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
 from fencerow.core.app.options import QUEUE_LENGTH_MAX, HandlingOptions, SubmitOptions, submit_options
 from fencerow.core.app.submission import Layers, SubmitGenerator
-from fencerow.core.app.submitter import Call, Submitter
+from fencerow.core.app.submitter import Call, Submitter, checked
 from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
@@ -126,11 +126,11 @@ class JobsApp(Database):
             KeyConflict: the key belongs to another payload.
             OutcomeUnknown: the answer was lost. `job_ids` holds the id: look, or `using(id=...)` again.
         """
-        return self._submitter.submit(call)
+        return self._submitter.submit(checked(call))
 
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
-        return await self._submitter.asubmit(call)
+        return await self._submitter.asubmit(checked(call))
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit many calls, each made by `job.call(...)` or `job.using(...).call(...)`, in their order.

@@ -62,11 +62,11 @@ class Submittable(Generic[P, R]):
             Unavailable, Busy, ReadOnly, StorageFull: nothing is stored; repeat when the cause is gone.
             OutcomeUnknown: the answer was lost. `job_ids` holds the id: look, or `using(id=...)` again.
         """
-        return self._submitter.submit(self.call(*args, **kwargs))
+        return self._submitter.submit(Call(self._recipe, self._encode(args, kwargs)))
 
     async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """`submit` for async code. Concurrent ones share an insert; a cancelled caller does not take it back."""
-        return await self._submitter.asubmit(self.call(*args, **kwargs))
+        return await self._submitter.asubmit(Call(self._recipe, self._encode(args, kwargs)))
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check and encode a call without submitting it: what `submit_many` takes.

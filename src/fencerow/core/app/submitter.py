@@ -56,7 +56,7 @@ class Submitter:
 
     def submit(self, call: Call[R]) -> Handle[R]:
         """Submit one call."""
-        client, connection = self.client or self._open_client(), checked(call).recipe.options.connection
+        client, connection = self.client or self._open_client(), call.recipe.options.connection
         if self.middleware:
             with self._in_middleware([call]) as submissions:
                 (answer,) = client.submit(submissions, connection=connection)
@@ -66,7 +66,7 @@ class Submitter:
 
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
-        client, connection = self.client or self._open_client(), checked(call).recipe.options.connection
+        client, connection = self.client or self._open_client(), call.recipe.options.connection
         if self.middleware:
             with self._in_middleware([call]) as submissions:
                 (answer,) = await client.asubmit(submissions, connection=connection)

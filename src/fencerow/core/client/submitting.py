@@ -99,6 +99,7 @@ class Submits(ClientBase):
         may_copy = connection is None and self.engine.traits.takes_copy
         answers = yield from storing(submissions, self.patience_s, may_copy=may_copy)
         if connection is None:
+            # By identity: comparing templates costs more than the rest, and jobs that are alike share one.
             made = {
                 id(each.job.template): each.job.template
                 for each, answer in zip(submissions, answers, strict=True)

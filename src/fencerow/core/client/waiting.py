@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, InvalidStateError
 
 from fencerow.core.db.engine import Engine
@@ -169,17 +169,22 @@ class Poller:
         self._settle(self._engine.run(store.outcomes(ids)))
         left = [job_id for job_id in ids if job_id in self._watched]
         fresh = [job_id for job_id in left if job_id not in self._marked]
+        there: Collection[str] = ()
         if fresh:
             # First mark, then look: an end that falls between the two is seen, one after both is announced.
-            self._mark(fresh)
+            there = self._mark(fresh)
             self._settle(self._engine.run(store.outcomes(fresh)))
-        doubtful = [job_id for job_id in (left if check else fresh) if job_id in self._watched]
+        unseen = left if check else [job_id for job_id in fresh if job_id not in there]
+        doubtful = [job_id for job_id in unseen if job_id in self._watched]
         if doubtful:
-            there = self._engine.run(store.existing(doubtful))
-            self._settle({job_id: None for job_id in doubtful if job_id not in there})
+            existing = self._engine.run(store.existing(doubtful))
+            self._settle({job_id: None for job_id in doubtful if job_id not in existing})
 
-    def _mark(self, ids: list[str]) -> None:
-        """Note that somebody waits. A row that is locked is passed over, by a claim for example: it is tried again."""
+    def _mark(self, ids: list[str]) -> Collection[str]:
+        """Note that somebody waits; returns those noted now, which are there and live.
+
+        A row that is locked is passed over, by a claim for example: it is tried again.
+        """
         noted = self._engine.run(store.mark_awaited(ids))
         for job_id in ids:
             tries = self._mark_tries.get(job_id, 0) + 1
@@ -188,6 +193,7 @@ class Poller:
                 self._marked.add(job_id)
             else:
                 self._mark_tries[job_id] = tries
+        return noted
 
     def _heard(self, message: str | None) -> None:
         """None: something may have been missed."""
