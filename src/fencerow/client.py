@@ -10,13 +10,14 @@ from fencerow.core.client.submitting import PATIENCE_S
 from fencerow.core.db.engine import Engine
 from fencerow.core.telemetry import Telemetry
 from fencerow.guards.mutex.client import Mutexes
+from fencerow.operators.job_verbs import JobVerbs
 from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.workers import Workers
 
 __all__ = ["CancelAnswer", "Client"]
 
 
-class Client(JobsClient, QueueVerbs):
+class Client(JobsClient, JobVerbs, QueueVerbs):
     """Submits, looks at, waits for and moves jobs; pauses queues; `workers` and `mutexes` for operators.
 
     A job is named by its id, or by `Key(scope, key)`. One client serves threads and event loops together.

@@ -14,11 +14,11 @@ from fencerow.client import Client
 from fencerow.command import output
 from fencerow.command.database import actor, working
 from fencerow.command.options import CommandOptions, app_option, database_options, json_option
-from fencerow.core.client.finding import JobFilter
 from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict, exits
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
+from fencerow.operators.finding import JobFilter
 
 F = TypeVar("F", bound=Callable[..., Any])
 Once = Callable[[Client, str, str | None], str]

@@ -10,13 +10,13 @@ import click
 
 from fencerow.cli.arguments import pairs_of
 from fencerow.client import Client
-from fencerow.core.client.finding import JobFilter, listing
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
+from fencerow.operators.finding import JobFilter, listing
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from fencerow.core.client.base import Verbs
-from fencerow.core.client.finding import limited, member
 from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput, WorkerNotFound
@@ -23,6 +22,7 @@ from fencerow.core.model.wakeup import Ordered, encode
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
 from fencerow.core.store.orders import ALIVE_MAX, Order, gone
+from fencerow.operators.finding import limited, member
 
 WHICH_LENGTH_MAX = 300
 REASON_LENGTH_MAX = 500

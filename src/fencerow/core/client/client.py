@@ -1,4 +1,4 @@
-"""`JobsClient`: everything one can do with jobs, sync and async, around one engine. Users meet it as `Client`.
+"""`JobsClient`: submits jobs, waits for them and moves them, sync and async, around one engine. See `Client`.
 
 Each verb is one procedure (see `db/verb.py`); its twin with an `a` in front is the same in an event loop.
 """
@@ -6,33 +6,27 @@ Each verb is one procedure (see `db/verb.py`); its twin with an `a` in front is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from fencerow.core.client.finding import Plain, chosen_by, listing
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.moving import (
     cancelling,
-    deleting,
-    logs_reading,
     reviving,
-    timeline_reading,
 )
 from fencerow.core.client.refs import CancelAnswer, Ref, reading, resolving
 from fencerow.core.client.submitting import Submits
 from fencerow.core.db.run import Procedure
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.ids import parse_id
-from fencerow.core.model.job import Happening, JobRecord, LogLine
-from fencerow.core.model.state import State
+from fencerow.core.model.job import JobRecord
 
 FLUSH_S = 1.0
 
 
 class JobsClient(Submits):
-    """Submits, looks at, waits for and moves jobs.
+    """Submits, waits for, cancels and revives jobs.
 
     A job is named by its id, or by `Key(scope, key)`. One client serves threads and event loops together.
     `ready` is called before the database is first used. Close it when done: it may hold a thread for waiting.
@@ -59,61 +53,6 @@ class JobsClient(Submits):
         return reading(ref)
 
     aget = averb(get)
-
-    @verb
-    def list_jobs(
-        self,
-        *,
-        queue: str | None = None,
-        name: str | None = None,
-        states: Sequence[State | str] | None = None,
-        tags: Sequence[str] = (),
-        metadata: Mapping[str, Plain] | None = None,
-        scope: str | None = None,
-        key: str | None = None,
-        before_id: str | None = None,
-        limit: int = 50,
-    ) -> Procedure[list[JobRecord]]:
-        """A page of jobs that match, the newest first, without their payloads.
-
-        `states`: members of `State` or their names. `tags`: all of which a job must carry. `metadata`: top-level
-        fields and their plain values. Pass the id of the last job as `before_id` to get the next page.
-
-        Raises:
-            InvalidInput: there is no such state; a tag or field cannot belong to any job; a value is no plain one; the
-                limit is not from 1 to 10,000; `before_id` is no id.
-        """
-        chosen = chosen_by(
-            queue=queue,
-            name=name,
-            states=states,
-            tags=tags,
-            metadata=metadata,
-            scope=scope,
-            key=key,
-            before_id=before_id,
-        )
-        return listing(chosen, limit)
-
-    alist_jobs = averb(list_jobs)
-
-    @verb
-    def timeline(self, ref: Ref) -> Procedure[list[Happening]]:
-        """What happened to a job, in order: who submitted it, its failures, who cancelled it.
-
-        Raises:
-            JobNotFound: it is not there.
-        """
-        return timeline_reading(ref)
-
-    atimeline = averb(timeline)
-
-    @verb
-    def logs(self, ref: Ref) -> Procedure[list[LogLine]]:
-        """The lines kept with a job, in order; none for a job that is not there."""
-        return logs_reading(ref)
-
-    alogs = averb(logs)
 
     # --- moving ------------------------------------------------------------------------------------
 
@@ -145,18 +84,6 @@ class JobsClient(Submits):
         return reviving(ref, self.actor, reason)
 
     arevive = averb(revive)
-
-    @verb
-    def delete(self, ref: Ref) -> Procedure[None]:
-        """Remove a finished job with its timeline and logs. Its key lives on until its own end.
-
-        Raises:
-            IllegalMove: it has not ended. Cancel it first.
-            JobNotFound: it is not there.
-        """
-        return deleting(ref)
-
-    adelete = averb(delete)
 
     # --- waiting -----------------------------------------------------------------------------------
 
