@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.codec import inline_args
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.state import State
 from fencerow.core.store import store
@@ -153,7 +154,7 @@ EXACT = [
 @pytest.mark.parametrize("args", EXACT)
 def test_the_arguments_come_byte_for_byte(engine: AnyEngine, args: str) -> None:
     job = running(engine, holder := register(engine), args=args)
-    assert job.inline_args == args.encode()
+    assert inline_args(job.args) == args.encode()
     assert engine.run(store.fetch_args(job.id, holder=holder, attempt=1)) == args
 
 
@@ -166,8 +167,8 @@ def test_large_arguments_are_fetched_at_start(engine: AnyEngine) -> None:
     holder = register(engine)
     taken = {job.id: job for job in claim(engine, holder)}
 
-    assert taken[fits.id].inline_args == fits.args.encode()
-    assert taken[large.id].inline_args is None
+    assert inline_args(taken[fits.id].args) == fits.args.encode()
+    assert inline_args(taken[large.id].args) is None
     assert engine.run(store.fetch_args(large.id, holder=holder, attempt=1)) == large.args
 
 
@@ -177,7 +178,7 @@ def test_a_claim_carries_at_most_eight_mebibytes(engine: AnyEngine) -> None:
     taken = claim(engine, register(engine), limit=150)
 
     assert len(taken) == 150
-    inline = sum(len(job.inline_args or b"") for job in taken)
+    inline = sum(len(inline_args(job.args) or b"") for job in taken)
     if engine.dialect == "postgres":  # SQLite hands over rows one by one and holds no document of them all
         assert 7 * MIB < inline <= 8 * MIB
 
@@ -189,7 +190,7 @@ def test_a_hundred_and_twenty_jobs_of_a_megabyte_can_be_claimed(engine: AnyEngin
     taken = claim(engine, holder := register(engine), limit=120)
 
     assert len(taken) == 120
-    assert {job.inline_args for job in taken} == {None}
+    assert {inline_args(job.args) for job in taken} == {None}
     assert engine.run(store.fetch_args(taken[7].id, holder=holder, attempt=1)) == body
 
 
@@ -205,7 +206,7 @@ def test_a_malformed_stored_payload_hides_nobody(lite: SqliteEngine, broken: str
     holder = register(lite)
     taken = {job.id: job for job in claim(lite, holder)}
     assert taken.keys() == {bad, good}
-    assert taken[bad].inline_args is None
+    assert inline_args(taken[bad].args) is None
     assert lite.run(store.fetch_args(bad, holder=holder, attempt=1)) == broken
     assert lite.run(store.read([bad, good])).keys() == {bad, good}
     assert len(lite.run(store.list_jobs())) == 2
@@ -230,7 +231,7 @@ def test_a_side_column_of_another_shape_hides_nobody(engine: AnyEngine, column: 
     taken = {job.id: job for job in claim(engine, register(engine))}
     assert taken.keys() == {bad, good}
     assert getattr(taken[bad], column) in (None, {}, [])
-    assert taken[bad].inline_args == b'{"to":"ada"}'
+    assert inline_args(taken[bad].args) == b'{"to":"ada"}'
     assert taken[good].tags == ["kept"]
     assert {job.id for job in engine.run(store.list_jobs())} == {bad, good}
     assert getattr(read(engine, bad), column) is None

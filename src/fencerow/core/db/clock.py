@@ -32,6 +32,7 @@ class CarriedClock:
 
     def __init__(self) -> None:
         self.turns = 0  # how often it was seen to go back
+        self.is_behind = False  # it stands behind what it had reached: `due` tells until when jobs are due
         self._lock = threading.Lock()
         self._last: _Reading | None = None
         self._kept: _Reading | None = None  # from which the time is carried on; None while the clock is well
@@ -51,7 +52,7 @@ class CarriedClock:
             if at_us < last.at_us - TOLERANCE_S * 1e6:
                 self._went_back(last, reading)
             elif self._kept is not None and at_us >= self._kept_us(sent) - TOLERANCE_S * 1e6:
-                self._kept, self._sinces = None, []
+                self._kept, self._sinces, self.is_behind = None, [], False
                 log.warning("the database's clock has caught up: due jobs go by it alone again")
             elif (ahead_s := (at_us - last.at_us) / 1e6 - (reading.replied - last.sent)) > TOLERANCE_S:
                 self._leave_below(last, reading)
@@ -76,7 +77,7 @@ class CarriedClock:
     def _went_back(self, last: _Reading, now: _Reading) -> None:
         before_us = now.at_us - round((now.replied - last.sent) * 1e6)  # it went back some time since then
         if self._kept is None:
-            self._kept = last
+            self._kept, self.is_behind = last, True
         self._sinces.append(before_us)
         log.error(
             "the database's clock went back by %.1f s: jobs that were due before go on by the time that this process "

@@ -264,6 +264,12 @@ class _Version(msgspec.Struct, frozen=True):
     args_version: int = 1
 
 
+def inline_args(args: msgspec.Raw) -> bytes | None:
+    """The arguments as they were submitted, if they came with the claim."""
+    text = bytes(args)
+    return None if text == b"null" else text
+
+
 def args_version_of(stored: bytes) -> int:
     """The version under which the arguments were stored. What cannot be read counts as the first."""
     if stored == NULL:

@@ -99,12 +99,6 @@ class Claimed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     metadata: dict[str, Any] | None
     headers: dict[str, str] | None
 
-    @property
-    def inline_args(self) -> bytes | None:
-        """The arguments as they were submitted, if they came with the claim."""
-        text = bytes(self.args)
-        return None if text == b"null" else text
-
 
 class Fence(msgspec.Struct, frozen=True):
     """What a job's row says about who may write to it."""

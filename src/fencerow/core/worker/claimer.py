@@ -16,6 +16,7 @@ from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
+from fencerow.core.model.due import OWN
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
@@ -120,7 +121,7 @@ class Claimer:
                     names=self._names,
                     limit=wanted,
                     margin_s=self._margin_s,
-                    due=self._clock.due(),
+                    due=self._clock.due() if self._clock.is_behind else OWN,
                 )
             )
             took_s = time.monotonic() - began

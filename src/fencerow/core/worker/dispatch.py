@@ -32,7 +32,7 @@ LOOK_S = 0.02
 
 
 class Permit:
-    """That of one attempt to run in this process, beside others or alone."""
+    """That of one attempt to have this process for itself."""
 
     __slots__ = ("_left",)
 
@@ -84,12 +84,12 @@ class Dispatch:
         first = attempts[0]
         if not first.claimed.suspect and not first.handler.process:
             return await self._run_beside(attempts, slot_lost)
-        permit = self._enter()
+        self._beside += 1
         try:
             if await self._in_child(first):
                 return True
         finally:
-            permit.leave()
+            self._beside -= 1
         return await self._suspected_here(first, slot_lost)
 
     def abandon(self) -> None:
@@ -105,23 +105,20 @@ class Dispatch:
     # --- here, beside others -----------------------------------------------------------------------------
 
     async def _run_beside(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
-        permit = self._enter()
+        is_here = True
+        self._beside += 1
 
         def lost() -> None:
-            permit.leave()
+            nonlocal is_here
+            is_here = False
+            self._beside -= 1
             slot_lost()
 
         try:
             return await self._executor.run(attempts, lost)
         finally:
-            permit.leave()
-
-    def _enter(self) -> Permit:
-        self._beside += 1
-        return Permit(self._left)
-
-    def _left(self) -> None:
-        self._beside -= 1
+            if is_here:
+                self._beside -= 1
 
     # --- in a child --------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import ArgumentsTooNew, CancelRequested, LeaseLost
-from fencerow.core.model.codec import args_version_of
+from fencerow.core.model.codec import args_version_of, inline_args
 from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Stopped, Succeeded
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
@@ -91,7 +91,11 @@ class Executor:
         decision: Decision
         try:
             # Nearly always they came with the claim: then nothing is waited for.
-            text = self.refused_start(attempt) or attempt.claimed.inline_args or await self.prepared(attempt)
+            text = (
+                self.refused_start(attempt)
+                or inline_args(attempt.claimed.args)
+                or await self.prepared(attempt)
+            )
             if isinstance(text, bytes):
                 try:
                     version = args_version_of(bytes(attempt.claimed.options))
@@ -116,7 +120,7 @@ class Executor:
         Raises:
             LeaseLost: the registration under which it was claimed is over.
         """
-        at_hand = self.refused_start(attempt) or attempt.claimed.inline_args
+        at_hand = self.refused_start(attempt) or inline_args(attempt.claimed.args)
         if at_hand is not None:
             return at_hand
         text = await self._fetched_args(attempt)

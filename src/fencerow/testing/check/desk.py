@@ -8,6 +8,7 @@ import msgspec
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import Busy
+from fencerow.core.model.codec import inline_args
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.state import State
 from fencerow.core.store import store
@@ -93,7 +94,7 @@ class Desk:
                 raise Busy("the job's row is locked", "by an open transaction of a run", "")
 
     def _with_args(self, engine: Engine, claimed: Claimed, holder: str) -> Claimed:
-        if claimed.inline_args is not None:
+        if inline_args(claimed.args) is not None:
             return claimed
         text = engine.run(store.fetch_args(claimed.id, holder=holder, attempt=claimed.attempt))
         return msgspec.structs.replace(claimed, args=msgspec.Raw((text or "null").encode()))
