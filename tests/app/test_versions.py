@@ -16,6 +16,7 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Event
 from fencerow.core.worker.deciding import NEWER_CODE
 from fencerow.errors import ArgumentsTooNew, DeclarationError, MalformedPayload
+from fencerow.operators import looking
 from fencerow.testing.clock import clock_of
 
 DAY_S = 24 * 3600.0
@@ -139,7 +140,7 @@ async def test_newer_arguments_wait_longer_each_time_and_not_for_ever(app: App, 
     assert caught.value.error is not None
     assert caught.value.error.code == NEWER_CODE
     events = [
-        each.at_us for each in await app.engine.arun(store.events(handle.id)) if each.kind == "released"
+        each.at_us for each in await app.engine.arun(looking.events(handle.id)) if each.kind == "released"
     ]
     assert len(events) == 4
     clock.close()

@@ -24,6 +24,7 @@ from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.context import Job
 from fencerow.errors import CancelRequested, DecidedTwice, LeaseLost
+from fencerow.operators import looking
 from tests.jobs import AnyEngine, claim, register
 from tests.worker.stage import Stage, job_of, kinds, pool_of, quick, read, submit, until, working
 
@@ -604,7 +605,7 @@ async def test_progress_and_lines_are_kept_with_their_job(engine: AnyEngine) -> 
         async with working(engine, handler, queues=ONE_SLOT) as stage:
             jobs = await run_together(stage, handler, [1, 2])
         assert [job.progress for job in jobs] == [10, 20]
-        lines = await engine.arun(store.logs(jobs[1].id))
+        lines = await engine.arun(looking.logs(jobs[1].id))
         assert [line.message for line in lines] == ["line 2"]
 
 

@@ -9,6 +9,7 @@ import pytest
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.operators import looking
 from tests import jobs
 from tests.cli.conftest import Cli, command
 
@@ -73,7 +74,7 @@ def test_a_refusal_stores_nothing(
     result = cli("submit", "-A", shop, *words)
 
     assert (result.code, result.error) == (2, error)
-    assert engine.run(store.counts()) == []
+    assert engine.run(looking.counts()) == []
 
 
 def test_options_reach_the_job(cli: Cli, url: str, engine: AnyEngine, shop: str) -> None:
@@ -97,7 +98,7 @@ def test_one_key_is_one_job_and_another_payload_is_refused(
 
     assert (again["id"], first["replay"], again["replay"]) == (first["id"], False, True)
     assert (other.code, other.error) == (2, "FR-206")
-    assert sum(count.jobs for count in engine.run(store.counts())) == 1
+    assert sum(count.jobs for count in engine.run(looking.counts())) == 1
 
 
 def test_waiting_prints_the_result_or_why_there_is_none(
@@ -124,7 +125,7 @@ def test_waiting_has_an_end(cli: Cli, url: str, engine: AnyEngine, shop: str) ->
 
     assert result.code == 6
     assert "FR-304" in result.err
-    assert len(engine.run(store.list_jobs())) == 1, "the job goes on"
+    assert len(engine.run(looking.list_jobs())) == 1, "the job goes on"
 
 
 def test_the_application_may_be_named_by_the_environment(
@@ -133,4 +134,4 @@ def test_the_application_may_be_named_by_the_environment(
     monkeypatch.setenv("FENCEROW_APP", shop)
 
     assert cli("submit", "send", "to=x").code == 0
-    assert len(engine.run(store.list_jobs(queue=jobs.QUEUE))) == 1
+    assert len(engine.run(looking.list_jobs(queue=jobs.QUEUE))) == 1

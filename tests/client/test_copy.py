@@ -13,6 +13,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord, KeyClaim, NewJob
 from fencerow.core.store import store
+from fencerow.operators import looking
 from tests.client.flaky import Flaky
 from tests.jobs import AnyEngine, new_job
 
@@ -88,7 +89,7 @@ async def test_many_go_by_copy_on_our_own_connection_alone(engine: AnyEngine) ->
 
     assert flaky.ran == [by_copy, by_copy, "submit", "_submit_unkeyed", *flaky.ran[4:]]
     assert by_copy not in flaky.ran[4:] or by_copy == "submit"
-    assert sum(each.jobs for each in engine.run(store.counts())) == 5 * COPY_ROWS_MIN
+    assert sum(each.jobs for each in engine.run(looking.counts())) == 5 * COPY_ROWS_MIN
 
 
 @pytest.mark.parametrize("how", ["lost before", "lost after"])
@@ -100,14 +101,14 @@ def test_a_lost_answer_to_a_copy_is_asked_for_again(pg: PostgresEngine, how: str
 
     assert flaky.ran == ["submit_by_copy", "resubmit"]
     assert [(each.id, each.replay) for each in answers] == [(each.job.id, False) for each in submissions]
-    assert sum(each.jobs for each in pg.run(store.counts())) == COPY_ROWS_MIN
+    assert sum(each.jobs for each in pg.run(looking.counts())) == COPY_ROWS_MIN
 
 
 def test_one_bad_row_stores_none(pg: PostgresEngine) -> None:
     with pytest.raises(Exception, match="invalid input syntax for type json"):
         Client(pg).submit(many(new_job('{"broken"')))
 
-    assert pg.run(store.counts()) == []
+    assert pg.run(looking.counts()) == []
 
 
 def test_a_bad_key_beside_many_stores_none(pg: PostgresEngine) -> None:

@@ -11,6 +11,7 @@ from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove, OutcomeUnknown
+from fencerow.operators import looking
 from tests.client.flaky import Flaky
 from tests.contract.stage import bring
 from tests.jobs import AnyEngine, claim, read, register, submit
@@ -44,7 +45,7 @@ def test_a_revive_happens_once(engine: AnyEngine, loss: str) -> None:
     over(Flaky(engine, loss)).revive(job.id)
 
     assert read(engine, job.id).state is State.QUEUED
-    assert [event.kind for event in engine.run(store.events(job.id))].count("revived") == 1
+    assert [event.kind for event in engine.run(looking.events(job.id))].count("revived") == 1
 
 
 def test_a_revived_job_that_ended_meanwhile_does_not_run_again(engine: AnyEngine) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, bury, claim, new_job, read, submit
 
@@ -102,4 +103,4 @@ def test_a_death_before_it_began_is_not_held_against_a_job(engine: AnyEngine, cl
 
     assert (read(engine, first).state, read(engine, first).suspect) == ("failed", True)
     assert (read(engine, last).state, read(engine, last).suspect) == ("queued", True)
-    assert engine.run(store.events(last))[-1].detail["deaths"] < 5
+    assert engine.run(looking.events(last))[-1].detail["deaths"] < 5

@@ -13,6 +13,7 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.claim import Mark
 from fencerow.core.store.finish import Success
+from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
@@ -209,7 +210,7 @@ def test_a_malformed_stored_payload_hides_nobody(lite: SqliteEngine, broken: str
     assert inline_args(taken[bad].args) is None
     assert lite.run(store.fetch_args(bad, holder=holder, attempt=1)) == broken
     assert lite.run(store.read([bad, good])).keys() == {bad, good}
-    assert len(lite.run(store.list_jobs())) == 2
+    assert len(lite.run(looking.list_jobs())) == 2
 
 
 @pytest.mark.parametrize("column", ["options", "tags", "metadata", "headers"])
@@ -218,8 +219,8 @@ def test_a_malformed_side_column_hides_nobody_either(lite: SqliteEngine, column:
     rows(lite, f"UPDATE {{jobs}} SET {column} = '{{{{' WHERE id = '{bad}'")
 
     assert set(ids(claim(lite, register(lite)))) == {bad, good}
-    assert lite.run(store.search(tags='["x"]')).jobs == []
-    assert lite.run(store.search(metadata='{"x":1}')).jobs == []
+    assert lite.run(looking.search(tags='["x"]')).jobs == []
+    assert lite.run(looking.search(metadata='{"x":1}')).jobs == []
 
 
 @pytest.mark.parametrize("column", ["tags", "metadata", "headers"])
@@ -233,7 +234,7 @@ def test_a_side_column_of_another_shape_hides_nobody(engine: AnyEngine, column: 
     assert getattr(taken[bad], column) in (None, {}, [])
     assert inline_args(taken[bad].args) == b'{"to":"ada"}'
     assert taken[good].tags == ["kept"]
-    assert {job.id for job in engine.run(store.list_jobs())} == {bad, good}
+    assert {job.id for job in engine.run(looking.list_jobs())} == {bad, good}
     assert getattr(read(engine, bad), column) is None
 
 

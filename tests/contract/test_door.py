@@ -16,6 +16,7 @@ from fencerow.core.store import migrate as migrate_module
 from fencerow.core.store import store
 from fencerow.core.store.claim import Mark
 from fencerow.core.store.finish import Success
+from fencerow.operators import looking
 from tests.conftest import postgres_engine
 from tests.contract.stage import rows
 from tests.jobs import claim, read, register
@@ -67,7 +68,7 @@ def test_what_no_worker_can_work_with_is_refused(pg: PostgresEngine, column: str
     with pytest.raises((psycopg.errors.CheckViolation, psycopg.DataError)):
         insert(pg, column, value)
 
-    assert pg.run(store.counts()) == []
+    assert pg.run(looking.counts()) == []
 
 
 def test_who_may_submit_writes_only_what_a_submit_writes(pg: PostgresEngine) -> None:

@@ -7,6 +7,7 @@ import pytest
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.finish import Failure, Moved, Requeue, Stop, Success
+from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import bring, changed, dump
@@ -55,7 +56,7 @@ def test_a_failure_is_counted_and_told(engine: AnyEngine) -> None:
 
     found = read(engine, job.id)
     assert (found.state, found.failures, found.error) == (State.FAILED, 1, {"type": "Boom"})
-    (event,) = engine.run(store.events(job.id))
+    (event,) = engine.run(looking.events(job.id))
     assert (event.kind, event.attempt, event.actor) == ("failed", 1, holder)
     assert event.detail["error"] == {"type": "Boom"}
     assert event.detail["claimed_at_us"] == found.claimed_at_us
@@ -77,7 +78,7 @@ def test_a_job_goes_back_and_spends_what_it_should(
     assert (found.state, found.failures, found.snoozes, found.attempt) == (State.QUEUED, failures, snoozes, 1)
     assert (found.holder, found.deadline_at_us) == (None, None)
     assert (moved.id, moved.queue, moved.priority, moved.run_at_us) == (job.id, "mail", 0, found.run_at_us)
-    (event,) = engine.run(store.events(job.id))
+    (event,) = engine.run(looking.events(job.id))
     assert (event.kind, event.detail["detail"]) == (kind, {"type": "Boom"})
     assert event.detail["run_at_us"] == found.run_at_us
     assert found.run_at_us - event.at_us == 7_500_000
@@ -122,7 +123,7 @@ def test_a_stop_tells_who_asked(engine: AnyEngine) -> None:
         "ada",
         {"cleaned": True},
     )
-    kinds = [(event.kind, event.actor) for event in engine.run(store.events(job.id))]
+    kinds = [(event.kind, event.actor) for event in engine.run(looking.events(job.id))]
     assert kinds == [("cancel_requested", "ada"), ("cancel_requested", "bob"), ("stopped", holder)]
 
 
@@ -135,7 +136,7 @@ def test_progress_is_the_last_word_and_logs_are_all_words(engine: AnyEngine) -> 
 
     found = read(engine, job.id)
     assert (found.progress, found.progress_note) == (55.5, None)
-    assert [line.message for line in engine.run(store.logs(job.id))] == ["at 10.0", "at 55.5"]
+    assert [line.message for line in engine.run(looking.logs(job.id))] == ["at 10.0", "at 55.5"]
     assert engine.run(store.check_fence(job.id, holder=holder, attempt=1)) is False
 
 

@@ -16,6 +16,7 @@ from fencerow.core.store import store
 from fencerow.core.store.finish import Success
 from fencerow.core.store.submit import Submitted
 from fencerow.errors import IllegalMove, JobNotFound, KeyConflict
+from fencerow.operators import looking
 from fencerow.retention.maintenance import REPEATED_KEPT_S
 from fencerow.retention.purging import purge_by_age, purge_keys, purge_repeated, purge_spent
 from fencerow.testing.clock import DatabaseClock
@@ -47,14 +48,14 @@ def test_a_submit_of_a_live_id_stores_nothing(engine: AnyEngine) -> None:
     assert engine.run(store.submit([job])) == [job.id]
     with pytest.raises((psycopg.IntegrityError, sqlite3.IntegrityError)):
         engine.run(store.submit([new_job(), job]))
-    assert len(engine.run(store.list_jobs())) == 1
+    assert len(engine.run(looking.list_jobs())) == 1
 
 
 def test_a_repeated_submit_leaves_a_live_id_as_it_is(engine: AnyEngine) -> None:
     job = new_job()
     assert engine.run(store.submit([job])) == [job.id]
     assert engine.run(store.resubmit([job])) == []
-    assert len(engine.run(store.list_jobs())) == 1
+    assert len(engine.run(looking.list_jobs())) == 1
 
 
 def test_a_repeated_submit_does_not_run_a_finished_job_again(engine: AnyEngine) -> None:
@@ -74,7 +75,7 @@ def test_the_same_key_and_payload_give_the_same_job(engine: AnyEngine) -> None:
     assert submit_keyed(engine, again) == [Submitted(first[0].id, replay=True)]
     ended(engine, first[0].id)
     assert submit_keyed(engine, again) == [Submitted(first[0].id, replay=True)]
-    assert [job.id for job in engine.run(store.list_jobs(scope="s", key="k"))] == [first[0].id]
+    assert [job.id for job in engine.run(looking.list_jobs(scope="s", key="k"))] == [first[0].id]
 
 
 def test_the_same_key_with_another_payload_is_refused_and_stores_nothing(engine: AnyEngine) -> None:
@@ -83,7 +84,7 @@ def test_the_same_key_with_another_payload_is_refused_and_stores_nothing(engine:
     with pytest.raises(KeyConflict) as refused:
         submit_keyed(engine, free, other)
     assert (refused.value.job_id, refused.value.fingerprint) == (first[0].id, "f" * 64)
-    assert len(engine.run(store.list_jobs())) == 1
+    assert len(engine.run(looking.list_jobs())) == 1
     assert engine.run(store.key_owner("s", "free")) is None
 
 
@@ -143,7 +144,7 @@ def test_many_submitters_of_one_key_make_one_job(engine: AnyEngine) -> None:
         thread.join()
     assert len({answer.id for answer in answers}) == 1
     assert sorted(answer.replay for answer in answers) == [False] + [True] * 7
-    assert len(engine.run(store.list_jobs())) == 1
+    assert len(engine.run(looking.list_jobs())) == 1
 
 
 # --- revive ----------------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ def test_a_revived_job_starts_its_budgets_anew_and_goes_on_counting_attempts(eng
     (again,) = claim(engine, holder)
     assert again.attempt == 2
     assert not stage.succeed(engine, Placed(job.id, holder, 1))
-    event = engine.run(store.events(job.id))[-1]
+    event = engine.run(looking.events(job.id))[-1]
     assert (event.kind, event.actor, event.detail["was"]) == ("revived", "ada", "failed")
     assert event.detail["reason"] == "fixed"
 
@@ -223,7 +224,7 @@ def test_cancelling_tells_why_it_cannot(engine: AnyEngine) -> None:
     with pytest.raises(IllegalMove) as refused:
         engine.run(store.cancel(job_id, actor="ada"))
     assert refused.value.state == "cancelled"
-    (event,) = engine.run(store.events(job_id))
+    (event,) = engine.run(looking.events(job_id))
     assert (event.kind, event.actor, event.detail) == ("cancelled", "ada", {"reason": "typo"})
 
 

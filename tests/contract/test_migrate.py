@@ -24,6 +24,7 @@ from fencerow.errors import (
     SchemaTooNew,
     SchemaTooOld,
 )
+from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 from tests.contract.stage import rows
 from tests.contract.starter import engine_of
@@ -140,7 +141,7 @@ def test_a_schema_that_was_never_made_is_missing(empty: AnyEngine) -> None:
     with pytest.raises(SchemaMissing, match="fencerow migrate"):
         store.check_schema(empty)
     with pytest.raises(SchemaMissing):
-        empty.run(store.counts())
+        empty.run(looking.counts())
 
 
 def test_another_checksum_is_not_our_schema(engine: AnyEngine) -> None:

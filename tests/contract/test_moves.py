@@ -11,6 +11,7 @@ from fencerow.core.model.job import Claimed, WorkerRecord
 from fencerow.core.model.state import RULES, WORKER_RULES, Move, State, WorkerMove, WorkerState, legal
 from fencerow.core.store import store
 from fencerow.core.store.reap import DEATHS_PER_CRASH
+from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, changed, dump, play, state_of
@@ -162,7 +163,7 @@ def test_a_crash_waits_for_its_backoff_as_a_suspect(engine: AnyEngine, clock: Da
     assert found.failures == before.failures
     assert 6.0e6 < found.run_at_us - (before.claimed_at_us or 0) < 60e6
     assert taken.run_at_us == found.run_at_us
-    (event,) = engine.run(store.events(job.id))
+    (event,) = engine.run(looking.events(job.id))
     assert (event.kind, event.detail["reason"], event.detail["crashes"]) == (
         "crashed",
         "exited with code 3",

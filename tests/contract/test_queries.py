@@ -152,7 +152,7 @@ def test_the_store_uses_every_query_and_every_used_one_exists() -> None:
         name
         for source in sources
         for pattern in (
-            r'execute(?:_fresh)?\(\s*"([a-z_]+)"',
+            r'(?:execute|execute_fresh|Statement)\(\s*"([a-z_]+)"',
             r'_then_archive\("([a-z_]+)"',
             r'_purged\(\s*"([a-z_]+)"',
             r'queries\["([a-z_]+)"\]',

@@ -6,6 +6,7 @@ import pytest
 
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, bring, rows
@@ -20,7 +21,7 @@ def test_reclaiming_keeps_the_place_and_tells_the_story(engine: AnyEngine, clock
 
     assert (taken.id, taken.state, taken.queue, taken.attempt) == (job.id, State.QUEUED, "mail", 1)
     assert (taken.run_at_us, taken.holder, moved) == (job.run_at_us, holder, [])
-    (event,) = engine.run(store.events(job.id))
+    (event,) = engine.run(looking.events(job.id))
     assert (event.kind, event.actor, event.attempt) == ("reclaimed", "reaper", 1)
     assert (event.detail["holder"], event.detail["became"]) == (holder, "queued")
 
@@ -79,7 +80,7 @@ def test_a_hung_attempt_is_ended_when_its_living_worker_says_so(
         [],
     )
     assert found.error["code"] == "FR-403"
-    (event,) = engine.run(store.events(job.id))
+    (event,) = engine.run(looking.events(job.id))
     assert (event.kind, found.run_at_us - event.at_us) == ("timed_out", 3_000_000)
     assert not stage.succeed(engine, Placed(job.id, holder, 1))
     assert read(engine, other.id).state is State.RUNNING
@@ -106,7 +107,7 @@ def test_what_never_began_goes_back_to_its_place_and_counts_nothing(
     found = read(engine, job.id)
     assert (taken.state, taken.begun, moved) == (State.QUEUED, False, [])
     assert (found.failures, found.suspect, found.error, found.run_at_us) == (0, False, None, job.run_at_us)
-    (event,) = engine.run(store.events(job.id))
+    (event,) = engine.run(looking.events(job.id))
     assert (event.kind, event.detail["reason"]) == ("released", "its worker did not begin it in time")
     assert [each.attempt for each in claim(engine, register(engine))] == [2]
 
@@ -140,7 +141,7 @@ def test_a_job_for_which_nobody_waits_any_more_ends(engine: AnyEngine, clock: Da
     assert (moved.id, moved.awaited) == (old, True)
     found = read(engine, old)
     assert (found.state, found.error["code"], found.failures) == (State.FAILED, "expired", 0)
-    assert [event.kind for event in engine.run(store.events(old))] == ["expired"]
+    assert [event.kind for event in engine.run(looking.events(old))] == ["expired"]
     assert engine.run(store.expire(limit=10, actor=None)) == []
 
 
@@ -151,14 +152,14 @@ def test_counts_by_queue_name_and_state(engine: AnyEngine, clock: DatabaseClock)
     bring(engine, State.SUCCEEDED)
     running(engine, queue="mail")
 
-    live = engine.run(store.counts())
+    live = engine.run(looking.counts())
     assert [(c.queue, c.name, c.state, c.jobs) for c in live] == [
         ("a", "x", State.QUEUED, 1),
         ("mail", "send", State.QUEUED, 2),
         ("mail", "send", State.RUNNING, 1),
     ]
     assert live[1].first_us in (now + 5, now + 9)
-    assert engine.run(store.finished_counts()) == [("mail", State.FAILED, 1), ("mail", State.SUCCEEDED, 1)]
+    assert engine.run(looking.finished_counts()) == [("mail", State.FAILED, 1), ("mail", State.SUCCEEDED, 1)]
 
 
 def test_how_many_are_ahead(engine: AnyEngine, clock: DatabaseClock) -> None:
@@ -170,7 +171,7 @@ def test_how_many_are_ahead(engine: AnyEngine, clock: DatabaseClock) -> None:
     )
     submit(engine, first, urgent, mine, new_job(run_at_us=now + 3), new_job(delay_s=60, priority=9))
     clock.advance(1)
-    assert [engine.run(store.ahead(job.id)) for job in (urgent, first, mine)] == [0, 1, 2]
+    assert [engine.run(looking.ahead(job.id)) for job in (urgent, first, mine)] == [0, 1, 2]
 
 
 def test_pages_of_the_list_and_its_filters(engine: AnyEngine) -> None:
@@ -178,13 +179,13 @@ def test_pages_of_the_list_and_its_filters(engine: AnyEngine) -> None:
     submit(engine, *jobs)
     newest = [job.id for job in reversed(jobs)]
 
-    page = engine.run(store.list_jobs(limit=3))
-    rest = engine.run(store.list_jobs(limit=10, before_id=page[-1].id))
+    page = engine.run(looking.list_jobs(limit=3))
+    rest = engine.run(looking.list_jobs(limit=10, before_id=page[-1].id))
     assert [job.id for job in [*page, *rest]] == newest
-    assert len(engine.run(store.search(tags='["even"]')).jobs) == 4
-    assert [job.id for job in engine.run(store.search(queue="q1", tags='["x","odd"]')).jobs] == [jobs[1].id]
-    assert engine.run(store.list_jobs(states=[State.FAILED])) == []
-    assert len(engine.run(store.list_jobs(states=[State.FAILED, State.QUEUED], name="send"))) == 7
+    assert len(engine.run(looking.search(tags='["even"]')).jobs) == 4
+    assert [job.id for job in engine.run(looking.search(queue="q1", tags='["x","odd"]')).jobs] == [jobs[1].id]
+    assert engine.run(looking.list_jobs(states=[State.FAILED])) == []
+    assert len(engine.run(looking.list_jobs(states=[State.FAILED, State.QUEUED], name="send"))) == 7
 
 
 def test_who_is_awaited_is_noted_once(engine: AnyEngine) -> None:

@@ -14,6 +14,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.errors import InvalidInput
+from fencerow.operators import looking
 from tests.contract.stage import rows
 from tests.jobs import AnyEngine, claim, new_job, register, submit
 
@@ -115,7 +116,7 @@ def test_a_look_at_a_large_file_is_cut_off_and_goes_on(lite: AnyEngine) -> None:
     plain = [new_job() for _ in range(50)]
     submit(lite, *plain)
 
-    look = lite.run(store.search(tags='["rare"]'))
+    look = lite.run(looking.search(tags='["rare"]'))
     assert (look.jobs, look.looked_to) == ([], many[90].id), "the newest 10,000 that carry any"
     assert found(lite, tags=["rare"]) == [wanted]
     assert found(lite, tags=["common"], limit=3) == [job.id for job in many[:-4:-1]]
@@ -148,12 +149,12 @@ def test_a_rare_tag_is_found_by_its_index(pg: AnyEngine) -> None:
     rows(pg, fill)
     rows(pg, "ANALYZE {finished_jobs}")
     assert len(found(pg, tags=["t500"])) == 1
-    assert "_tags" in plan(pg, store.search(tags='["t500"]'))
-    assert "_metadata" in plan(pg, store.search(metadata='{"n":500}'))
+    assert "_tags" in plan(pg, looking.search(tags='["t500"]'))
+    assert "_metadata" in plan(pg, looking.search(metadata='{"n":500}'))
 
 
 def test_a_search_on_sqlite_walks_only_what_carries_labels(lite: AnyEngine) -> None:
-    told = plan(lite, store.search(tags='["a"]', before_id="0"))
+    told = plan(lite, looking.search(tags='["a"]', before_id="0"))
     assert "jobs_labelled (id<?)" in told, told
     assert "finished_jobs_labelled (id<?)" in told, told
     assert not re.search(r"SCAN (fencerow_)?(finished_)?jobs\b", told), told
@@ -161,7 +162,7 @@ def test_a_search_on_sqlite_walks_only_what_carries_labels(lite: AnyEngine) -> N
 
 
 def test_a_list_on_sqlite_reads_no_more_than_its_page(lite: AnyEngine) -> None:
-    told = plan(lite, store.list_jobs(before_id="0"))
+    told = plan(lite, looking.list_jobs(before_id="0"))
     assert "MERGE (UNION ALL)" in told, told
     assert told.count("(id<?)") == 2, told
     assert "TEMP B-TREE" not in told, told

@@ -9,6 +9,7 @@ import pytest
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.finish import Failure, Requeue, Stop, Success
+from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
 from tests.contract.stage import Placed, changed, dump, rows
@@ -121,5 +122,5 @@ def test_one_terminal_event_whoever_else_tries(engine: AnyEngine, clock: Databas
     VERBS["fail"](engine, newer)
     VERBS["succeed"](engine, stale)
 
-    kinds = [(event.kind, event.attempt) for event in engine.run(store.events(newer.id))]
+    kinds = [(event.kind, event.attempt) for event in engine.run(looking.events(newer.id))]
     assert kinds == [("reclaimed", 1), ("failed", 2)]

@@ -10,6 +10,7 @@ from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Change, Share, Wanted
 from fencerow.core.store import store
 from fencerow.errors import FencerowError
+from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
 from fencerow.retention.disown import disown
 from fencerow.retention.purging import (
@@ -428,16 +429,16 @@ CASES: list[Case] = [
             paused_queues(),
             store.read([JOB]),
             store.key_owner("s", "k"),
-            store.list_jobs(),
-            store.search(tags='["a"]', metadata='{"a":1}'),
+            looking.list_jobs(),
+            looking.search(tags='["a"]', metadata='{"a":1}'),
             store.outcomes([JOB]),
             store.existing([JOB]),
-            store.events(JOB),
+            looking.events(JOB),
             store.releases(JOB, reason="mutex"),
-            store.logs(JOB),
-            store.counts(),
-            store.finished_counts(),
-            store.ahead(JOB),
+            looking.logs(JOB),
+            looking.counts(),
+            looking.finished_counts(),
+            looking.ahead(JOB),
             store.clock(),
             store.dead_holders(),
             store.lost_holders(),

@@ -7,6 +7,7 @@ import pytest
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove, KeyConflict, UnusableConnection
+from fencerow.operators import looking
 from tests.db.lenders import Lender, Loan
 from tests.db.work import claimed, keyed, seen
 from tests.jobs import AnyEngine, new_job
@@ -146,7 +147,7 @@ async def test_cancel_revive_and_read_work_too(loan: Loan, lent_engine: AnyEngin
 
     assert cancelled.moved is not None
     assert there[jobs[0].id].state == "cancelled"
-    events = lent_engine.run(store.events(jobs[0].id))
+    events = lent_engine.run(looking.events(jobs[0].id))
     assert [event.kind for event in events] == ["cancelled", "revived"]
     assert events[0].detail == {"reason": "100% sure: :no \\"}
     assert claimed(lent_engine) == [jobs[0].id]
@@ -168,7 +169,7 @@ async def test_many_parameters_of_every_kind_arrive(loan: Loan, lent_engine: Any
     await loan.begin()
 
     await loan.run(store.submit(jobs))
-    found = await loan.run(store.search(tags='["a"]', states=None, limit=2))
+    found = await loan.run(looking.search(tags='["a"]', states=None, limit=2))
     nothing = await loan.run(store.read([]))
     await loan.end("COMMIT")
 

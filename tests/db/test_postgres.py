@@ -30,6 +30,7 @@ from fencerow.errors import (
     StorageFull,
     Unavailable,
 )
+from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.jobs import claim, new_job, register, submit
@@ -85,14 +86,14 @@ def test_a_read_only_database(pg: PostgresEngine, server: PostgresServer) -> Non
     server.kill_backends(database(pg))  # a pooler's would go on as they are
     with pytest.raises(ReadOnly, match="read-only"):
         pg.run(store.submit([new_job()]))
-    assert pg.run(store.list_jobs()) == []
+    assert pg.run(looking.list_jobs()) == []
 
 
 def test_tables_that_are_not_there(empty_postgres_url: str) -> None:
     engine = engine_on(empty_postgres_url)
     for ask in (
         lambda: engine.run(store.submit([new_job()])),
-        lambda: engine.run(store.counts()),
+        lambda: engine.run(looking.counts()),
         lambda: engine.run(store.resubmit([new_job()])),
     ):
         with pytest.raises((SchemaMissing, SchemaTooOld), match="fencerow migrate"):
@@ -106,7 +107,7 @@ def test_a_role_without_privileges(pg: PostgresEngine, server: PostgresServer) -
         connection.execute("CREATE ROLE stranger LOGIN")
     stranger = engine_on(server.conninfo(database(pg), "stranger"))
     with pytest.raises(DatabaseError, match="may not do that"):
-        stranger.run(store.counts())
+        stranger.run(looking.counts())
     stranger.close()
     with server.connect() as connection:
         connection.execute("DROP ROLE stranger")
@@ -173,7 +174,7 @@ async def test_a_callers_own_missing_table_is_not_taken_for_ours(
 
     def ask_ours() -> None:
         with empty.session() as session:
-            session.run(store.counts())
+            session.run(looking.counts())
 
     empty = engine_on(empty_postgres_url)
     with pytest.raises(psycopg.errors.UndefinedTable, match="orders"):
@@ -205,14 +206,14 @@ def test_a_connection_killed_before_a_call_is_replaced_unseen(
     submit(pg)
     assert server.kill_backends(database(pg), ROLE) >= 1
     submit(pg)
-    assert len(pg.run(store.list_jobs())) == 2
+    assert len(pg.run(looking.list_jobs())) == 2
 
 
 async def test_the_same_for_async_callers(pg: PostgresEngine, server: PostgresServer) -> None:
     await pg.arun(store.submit([new_job()]))
     assert server.kill_backends(database(pg), ROLE) >= 1
     await pg.arun(store.submit([new_job()]))
-    found = await pg.arun(store.list_jobs())
+    found = await pg.arun(looking.list_jobs())
     assert len(found) == 2
 
 
@@ -263,7 +264,7 @@ def test_a_unit_that_the_server_ended_for_idling_stored_nothing(
 
     with pytest.raises(Unavailable, match="nothing was stored"):
         pg.run(unit())
-    assert pg.run(store.list_jobs()) == []
+    assert pg.run(looking.list_jobs()) == []
 
 
 def test_so_it_is_for_a_session_of_the_users(pg: PostgresEngine, impatient: Callable[[], None]) -> None:
@@ -271,7 +272,7 @@ def test_so_it_is_for_a_session_of_the_users(pg: PostgresEngine, impatient: Call
         session.run(store.submit([new_job()]))
         impatient()
         session.run(store.clock())
-    assert pg.run(store.list_jobs()) == []
+    assert pg.run(looking.list_jobs()) == []
 
 
 def test_another_unit_killed_inside_is_unavailable_and_stored_nothing(
@@ -287,7 +288,7 @@ def test_another_unit_killed_inside_is_unavailable_and_stored_nothing(
 
     with pytest.raises(Unavailable, match="nothing was stored"):
         pg.run(unit())
-    assert pg.run(store.list_jobs()) == []
+    assert pg.run(looking.list_jobs()) == []
 
 
 def test_a_statement_that_is_its_own_commit_leaves_the_outcome_unknown(
@@ -336,7 +337,7 @@ def test_the_engine_works_again_soon_after_a_crash_of_the_server() -> None:
 def _soon(engine: PostgresEngine, deadline: float) -> list[JobRecord]:
     while time.monotonic() < deadline:
         try:
-            return engine.run(store.list_jobs())
+            return engine.run(looking.list_jobs())
         except Unavailable:
             continue
     raise AssertionError("it did not come back in time")
@@ -411,7 +412,7 @@ async def test_sessions_commit_at_the_end_and_roll_back_on_an_exception(pg: Post
         torn()
     with pytest.raises(KeyError, match="user code"):
         await atorn()
-    assert {job.id for job in pg.run(store.list_jobs())} == {first.id, second.id}
+    assert {job.id for job in pg.run(looking.list_jobs())} == {first.id, second.id}
 
 
 async def test_a_cancelled_caller_does_not_cancel_the_commit(pg: PostgresEngine) -> None:
@@ -423,7 +424,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(pg: PostgresEngine)
         with pytest.raises(asyncio.CancelledError):
             await task
     await pg.aclose()  # waits for what is under way
-    assert [found.id for found in pg.run(store.list_jobs())] == [job.id]
+    assert [found.id for found in pg.run(looking.list_jobs())] == [job.id]
 
 
 async def _until_waiting(conninfo: str) -> None:
@@ -445,7 +446,7 @@ def test_two_event_loops_and_plain_threads_share_an_engine(pg: PostgresEngine) -
         thread.join()
     for _ in range(10):
         submit(pg)
-    assert len(pg.run(store.list_jobs(limit=100))) == 30
+    assert len(pg.run(looking.list_jobs(limit=100))) == 30
 
 
 def test_a_forked_child_opens_connections_of_its_own(pg: PostgresEngine) -> None:
@@ -464,7 +465,7 @@ def test_a_forked_child_opens_connections_of_its_own(pg: PostgresEngine) -> None
     submit(pg)
     assert os.waitpid(pid, 0)[1] == 0
     submit(pg)
-    assert len(pg.run(store.list_jobs())) == 4
+    assert len(pg.run(looking.list_jobs())) == 4
 
 
 def test_renewals_and_statements_go_on_while_users_hold_all_their_connections(pg: PostgresEngine) -> None:

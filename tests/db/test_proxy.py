@@ -13,6 +13,7 @@ from fencerow.core.store import store
 from fencerow.core.store.claim import Mark
 from fencerow.core.store.finish import Failure, Success
 from fencerow.errors import OutcomeUnknown, Unavailable
+from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.proxy import FaultProxy
 from tests.jobs import new_job, read, register, running
@@ -39,7 +40,7 @@ def direct(tcp_server: PostgresServer) -> Iterator[PostgresEngine]:
 
 
 def jobs(engine: PostgresEngine) -> list[str]:
-    return [job.id for job in engine.run(store.list_jobs())]
+    return [job.id for job in engine.run(looking.list_jobs())]
 
 
 def test_cut_before_the_statement_nothing_is_stored(

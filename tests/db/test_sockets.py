@@ -17,7 +17,7 @@ import pytest
 
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.wakeups import FileWakes
-from fencerow.core.store import store
+from fencerow.operators import looking
 from tests.leftovers import no_threads_left
 
 Told = queue.Queue[str | None]
@@ -204,7 +204,7 @@ def test_a_forked_child_leaves_its_parents_socket_alone(lite: SqliteEngine) -> N
     child = os.fork()
     if child == 0:
         try:
-            lite.run(store.list_jobs(limit=1))
+            lite.run(looking.list_jobs(limit=1))
             lite.wake(["from the child"])
             lite.close()
         finally:

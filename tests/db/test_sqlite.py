@@ -31,6 +31,7 @@ from fencerow.errors import (
     StorageFull,
     Unavailable,
 )
+from fencerow.operators import looking
 from tests.jobs import claim, new_job, register, submit
 
 
@@ -137,7 +138,7 @@ def test_a_locked_file_is_busy_within_the_allowed_wait(lite: SqliteEngine, hasty
     with pytest.raises(Busy, match="locked by another writer"):
         hasty.run(store.submit([new_job()]))
     assert 0.1 < time.monotonic() - started < 4.5
-    assert hasty.run(store.list_jobs()) == []
+    assert hasty.run(looking.list_jobs()) == []
     other.execute("ROLLBACK")
     other.close()
     submit(hasty)
@@ -179,7 +180,7 @@ def test_a_file_without_our_tables(sqlite_path: Path) -> None:
     engine = SqliteEngine(sqlite_path, store.sqlite_queries())
     for ask in (
         lambda: engine.run(store.submit([new_job()])),
-        lambda: engine.run(store.counts()),
+        lambda: engine.run(looking.counts()),
     ):
         with pytest.raises(SchemaMissing, match="fencerow migrate"):
             ask()
@@ -226,10 +227,10 @@ def test_a_full_disk_stores_nothing(lite: SqliteEngine) -> None:
     large = [new_job('{"x":"' + "a" * 40_000 + '"}') for _ in range(20)]
     with pytest.raises(StorageFull, match="no space"):
         lite.run(store.submit(large))
-    before = len(lite.run(store.list_jobs(limit=10_000)))
+    before = len(lite.run(looking.list_jobs(limit=10_000)))
     lite._session_on_jobs().connection.execute("PRAGMA max_page_count = 1000000")
     submit(lite)
-    assert len(lite.run(store.list_jobs(limit=10_000))) == before + 1
+    assert len(lite.run(looking.list_jobs(limit=10_000))) == before + 1
 
 
 def io_error(kind: str) -> sqlite3.OperationalError:
@@ -303,7 +304,7 @@ def test_a_callers_own_missing_table_is_not_taken_for_ours(lite: SqliteEngine, s
 
     def ask_ours() -> None:
         with empty.session() as session:
-            session.run(store.counts())
+            session.run(looking.counts())
 
     empty = SqliteEngine(sqlite_path.with_name("empty.db"), lite.queries)
     with pytest.raises(SchemaMissing):
@@ -319,7 +320,7 @@ def test_a_session_rolls_back_on_an_exception(lite: SqliteEngine) -> None:
 
     with pytest.raises(KeyError, match="user code"):
         torn()
-    assert lite.run(store.list_jobs()) == []
+    assert lite.run(looking.list_jobs()) == []
 
 
 async def test_an_async_session_commits_and_rolls_back(lite: SqliteEngine) -> None:
@@ -333,7 +334,7 @@ async def test_an_async_session_commits_and_rolls_back(lite: SqliteEngine) -> No
 
     with pytest.raises(KeyError, match="user code"):
         await torn()
-    assert [found.id for found in await lite.arun(store.list_jobs())] == [job.id]
+    assert [found.id for found in await lite.arun(looking.list_jobs())] == [job.id]
 
 
 async def test_a_cancelled_caller_does_not_cancel_the_commit(lite: SqliteEngine) -> None:
@@ -354,7 +355,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_commit(lite: SqliteEngine)
         await task
     leave.set()
     thread.join()
-    assert [found.id for found in await lite.arun(store.list_jobs())] == [job.id]
+    assert [found.id for found in await lite.arun(looking.list_jobs())] == [job.id]
 
 
 @pytest.mark.parametrize("in_session", [False, True])
@@ -404,7 +405,7 @@ def test_a_forked_child_opens_connections_of_its_own(lite: SqliteEngine) -> None
     told = os.read(reads, 100).decode()
     os.close(reads)
     assert os.waitpid(pid, 0)[1] == 0
-    assert told in {job.id for job in lite.run(store.list_jobs())}
+    assert told in {job.id for job in lite.run(looking.list_jobs())}
     assert len(claim(lite, register(lite))) == 2
 
 
@@ -421,7 +422,7 @@ def test_a_fork_while_a_thread_writes_leaves_the_child_no_locked_lock(lite: Sqli
     entered.wait(60)
     if (pid := os.fork()) == 0:
         try:
-            lite.run(store.list_jobs())
+            lite.run(looking.list_jobs())
             os._exit(0)
         finally:
             os._exit(1)
@@ -441,7 +442,7 @@ def test_two_event_loops_and_plain_threads_share_an_engine(lite: SqliteEngine) -
         submit(lite)
     for thread in threads:
         thread.join()
-    assert len(lite.run(store.list_jobs(limit=100))) == 30
+    assert len(lite.run(looking.list_jobs(limit=100))) == 30
 
 
 async def _submit_ten(engine: SqliteEngine) -> None:
@@ -512,7 +513,7 @@ def test_a_reader_beside_writers_without_a_pause_looks_as_often_as_they_do(
 
     clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic, time_ns=time.time_ns)
     monkeypatch.setattr(sqlite_session, "time", clock)
-    assert engine.run(store.list_jobs()) == []
+    assert engine.run(looking.list_jobs()) == []
     stranger.close()
     engine.close()
 

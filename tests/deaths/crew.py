@@ -16,6 +16,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.errors import Busy
+from fencerow.operators import looking
 
 SCRIPT = Path(__file__).with_name("member.py")
 ROOT = SCRIPT.parents[2]
@@ -99,6 +100,6 @@ def live(engine: Engine) -> int:
     """How many jobs have not ended; asked again while a SQLite file stays locked by the storm."""
     while True:
         try:
-            return sum(found.jobs for found in engine.run(store.counts()))
+            return sum(found.jobs for found in engine.run(looking.counts()))
         except Busy:
             continue

@@ -15,6 +15,7 @@ import pytest
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
+from fencerow.operators import looking
 from tests.deaths.crew import crew, engine_of, live, wait_until
 from tests.stopping import is_locked, is_stopped
 from tests.worker.stage import job_of
@@ -107,7 +108,7 @@ def test_where_nobody_lives_the_time_counts_from_the_start_of_the_next_worker(
         team.start()
         wait_until(lambda: live(engine) == 0, 90, team.tail)
     ended = records(engine, [job.id])[job.id]
-    (reclaimed,) = [each for each in engine.run(store.events(job.id)) if each.kind == "reclaimed"]
+    (reclaimed,) = [each for each in engine.run(looking.events(job.id)) if each.kind == "reclaimed"]
     born_us = max(each.registered_at_us for each in engine.run(store.list_workers()))
     engine.close()
 

@@ -15,6 +15,7 @@ import pytest
 
 from fencerow import App
 from fencerow.core.store import store
+from fencerow.operators import looking
 from tests.deaths.crew import wait_until
 
 MEMBER = Path(__file__).with_name("member.py")
@@ -160,11 +161,11 @@ def counted(said: str) -> int:
 
 
 def live(app: App) -> int:
-    return sum(each.jobs for each in app.engine.run(store.counts()))
+    return sum(each.jobs for each in app.engine.run(looking.counts()))
 
 
 def finished(app: App) -> dict[str, int]:
-    return {state.value: count for _, state, count in app.engine.run(store.finished_counts())}
+    return {state.value: count for _, state, count in app.engine.run(looking.finished_counts())}
 
 
 def finished_at_least(app: App, count: int) -> None:

@@ -22,6 +22,7 @@ from fencerow.core.store.finish import Failure, Requeue, Stop, Success
 from fencerow.core.worker.context import Job
 from fencerow.doctor.examine import examine
 from fencerow.errors import LeaseLost
+from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.standby import restore_files, save_files
 from tests.conftest import postgres_engine
@@ -150,7 +151,7 @@ def test_zombies_of_before_a_restore_can_change_nothing(own: PostgresServer, tmp
         except LeaseLost:
             pass
         assert read(engine, new.id) == before, name
-    assert engine.run(store.logs(new.id)) == []
+    assert engine.run(looking.logs(new.id)) == []
     (moved,) = engine.run(store.succeed([Success(new.id, new.attempt, '"true"')], holder=holder))
     assert moved.id == new.id
     engine.close()

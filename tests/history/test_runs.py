@@ -17,6 +17,7 @@ import pytest
 from fencerow import App
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove, KeyConflict
+from fencerow.operators import looking
 from fencerow.testing.history.check import Options, check
 from fencerow.testing.history.final import create_effects
 from fencerow.testing.history.reading import read_history
@@ -101,7 +102,7 @@ def test_a_killed_worker_leaves_a_history_that_can_be_read(url: str, tmp_path: P
             assert process.wait(60) == -signal.SIGKILL
     with worker(url, tmp_path):
         deadline = time.monotonic() + 90
-        while sum(count.jobs for count in app.engine.run(store.counts())):
+        while sum(count.jobs for count in app.engine.run(looking.counts())):
             assert time.monotonic() < deadline, "jobs were left"
             time.sleep(0.1)
     report = check([tmp_path], app.engine, Options(effects=PAYS))
@@ -186,7 +187,7 @@ def test_what_cannot_be_recorded_does_not_happen(postgres_url: str, tmp_path: Pa
     for _ in range(2):
         with pytest.raises(OSError, match="No space left"):
             app.engine.run(store.submit([new_job()]))
-    assert len(app.engine.inner.run(store.list_jobs())) == 1  # type: ignore[attr-defined]
+    assert len(app.engine.inner.run(looking.list_jobs())) == 1  # type: ignore[attr-defined]
     recorder.close()
     app.close()
 

@@ -19,6 +19,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.store import store
 from fencerow.errors import InvalidInput, KeyConflict
+from fencerow.operators import looking
 from fencerow.retention.purging import purge_spent
 from fencerow.testing.history.final import create_effects
 from tests.history.play import Cut, Play, altered
@@ -149,7 +150,7 @@ def retries(play: Play) -> None:
 
 def revival(play: Play) -> None:
     success(play)
-    (job,) = play.run(store.list_jobs())
+    (job,) = play.run(looking.list_jobs())
     play.run(store.revive(job.id, actor="t"))
     play.finish()
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from fencerow import Config
-from fencerow.core.store import store
 from fencerow.errors import ConfigError, DeclarationError, NotImportable
+from fencerow.operators import looking
 from fencerow.processes import starting
 from tests.jobs import AnyEngine
 from tests.processes import shop
@@ -62,7 +62,7 @@ async def test_what_it_says_is_kept_and_its_log_is_the_workers(
     async with crew(engine, config) as stage:
         job = await stage.run("says")
 
-    (line,) = await engine.arun(store.logs(job.id))
+    (line,) = await engine.arun(looking.logs(job.id))
     assert (job.state, job.progress, job.progress_note) == ("succeeded", 40.0, "less than half")
     assert (line.message, line.attempt) == ("from the child", 1)
     heard = {record.getMessage(): record for record in caplog.records if record.name == "shop"}

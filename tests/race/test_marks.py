@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
@@ -226,7 +227,7 @@ def still_writing() -> Script:
 def no_word_of_the_old_after_the_new(story: Story) -> None:
     if not story.results["second"]:
         return
-    messages = [line.message for line in story.run(store.logs(JOB))]
+    messages = [line.message for line in story.run(looking.logs(JOB))]
     assert messages in (["new"], ["old", "new"]), f"a stale attempt wrote after a newer claim: {messages}"
     assert story.run(store.read([JOB]))[JOB].progress_note == "new"
 

@@ -13,6 +13,7 @@ from fencerow.core.store import store
 from fencerow.errors import LeaseLost, StaleToken
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
+from fencerow.operators import looking
 from fencerow.testing.actor import Actor, Script, doing, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
@@ -291,7 +292,7 @@ def takes_and_releases(holder: str) -> Script:
 
 def never_back(story: Story) -> None:
     """What was written stands in the order of the tokens: nobody wrote after a later holder had begun to."""
-    tokens = [line.attempt for line in story.run(store.logs(JOB))]
+    tokens = [line.attempt for line in story.run(looking.logs(JOB))]
     assert tokens == sorted(tokens), f"written under the tokens {tokens}"
     got = [story.results[name] for name in ("new", "third") if story.results.get(name)]
     assert len(got) == len(set(got)), "two holders have one token"

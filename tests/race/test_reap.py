@@ -10,6 +10,7 @@ import pytest
 from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.core.store.reap import LeaseAhead
+from fencerow.operators import looking
 from fencerow.testing.actor import Actor, Script, doing, later
 from fencerow.testing.race import Scenario, Story, perform
 from tests.race.conftest import Cut, Race, in_modes
@@ -48,7 +49,7 @@ def first_is_dead() -> Script:
 
 def each_taken_once(story: Story) -> None:
     for job_id in (JOB, OTHER_JOB):
-        kinds = [event.kind for event in story.run(store.events(job_id))]
+        kinds = [event.kind for event in story.run(looking.events(job_id))]
         assert kinds.count("reclaimed") <= 1, f"{job_id} was taken twice"
     for record in story.run(store.read([JOB, OTHER_JOB])).values():
         assert record.crashes == 0, "a first death counts nothing"

@@ -12,6 +12,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import Query, qualified
 from fencerow.core.db.queries import postgres_names as names
 from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.testing.arena_postgres import PostgresArena
 from fencerow.testing.orders import Choose, play_reduced
 from fencerow.testing.postgres import PostgresServer
@@ -50,7 +51,7 @@ def outcomes(arena: Arena, scenario: Scenario, *, reduced: bool) -> set[str]:
 
     def once(choose: Choose) -> list[str]:
         story = play(arena, scenario, choose if reduced else lambda options, *_: choose(options))
-        jobs = sorted(repr(job) for job in story.run(store.list_jobs()))
+        jobs = sorted(repr(job) for job in story.run(looking.list_jobs()))
         found.add(FLEETING.sub("T", f"{story.results} {sorted(story.waited)} {jobs}"))
         return story.order
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.testing.actor import Script, doing, later
 from fencerow.testing.race import Scenario, Story
 from tests.race.conftest import Cut, Race
@@ -33,7 +34,7 @@ def its_worker_is_late() -> Script:
 
 
 def counted_once(story: Story) -> None:
-    kinds = [event.kind for event in story.run(store.events(JOB))]
+    kinds = [event.kind for event in story.run(looking.events(JOB))]
     assert kinds.count("crashed") + kinds.count("reclaimed") <= 1, "one attempt ended twice"
     (record,) = story.run(store.read([JOB])).values()
     assert record.crashes == kinds.count("crashed"), "a crash was counted that nobody saw"

@@ -9,6 +9,7 @@ import pytest
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, claim, new_job, read, register, submit
@@ -37,7 +38,7 @@ def test_a_name_that_nobody_knows_fails_with_its_reason(engine: AnyEngine, clock
 
     record = read(engine, job_id)
     assert (record.state, record.attempt, record.error["code"]) == (State.FAILED, 0, "unknown_name")
-    assert [(each.kind, each.actor) for each in engine.run(store.events(job_id))] == [
+    assert [(each.kind, each.actor) for each in engine.run(looking.events(job_id))] == [
         ("disowned", "worker w")
     ]
     assert disown(engine) == []

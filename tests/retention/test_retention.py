@@ -7,6 +7,7 @@ import pytest
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.finish import Success
+from fencerow.operators import looking
 from fencerow.retention.purging import purge_by_age, purge_by_count, purge_by_own_age
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage
@@ -28,7 +29,7 @@ def finished(engine: AnyEngine, **changes: object) -> str:
 
 
 def left(engine: AnyEngine) -> set[str]:
-    return {job.id for job in engine.run(store.list_jobs(limit=1000))}
+    return {job.id for job in engine.run(looking.list_jobs(limit=1000))}
 
 
 def noted(engine: AnyEngine) -> set[str]:

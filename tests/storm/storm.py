@@ -17,8 +17,8 @@ from typing import Any
 
 import psycopg
 
-from fencerow.core.store import store
 from fencerow.errors import DatabaseError, FencerowError
+from fencerow.operators import looking
 from tests.storm import faults_postgres, faults_sqlite, ledger
 from tests.storm.books import Books, reckon
 from tests.storm.bugs import spoiled
@@ -242,6 +242,6 @@ def _count(ground: Ground, text: str) -> int:
 
 def _live(ground: Ground) -> int:
     try:
-        return sum(found.jobs for found in ground.engine.run(store.counts()))
+        return sum(found.jobs for found in ground.engine.run(looking.counts()))
     except DatabaseError:
         return 1  # it cannot say: ask again

@@ -14,6 +14,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.doctor import on_postgres
 from fencerow.doctor.examine import examine
+from fencerow.operators import looking
 from fencerow.testing.pg_binaries import BinariesMissing
 from fencerow.testing.pgbouncer import PgBouncer, find_pgbouncer
 from fencerow.testing.postgres import PostgresServer
@@ -62,7 +63,7 @@ def test_our_own_statements_do_not_mind(url: str) -> None:
             claim(engine, register(engine), limit=1)
             with engine.session() as session:
                 sessions.add(pid(session.connection))
-    assert len(engine.run(store.list_jobs(limit=100))) == 12
+    assert len(engine.run(looking.list_jobs(limit=100))) == 12
     assert len(sessions) > 1, "it was the same session each time: nothing was shown"
     engine.close()
 
@@ -88,7 +89,7 @@ def test_a_pooler_that_lost_its_server_is_trouble_and_over_when_the_server_is_ba
         store.migrate(engine)
         server.restart("immediate")
         engine.run(store.submit([new_job()]))
-        assert len(engine.run(store.list_jobs())) == 1
+        assert len(engine.run(looking.list_jobs())) == 1
         engine.close()
 
 

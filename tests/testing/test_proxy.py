@@ -16,6 +16,7 @@ import pytest
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.errors import DatabaseError
+from fencerow.operators import looking
 from fencerow.testing.faults import CUTS, Dice, Fault, Phase, Plan
 from fencerow.testing.link import Link
 from fencerow.testing.postgres import PostgresServer
@@ -290,7 +291,7 @@ def test_the_engine_never_calls_stored_what_was_not(
         engine.run(store.submit([job]))
     except DatabaseError:
         answered = False
-    stored = job.id in {each.id for each in direct.run(store.list_jobs())}
+    stored = job.id in {each.id for each in direct.run(looking.list_jobs())}
     assert proxy.count() == {phase: 1}
     assert stored == bool(DONE[phase])
     assert answered == (phase is Phase.AFTER)

@@ -23,6 +23,7 @@ from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.context import Middleware, RunMiddleware
 from fencerow.core.worker.pool import Limit, Pool
 from fencerow.core.worker.worker import Worker
+from fencerow.operators import looking
 from tests.jobs import QUEUE, AnyEngine, new_job
 
 WAIT_S = 60.0  # on a machine that has much else to do; only who fails waits so long
@@ -159,7 +160,7 @@ async def read(engine: AnyEngine, job_id: str) -> JobRecord:
 
 async def kinds(engine: AnyEngine, job_id: str) -> list[str]:
     """The kinds of the job's timeline, in order."""
-    happenings = await engine.arun(store.events(job_id))
+    happenings = await engine.arun(looking.events(job_id))
     return [each.kind for each in happenings]
 
 

@@ -11,6 +11,7 @@ import pytest
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.doctor.why import why
+from fencerow.operators import looking
 from tests.contract.stage import rows
 from tests.jobs import AnyEngine
 from tests.worker.stage import quick, read, submit, working
@@ -66,10 +67,10 @@ def write(engine: AnyEngine, job_id: str, column: str, value: str) -> None:
 async def looked_at(engine: AnyEngine, job_id: str) -> None:
     """All that people ask about jobs has an answer."""
     assert (await read(engine, job_id)).id == job_id
-    assert job_id in {each.id for each in await engine.arun(store.list_jobs())}
+    assert job_id in {each.id for each in await engine.arun(looking.list_jobs())}
     assert (await engine.arun(why(job_id))).id == job_id
-    await engine.arun(store.counts())
-    await engine.arun(store.events(job_id))
+    await engine.arun(looking.counts())
+    await engine.arun(looking.events(job_id))
 
 
 async def survived(engine: AnyEngine, column: str, value: str, end: str) -> str:
@@ -136,5 +137,5 @@ async def test_nor_does_a_note_in_a_timeline_hide_the_others(engine: AnyEngine) 
             f" VALUES ('{job_id}', 0, {at}, 'strange', '{DEEP}')"
         )
 
-    (found,) = await engine.arun(store.events(job_id))
+    (found,) = await engine.arun(looking.events(job_id))
     assert (found.kind, found.detail) == ("strange", DEEP)

@@ -11,6 +11,7 @@ import pytest
 from fencerow.core.model.retry import Backoff, Fail, Retry, RetryRule
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
+from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue, resume_queue
 from tests.jobs import AnyEngine
 from tests.worker.stage import handler, job_of, kinds, working
@@ -197,7 +198,7 @@ async def test_progress_and_log_are_kept_with_the_job(engine: AnyEngine) -> None
         first, second = await stage.run("talk"), await stage.run("talk_plain")
 
     assert (first.progress, first.progress_note, second.progress) == (30, "a third", 60)
-    lines = await engine.arun(store.logs(first.id))
+    lines = await engine.arun(looking.logs(first.id))
     assert [(line.level, line.message) for line in lines] == [("warning", "hello")]
 
 

@@ -19,6 +19,7 @@ from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.roster import Roster
+from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import AnyEngine, read
 from tests.worker.stage import handler, job_of, quick, until, working
@@ -166,7 +167,7 @@ async def test_what_waits_behind_a_blocked_loop_runs_elsewhere_and_counts_nothin
         assert read(engine, job_id).state == "running"
         async with working(engine, innocent, config=CONFIG) as stage:
             found = await stage.ended(job_id)
-            kinds = [each.kind for each in await engine.arun(store.events(job_id))]
+            kinds = [each.kind for each in await engine.arun(looking.events(job_id))]
             free.set()
             await asyncio.to_thread(stopped.wait)
 

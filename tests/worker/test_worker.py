@@ -14,6 +14,7 @@ from fencerow.core.model.wakeup import Queued, encode
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
 from fencerow.errors import ConfigError
+from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue
 from tests.jobs import AnyEngine
 from tests.worker.stage import WAIT_S, Stage, job_of, kinds, quick, read, until, worker_of, working
@@ -82,7 +83,7 @@ async def test_long_jobs_are_not_hoarded_and_two_workers_share(engine: AnyEngine
     async with working(engine, long, queues={"mail": 2}), working(engine, long, queues={"mail": 2}):
         await until(lambda: len(started) == 4, what="all four start, two in each worker")
         gate.set()
-        await until(lambda: not engine.run(store.counts()))
+        await until(lambda: not engine.run(looking.counts()))
 
 
 async def test_a_more_urgent_job_overtakes_a_backlog_without_a_sweep(engine: AnyEngine) -> None:

@@ -8,8 +8,8 @@ import signal
 from fencerow.cli.signals import Signals
 from fencerow.core.app import JobsApp
 from fencerow.core.errors import FencerowError, TooManyHung, exits
-from fencerow.core.store import store
 from fencerow.core.worker.worker import Worker, WorkerDied
+from fencerow.operators import looking
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LOOK_S = 0.5
@@ -50,6 +50,6 @@ async def _watch(app: JobsApp, worker: Worker) -> None:
     """Stop the worker when no job that it could run is left, due or not."""
     names = set(app.handlers)
     # The event is in the database, and others may bring it about.
-    while any(count.name in names for count in await app.engine.arun(store.counts())):  # noqa: ASYNC110
+    while any(count.name in names for count in await app.engine.arun(looking.counts())):  # noqa: ASYNC110
         await asyncio.sleep(LOOK_S)
     worker.request_stop()

@@ -14,8 +14,9 @@ from fencerow.core.model.loss import losses_of
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.wanted import Failing
 from fencerow.core.store import store
-from fencerow.core.store.read import Count
 from fencerow.doctor.descriptors import examine_descriptors
+from fencerow.operators import looking
+from fencerow.operators.looking import Count
 from fencerow.operators.queues import paused_queues
 
 LATE_S = 300.0
@@ -42,7 +43,7 @@ def leftovers() -> Steps[int]:
 def examine_backlog(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     """Paused queues, workers, expired leases, names nobody knows, and a backlog past its time."""
     alive = engine.run(store.list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX))
-    counts = engine.run(store.counts())
+    counts = engine.run(looking.counts())
     yield from _paused(engine)
     yield from _paused_workers(alive)
     yield from _workers(alive, counts)

@@ -14,8 +14,9 @@ from fencerow.core.db.run import Steps, operation
 from fencerow.core.errors import JobNotFound
 from fencerow.core.model.job import JobRecord, WorkerRecord
 from fencerow.core.model.state import State, WorkerState
-from fencerow.core.store.read import ahead, clock, read
+from fencerow.core.store.read import clock, read
 from fencerow.core.store.workers import holdings, list_workers
+from fencerow.operators.looking import ahead
 from fencerow.operators.queues import PausedQueue, paused_queues
 
 WORKERS_MAX = 1_000

@@ -17,7 +17,7 @@ from fencerow.core.model.job import JobRecord
 from fencerow.core.model.labels import encode_metadata, encode_tags
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
-from fencerow.core.store import store
+from fencerow.operators import looking
 
 
 class _Common(TypedDict):
@@ -102,10 +102,10 @@ def listing(chosen: JobFilter, limit: int) -> Procedure[list[JobRecord]]:
     limited(limit)
     tags, metadata = encode_tags(chosen.tags), _plain(chosen.metadata or {})
     if tags is None and metadata is None:
-        return (yield from ask(store.list_jobs(**_common(chosen), limit=limit)))
+        return (yield from ask(looking.list_jobs(**_common(chosen), limit=limit)))
     found: list[JobRecord] = []
     while True:
-        page = store.search(tags=tags, metadata=metadata, **_common(chosen), limit=limit - len(found))
+        page = looking.search(tags=tags, metadata=metadata, **_common(chosen), limit=limit - len(found))
         answer = yield from ask(page)
         found += answer.jobs
         if answer.looked_to is None:

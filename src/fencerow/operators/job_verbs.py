@@ -13,6 +13,7 @@ from fencerow.core.errors import IllegalMove, JobNotFound, OutcomeUnknown
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.operators.finding import Plain, chosen_by, listing
 
 
@@ -64,7 +65,7 @@ class JobVerbs(ClientBase):
             JobNotFound: it is not there.
         """
         job = yield from reading(ref)
-        return timeline_of(job, (yield from ask(store.events(job.id))))
+        return timeline_of(job, (yield from ask(looking.events(job.id))))
 
     atimeline = averb(timeline)
 
@@ -72,7 +73,7 @@ class JobVerbs(ClientBase):
     def logs(self, ref: Ref) -> Procedure[list[LogLine]]:
         """The lines kept with a job, in order; none for a job that is not there."""
         job_id = yield from resolving(ref)
-        return (yield from ask(store.logs(job_id)))
+        return (yield from ask(looking.logs(job_id)))
 
     alogs = averb(logs)
 

@@ -13,7 +13,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
 from fencerow.core.model.state import FINAL, LIVE, State
 from fencerow.core.model.text import check_text
-from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.queues import paused_queues
 
@@ -103,13 +103,13 @@ def summaries(engine: Engine) -> dict[str, dict[str, Any]]:
         empty = {state.value: 0 for state in (*sorted(LIVE), *sorted(FINAL))}
         return found.setdefault(queue, {"queue": queue, "jobs": empty, "oldest_due_s": None, "paused": None})
 
-    for count in engine.run(store.counts()):
+    for count in engine.run(looking.counts()):
         entry = of(count.queue)
         entry["jobs"][count.state.value] += count.jobs
         waited_s = (count.now_us - count.first_us) / 1e6
         if count.state is State.QUEUED and waited_s >= 0:
             entry["oldest_due_s"] = max(entry["oldest_due_s"] or 0.0, waited_s)
-    for queue, state, jobs in engine.run(store.finished_counts()):
+    for queue, state, jobs in engine.run(looking.finished_counts()):
         of(queue)["jobs"][state.value] += jobs
     for pause in engine.run(paused_queues()):
         of(pause.name)["paused"] = {

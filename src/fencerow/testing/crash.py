@@ -15,6 +15,7 @@ from fencerow.core.db.run import Operation, Steps
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.state import FINAL
 from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.operators.queues import resume_queue
 from fencerow.testing.actor import Script, later
 from fencerow.testing.invariants import History
@@ -124,7 +125,7 @@ def drain() -> Script:
         yield from sweep(holder)
         for job_id in (yield store.parked(limit=100)):
             yield store.move_parked(job_id)
-        queues = {count.queue for count in (yield store.counts())}
+        queues = {count.queue for count in (yield looking.counts())}
         if not queues:
             return None
         for queue in sorted(queues):

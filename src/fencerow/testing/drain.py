@@ -18,6 +18,7 @@ from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event
 from fencerow.core.worker.worker import Worker
+from fencerow.operators import looking
 from fencerow.testing.actor import Script
 from fencerow.testing.chores import do_chores
 from fencerow.testing.crash import sweep
@@ -226,7 +227,7 @@ async def _told(app: App, ends: Sequence[tuple[str, Mapping[str, Any]]]) -> list
     ids = sorted({facts["job_id"] for _, facts in ends})
     records = await app.engine.arun(store.read(ids)) if ids else {}
     again = {facts["job_id"] for name, facts in ends if name in (Event.RETRIED, Event.CRASHED)}
-    pasts = {job_id: await app.engine.arun(store.events(job_id)) for job_id in sorted(again)}
+    pasts = {job_id: await app.engine.arun(looking.events(job_id)) for job_id in sorted(again)}
     return [_ran(name, facts, records.get(facts["job_id"]), pasts) for name, facts in ends]
 
 

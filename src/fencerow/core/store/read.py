@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
 from fencerow.core.db.run import Statement, Steps, execute, first_column, operation, text_or_none, whole
-from fencerow.core.model.job import Ended, Happening, JobRecord, LogLine
+from fencerow.core.model.job import Ended, JobRecord
 from fencerow.core.model.state import State
-from fencerow.core.store.decoding import read_or, record_of
+from fencerow.core.store.decoding import record_of
 
 
 class KeyOwner(msgspec.Struct, frozen=True):
@@ -21,29 +20,11 @@ class KeyOwner(msgspec.Struct, frozen=True):
     expired: bool
 
 
-class Count(msgspec.Struct, frozen=True):
-    """How many live jobs of one queue, name and state there are, and when the first is due."""
-
-    queue: str
-    name: str
-    state: State
-    jobs: int
-    first_us: int
-    now_us: int
-
-
 class Releases(msgspec.Struct, frozen=True):
     """How often a job was given back, and how long ago the first time was."""
 
     count: int
     since_s: float
-
-
-class Found(msgspec.Struct, frozen=True):
-    """What a search came upon; `looked_to` is the id below which to go on, if it ended before the page was full."""
-
-    jobs: list[JobRecord]
-    looked_to: str | None
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -59,70 +40,6 @@ def key_owner(scope: str, key: str) -> Steps[KeyOwner | None]:
     """Who owns an idempotency key, also when that job is gone."""
     rows = yield from execute("key_owner", scope=scope, key=key)
     return KeyOwner(str(rows[0][0]), str(rows[0][1]), bool(rows[0][2])) if rows else None
-
-
-@operation(alone=True, repeatable=True, writes="")
-def list_jobs(
-    *,
-    queue: str | None = None,
-    name: str | None = None,
-    states: Sequence[State] | None = None,
-    scope: str | None = None,
-    key: str | None = None,
-    before_id: str | None = None,
-    limit: int = 50,
-) -> Steps[list[JobRecord]]:
-    """A page of jobs that match, the newest id first; pass the last id of a page as `before_id` for the next."""
-    rows = yield from execute(
-        "list",
-        queue=queue,
-        name=name,
-        states=None if states is None else [state.value for state in states],
-        scope=scope,
-        key=key,
-        before_id=before_id,
-        limit=limit,
-    )
-    return _newest_first(record_of(str(row[0])) for row in rows)
-
-
-@operation(alone=True, repeatable=True, writes="")
-def search(
-    *,
-    tags: str | None = None,
-    metadata: str | None = None,
-    queue: str | None = None,
-    name: str | None = None,
-    states: Sequence[State] | None = None,
-    scope: str | None = None,
-    key: str | None = None,
-    before_id: str | None = None,
-    limit: int = 50,
-) -> Steps[Found]:
-    """A page of jobs that carry all these tags (a JSON array) and metadata (a JSON object of plain values).
-
-    On SQLite a look ends after 10,000 jobs that carry any: `looked_to` is then where to go on.
-    """
-    rows = yield from execute(
-        "search",
-        tags=tags,
-        metadata=metadata,
-        queue=queue,
-        name=name,
-        states=None if states is None else [state.value for state in states],
-        scope=scope,
-        key=key,
-        before_id=before_id,
-        limit=limit,
-    )
-    jobs = _newest_first(record_of(str(row[0])) for row in rows if row[0] is not None)
-    looked_to = [str(row[1]) for row in rows if row[1] is not None]
-    return Found(jobs, looked_to[0] if looked_to and len(jobs) < limit else None)
-
-
-def _newest_first(jobs: Iterable[JobRecord]) -> list[JobRecord]:
-    # The documents are looked up by the ids of the page, in whatever order that is quickest.
-    return sorted(jobs, key=lambda job: job.id, reverse=True)
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -148,57 +65,10 @@ def existing(ids: Sequence[str]) -> Steps[set[str]]:
 
 
 @operation(alone=True, repeatable=True, writes="")
-def events(job_id: str, *, limit: int = 1000) -> Steps[list[Happening]]:
-    """What was noted about a job beyond its columns, in order."""
-    rows = yield from execute("events", id=job_id, limit=limit)
-    return [
-        Happening(
-            at_us=whole(row[1]),
-            kind=str(row[2]),
-            attempt=whole(row[0]),
-            actor=text_or_none(row[3]),
-            detail=None if row[4] is None else read_or(str(row[4]), Any, str(row[4])),
-        )
-        for row in rows
-    ]
-
-
-@operation(alone=True, repeatable=True, writes="")
 def releases(job_id: str, *, reason: str) -> Steps[Releases]:
     """How often, and for how long, a job has been given back for a reason that begins so, with no attempt between."""
     count, first_us, now_us = (yield from execute("releases", id=job_id, reason=reason))[0]
     return Releases(whole(count), 0.0 if first_us is None else (whole(now_us) - whole(first_us)) / 1e6)
-
-
-@operation(alone=True, repeatable=True, writes="")
-def logs(job_id: str, *, limit: int = 1000) -> Steps[list[LogLine]]:
-    """The lines kept with a job, in order."""
-    rows = yield from execute("logs", id=job_id, limit=limit)
-    return [LogLine(whole(row[0]), whole(row[1]), str(row[2]), str(row[3])) for row in rows]
-
-
-@operation(alone=True, repeatable=True, writes="")
-def counts() -> Steps[list[Count]]:
-    """Live jobs by queue, name and state."""
-    rows = yield from execute("counts")
-    return [
-        Count(str(row[0]), str(row[1]), State(str(row[2])), whole(row[3]), whole(row[4]), whole(row[5]))
-        for row in rows
-    ]
-
-
-@operation(alone=True, repeatable=True, writes="")
-def finished_counts() -> Steps[list[tuple[str, State, int]]]:
-    """Finished jobs that are still kept: queue, state, number."""
-    rows = yield from execute("finished_counts")
-    return [(str(row[0]), State(str(row[1])), whole(row[2])) for row in rows]
-
-
-@operation(alone=True, repeatable=True, writes="")
-def ahead(job_id: str) -> Steps[int]:
-    """How many queued jobs are claimed before this one, counted up to 1,000."""
-    rows = yield from execute("ahead", id=job_id)
-    return whole(rows[0][0])
 
 
 @operation(alone=True, repeatable=True, writes="")

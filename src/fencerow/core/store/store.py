@@ -55,23 +55,14 @@ from fencerow.core.store.orders import (
     ordering as ordering,
 )
 from fencerow.core.store.read import (
-    Count as Count,
-    Found as Found,
     KeyOwner as KeyOwner,
-    ahead as ahead,
     clock as clock,
-    counts as counts,
-    events as events,
     existing as existing,
-    finished_counts as finished_counts,
     key_owner as key_owner,
-    list_jobs as list_jobs,
-    logs as logs,
     mark_awaited as mark_awaited,
     outcomes as outcomes,
     read as read,
     releases as releases,
-    search as search,
 )
 from fencerow.core.store.reap import (
     Crash as Crash,

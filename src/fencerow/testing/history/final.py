@@ -11,7 +11,7 @@ from fencerow.core.db.queries import load, postgres_names, sqlite_names
 from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
-from fencerow.core.store import store
+from fencerow.operators import looking
 from fencerow.testing.history.engine import RecordingEngine
 from fencerow.testing.invariants import together
 
@@ -142,9 +142,9 @@ def _create_effects() -> Steps[None]:
 def _counted(engine: Engine) -> Counter[State]:
     """What the counters of the dashboard say, by state."""
     counted: Counter[State] = Counter()
-    for count in engine.run(store.counts()):
+    for count in engine.run(looking.counts()):
         counted[count.state] += count.jobs
-    for _, state, jobs in engine.run(store.finished_counts()):
+    for _, state, jobs in engine.run(looking.finished_counts()):
         counted[state] += jobs
     return counted
 

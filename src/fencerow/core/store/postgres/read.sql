@@ -1,37 +1,5 @@
 -- Reading: jobs are looked up over live and finished in one statement, and come back as one JSON document each.
 
--- fragment: listed job
--- What a list shows of a job: little enough to read a page of them.
-'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-'suspect', job.suspect, 'run_at_us', fencerow.us(job.run_at), 'attempt', job.attempt,
-'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
-'holder', job.holder, 'claimed_at_us', fencerow.us(job.claimed_at),
-'cancel_requested_at_us', fencerow.us(job.cancel_requested_at),
-'scope', job.scope, 'key', job.key, 'tags', job.tags,
-'submitted_at_us', fencerow.us(job.submitted_at), 'ended_at_us', fencerow.us(job.ended_at),
-'error', job.error, 'progress', progress.percent, 'progress_note', progress.note
-
--- fragment: jobs with progress
--- Live and finished, each with what its attempt said last.
-FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
-
--- fragment: filters
--- What a page is of; a filter that is null lets all pass.
-(CAST(:queue AS text) IS NULL OR job.queue = :queue)
-  AND (CAST(:name AS text) IS NULL OR job.name = :name)
-  AND (CAST(:states AS text[]) IS NULL OR job.state = ANY(CAST(:states AS text[])))
-  AND (CAST(:scope AS text) IS NULL OR job.scope = :scope)
-  AND (CAST(:key AS text) IS NULL OR job.key = :key)
-
--- fragment: carries all
--- The job carries all of the tags and metadata that were asked for.
-(CAST(:tags AS jsonb) IS NULL
-     OR job.tags IS NOT NULL AND CAST(job.tags AS jsonb) @> CAST(:tags AS jsonb))
-AND (CAST(:metadata AS jsonb) IS NULL
-     OR job.metadata IS NOT NULL AND CAST(job.metadata AS jsonb) @> CAST(:metadata AS jsonb))
-
 -- name: read
 -- Jobs by id, with everything that is known of them.
 SELECT CAST(json_build_object(
@@ -50,7 +18,8 @@ SELECT CAST(json_build_object(
            'metadata', job.metadata, 'headers', job.headers, 'result', job.result, 'error', job.error,
            'progress', progress.percent, 'progress_note', progress.note
        ) AS text)
-{{jobs with progress}}
+FROM fencerow.all_jobs AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
 WHERE job.id = ANY(CAST(:ids AS uuid[]));
 
 -- name: key_owner
@@ -59,55 +28,6 @@ SELECT owned.job_id, owned.fingerprint,
        owned.expires_at IS NOT NULL AND owned.expires_at <= (SELECT fencerow.now())
 FROM fencerow.keys AS owned
 WHERE owned.scope = :scope AND owned.key = :key;
-
--- name: list
--- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
-SELECT CAST(json_build_object(
-           {{listed job}}
-       ) AS text)
-{{jobs with progress}}
-WHERE {{filters}}
-  AND (CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid))
-ORDER BY job.id DESC
-LIMIT CAST(:limit AS integer);
-
--- name: search
--- Jobs that carry all of these tags and metadata and match the filters, as in list. The second column is SQLite's.
--- The newest 5,000 jobs are walked first, which fills a page of what is common; what is left is rare enough to be
--- gathered by the indexes and sorted. (In one plain statement the planner took every tag for a common one and
--- walked a million jobs to find one.)
-WITH looked AS MATERIALIZED (
-    SELECT job.id, job.queue, job.name, job.state, job.scope, job.key, job.tags, job.metadata
-    FROM fencerow.all_jobs AS job
-    WHERE CAST(:before_id AS uuid) IS NULL OR job.id < CAST(:before_id AS uuid)
-    ORDER BY job.id DESC
-    LIMIT 5000
-),
-near AS MATERIALIZED (
-    SELECT job.id
-    FROM looked AS job
-    WHERE {{filters}}
-      AND {{carries all}}
-    ORDER BY job.id DESC
-    LIMIT CAST(:limit AS integer)
-),
-far AS MATERIALIZED (
-    SELECT job.id
-    FROM fencerow.all_jobs AS job
-    WHERE {{filters}}
-      AND {{carries all}}
-      AND job.id < (SELECT looked.id FROM looked ORDER BY looked.id LIMIT 1)
-      AND (SELECT count(*) FROM near) < CAST(:limit AS integer)
-      AND (SELECT count(*) FROM looked) = 5000
-)
-SELECT CAST(json_build_object(
-           {{listed job}}
-       ) AS text), CAST(NULL AS text)
-{{jobs with progress}}
-WHERE job.id = ANY(ARRAY(SELECT page.id
-                         FROM (SELECT near.id FROM near UNION ALL SELECT far.id FROM far) AS page
-                         ORDER BY page.id DESC
-                         LIMIT CAST(:limit AS integer)));
 
 -- name: outcomes
 -- How these jobs stand: what those who wait for results ask. Results are the text that was stored.
@@ -131,14 +51,6 @@ RETURNING job.id;
 -- Which of these ids exist, live or finished.
 SELECT job.id FROM fencerow.all_jobs AS job WHERE job.id = ANY(CAST(:ids AS uuid[]));
 
--- name: events
--- What happened to a job beyond its columns, in order.
-SELECT note.attempt, fencerow.us(note.at), note.kind, note.actor, CAST(note.detail AS text)
-FROM fencerow.job_events AS note
-WHERE note.job_id = CAST(:id AS uuid)
-ORDER BY note.id
-LIMIT CAST(:limit AS integer);
-
 -- name: releases
 -- How often a job was given back for a reason that begins so, since an attempt of it last came to an end or a person
 -- revived it, and since when; and the time now.
@@ -151,40 +63,6 @@ WHERE note.job_id = CAST(:id AS uuid)
                  FROM fencerow.job_events AS ended
                  WHERE ended.job_id = CAST(:id AS uuid)
                    AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'));
-
--- name: logs
--- The lines kept with a job, in order.
-SELECT note.attempt, fencerow.us(note.at), note.level, note.message
-FROM fencerow.job_logs AS note
-WHERE note.job_id = CAST(:id AS uuid)
-ORDER BY note.id
-LIMIT CAST(:limit AS integer);
-
--- name: counts
--- Live jobs by queue, name and state, with the oldest due instant of the queued.
-SELECT job.queue, job.name, job.state, count(*), fencerow.us(min(job.run_at)), fencerow.us(fencerow.now())
-FROM fencerow.jobs AS job
-GROUP BY job.queue, job.name, job.state
-ORDER BY job.queue, job.name, job.state;
-
--- name: finished_counts
--- Finished jobs that are still kept, by queue and state.
-SELECT job.queue, job.state, count(*)
-FROM fencerow.finished_jobs AS job
-GROUP BY job.queue, job.state
-ORDER BY job.queue, job.state;
-
--- name: ahead
--- How many queued jobs of the same queue a claim takes before this one, up to 1,000.
-SELECT count(*)
-FROM (SELECT 1
-      FROM fencerow.jobs AS job, fencerow.jobs AS mine
-      WHERE mine.id = CAST(:id AS uuid)
-        AND job.queue = mine.queue AND job.state = 'queued' AND NOT job.suspect
-        AND job.run_at <= (SELECT fencerow.now())
-        AND (job.priority > mine.priority
-             OR job.priority = mine.priority AND (job.run_at, job.id) < (mine.run_at, mine.id))
-      LIMIT 1000) AS before;
 
 -- name: clock
 -- The database's time, by our own clock.

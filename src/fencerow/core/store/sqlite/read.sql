@@ -1,31 +1,6 @@
 -- Reading: jobs are looked up over live and finished in one statement, and come back as one JSON document each.
 -- A stored text that is no JSON any more shows as null; it must not hide the job.
 
--- fragment: listed job
--- What a list shows of a job: little enough to read a page of them.
-'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
-'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at, 'attempt', job.attempt,
-'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
-'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
-'holder', job.holder, 'claimed_at_us', job.claimed_at,
-'cancel_requested_at_us', job.cancel_requested_at,
-'scope', job.scope, 'key', job.key, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
-'submitted_at_us', job.submitted_at, 'ended_at_us', job.ended_at,
-'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
-
--- fragment: jobs with progress
--- Live and finished, each with what its attempt said last.
-FROM fencerow.all_jobs AS job
-LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
-
--- fragment: filters
--- What a page is of; a filter that is null lets all pass.
-(:queue IS NULL OR job.queue = :queue)
-  AND (:name IS NULL OR job.name = :name)
-  AND (:states IS NULL OR job.state IN (SELECT value FROM json_each(:states)))
-  AND (:scope IS NULL OR job.scope = :scope)
-  AND (:key IS NULL OR job.key = :key)
-
 -- name: read
 -- Jobs by id, with everything that is known of them.
 SELECT json_object(
@@ -44,7 +19,8 @@ SELECT json_object(
            'metadata', CASE WHEN json_valid(job.metadata) THEN json(job.metadata) END, 'headers', CASE WHEN json_valid(job.headers) THEN json(job.headers) END, 'result', CASE WHEN json_valid(job.result) THEN json(job.result) END, 'error', CASE WHEN json_valid(job.error) THEN json(job.error) END,
            'progress', progress.percent, 'progress_note', progress.note
        )
-{{jobs with progress}}
+FROM fencerow.all_jobs AS job
+LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt
 WHERE job.id IN (SELECT value FROM json_each(:ids));
 
 -- name: key_owner
@@ -53,73 +29,6 @@ SELECT owned.job_id, owned.fingerprint,
        owned.expires_at IS NOT NULL AND owned.expires_at <= fencerow.now()
 FROM fencerow.keys AS owned
 WHERE owned.scope = :scope AND owned.key = :key;
-
--- name: list
--- Jobs that match the filters, the newest id first, a page at a time; before_id is the last id of the page before.
--- The ids are merged from both tables in the order of their indexes. (A sort of the view read every job there is.)
-WITH page AS MATERIALIZED (
-    SELECT job.id
-    FROM fencerow.jobs AS job
-    WHERE {{filters}}
-      AND job.id < coalesce(:before_id, 'g')
-    UNION ALL
-    SELECT job.id
-    FROM fencerow.finished_jobs AS job
-    WHERE {{filters}}
-      AND job.id < coalesce(:before_id, 'g')
-    ORDER BY 1 DESC
-    LIMIT :limit
-)
-SELECT json_object(
-           {{listed job}}
-       )
-{{jobs with progress}}
-WHERE job.id IN (SELECT page.id FROM page);
-
--- name: search
--- Jobs that carry all of these tags and metadata and match the filters, as in list. One statement looks at no more
--- than 10,000 jobs that carry any, so that it never keeps a writer waiting for long; when it ends there, a last row
--- with the second column says how far it came.
-WITH looked AS MATERIALIZED (
-    SELECT job.id, job.queue, job.name, job.state, job.scope, job.key, job.tags, job.metadata
-    FROM fencerow.jobs AS job
-    WHERE (job.tags IS NOT NULL OR job.metadata IS NOT NULL)
-      AND job.id < coalesce(:before_id, 'g')
-    UNION ALL
-    SELECT job.id, job.queue, job.name, job.state, job.scope, job.key, job.tags, job.metadata
-    FROM fencerow.finished_jobs AS job
-    WHERE (job.tags IS NOT NULL OR job.metadata IS NOT NULL)
-      AND job.id < coalesce(:before_id, 'g')
-    ORDER BY 1 DESC
-    LIMIT 10000
-),
-matching AS (
-    SELECT job.id
-    FROM looked AS job
-    WHERE {{filters}}
-      AND NOT EXISTS (SELECT 1
-                      FROM json_each(:tags) AS wanted
-                      WHERE NOT EXISTS (SELECT 1
-                                        FROM json_each(CASE WHEN json_valid(job.tags) THEN job.tags END) AS tag
-                                        WHERE tag.value = wanted.value))
-      AND NOT EXISTS (SELECT 1
-                      FROM json_each(:metadata) AS wanted
-                      WHERE NOT EXISTS (
-                            SELECT 1
-                            FROM json_each(CASE WHEN json_valid(job.metadata) THEN job.metadata END) AS field
-                            WHERE field.key = wanted.key
-                              AND field.atom IS wanted.atom
-                              AND replace(field.type, 'integer', 'real') = replace(wanted.type, 'integer', 'real')))
-    ORDER BY job.id DESC
-    LIMIT :limit
-)
-SELECT json_object(
-           {{listed job}}
-       ), NULL
-{{jobs with progress}}
-WHERE job.id IN (SELECT matching.id FROM matching)
-UNION ALL
-SELECT NULL, min(looked.id) FROM looked HAVING count(*) = 10000;
 
 -- name: outcomes
 -- How these jobs stand: what those who wait for results ask. Results are the text that was stored.
@@ -140,14 +49,6 @@ RETURNING id;
 -- Which of these ids exist, live or finished.
 SELECT job.id FROM fencerow.all_jobs AS job WHERE job.id IN (SELECT value FROM json_each(:ids));
 
--- name: events
--- What happened to a job beyond its columns, in order.
-SELECT note.attempt, note.at, note.kind, note.actor, note.detail
-FROM fencerow.job_events AS note
-WHERE note.job_id = :id
-ORDER BY note.id
-LIMIT :limit;
-
 -- name: releases
 -- How often a job was given back for a reason that begins so, since an attempt of it last came to an end or a person
 -- revived it, and since when; and the time now.
@@ -160,40 +61,6 @@ WHERE note.job_id = :id
                  FROM fencerow.job_events AS ended
                  WHERE ended.job_id = :id
                    AND ended.kind IN ('retried', 'snoozed', 'timed_out', 'revived'));
-
--- name: logs
--- The lines kept with a job, in order.
-SELECT note.attempt, note.at, note.level, note.message
-FROM fencerow.job_logs AS note
-WHERE note.job_id = :id
-ORDER BY note.id
-LIMIT :limit;
-
--- name: counts
--- Live jobs by queue, name and state, with the oldest due instant of the queued.
-SELECT job.queue, job.name, job.state, count(*), min(job.run_at), fencerow.now()
-FROM fencerow.jobs AS job
-GROUP BY job.queue, job.name, job.state
-ORDER BY job.queue, job.name, job.state;
-
--- name: finished_counts
--- Finished jobs that are still kept, by queue and state.
-SELECT job.queue, job.state, count(*)
-FROM fencerow.finished_jobs AS job
-GROUP BY job.queue, job.state
-ORDER BY job.queue, job.state;
-
--- name: ahead
--- How many queued jobs of the same queue a claim takes before this one, up to 1,000.
-SELECT count(*)
-FROM (SELECT 1
-      FROM fencerow.jobs AS job, fencerow.jobs AS mine
-      WHERE mine.id = :id
-        AND job.queue = mine.queue AND job.state = 'queued' AND job.suspect = 0
-        AND job.run_at <= fencerow.now()
-        AND (job.priority > mine.priority
-             OR job.priority = mine.priority AND (job.run_at, job.id) < (mine.run_at, mine.id))
-      LIMIT 1000) AS before;
 
 -- name: clock
 -- The database's time, by our own clock.
