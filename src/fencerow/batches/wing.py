@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from fencerow.core.wing import Wing
 
 if TYPE_CHECKING:
-    from fencerow.core.worker.brought import Together
     from fencerow.core.worker.calling import Calls
     from fencerow.core.worker.deciding import Decider
-    from fencerow.core.worker.executor import Executor
+    from fencerow.core.worker.executor import Executor, Together
 
 
 def _together(executor: Executor, calls: Calls, decider: Decider) -> Together:

@@ -23,6 +23,7 @@ from fencerow.core.model.job import Claimed
 from fencerow.core.store.connect import open_engine
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.attempt import Attempt, Interrupt
+from fencerow.core.worker.brought import brought
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Decider, Decision
 from fencerow.core.worker.executor import Executor
@@ -157,9 +158,11 @@ class Service:
         )
         calls = Calls(engine, decider, telemetry, declared.middleware, kill_s=NEVER_S)
         lease = WorkersLease(attempt.holder)
-        executor = Executor(
-            engine, lease, lambda _, decision: said.append(decision), telemetry, calls, decider
-        )
+
+        def report(_attempt: Attempt, decision: Decision) -> None:
+            said.append(decision)
+
+        executor = Executor(engine, lease, report, telemetry, calls, decider, brought().together)
         try:
             await executor.run([attempt], _no_slot)
         finally:

@@ -94,7 +94,7 @@ class Assembly:
         on_loop = OnLoop()
         calls = Calls(engine, decider, telemetry, middleware, kill_s=config.cancel_kill_s, on_loop=on_loop)
         report = Reports(self.acker, telemetry).report
-        executor = Executor(engine, self.lease, report, telemetry, calls, decider)
+        executor = Executor(engine, self.lease, report, telemetry, calls, decider, brought().together)
         apart = _apart(executor, calls, decider, config)
         self.dispatch = Dispatch(engine, executor, calls, decider, apart)
         self.life = Life(

@@ -16,15 +16,7 @@ if TYPE_CHECKING:
     from fencerow.core.worker.attempt import Attempt
     from fencerow.core.worker.calling import Calls
     from fencerow.core.worker.deciding import Decider
-    from fencerow.core.worker.executor import Executor
-
-
-class Together(Protocol):
-    """Runs attempts of one name in one call of their handler."""
-
-    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
-        """Returns whether the slot is still the caller's; else `slot_lost` was called."""
-        ...
+    from fencerow.core.worker.executor import Executor, Together
 
 
 class Apart(Protocol):

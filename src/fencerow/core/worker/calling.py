@@ -38,9 +38,8 @@ class OnLoop:
     __slots__ = ("attempts", "since")
 
     def __init__(self) -> None:
-        self.attempts: tuple[
-            Attempt, ...
-        ] = ()  # those that the call works for, while a step of it is under way
+        # Those that the call works for, while a step of it is under way.
+        self.attempts: tuple[Attempt, ...] = ()
         self.since = 0.0  # monotonic; when the step began
 
     @awaitable

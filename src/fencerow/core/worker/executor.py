@@ -20,7 +20,6 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt, Interrupt, facts, lease_lost
-from fencerow.core.worker.brought import brought
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Committed, Decider, Decision, log_crash, log_failure
 
@@ -40,8 +39,19 @@ class HeldLease(Protocol):
         ...
 
 
+class Together(Protocol):
+    """Runs attempts of one name in one call of their handler."""
+
+    async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
+        """Returns whether the slot is still the caller's; else `slot_lost` was called."""
+        ...
+
+
 class Executor:
-    """Runs attempts in this process, and reports what becomes of each: one by itself, or several in one call."""
+    """Runs attempts in this process, and reports what becomes of each: one by itself, or several in one call.
+
+    `together` makes what runs several; None where no wing brings it.
+    """
 
     def __init__(
         self,
@@ -51,6 +61,7 @@ class Executor:
         telemetry: Telemetry,
         calls: Calls,
         decider: Decider,
+        together: Callable[[Executor, Calls, Decider], Together] | None,
     ) -> None:
         self.report = report
         self.hung_count = 0  # handlers that were given up and have not ended since
@@ -59,8 +70,7 @@ class Executor:
         self._telemetry = telemetry
         self._calls = calls
         self._decider = decider
-        make = brought().together
-        self._together = None if make is None else make(self, calls, decider)
+        self._together = None if together is None else together(self, calls, decider)
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
         """Run attempts of one name to their outcomes. Returns whether the slot is still the caller's.
