@@ -61,7 +61,8 @@ class Lease:
         with self._lock:
             self.holder = holder
             self._deadline = deadline_of(self.lease_s, sent)
-            self._renewed_at = self._gapless_since = sent
+            self._renewed_at = sent
+            self._gapless_since = steady()  # not `sent`: the row was written after that
             self._renewed_us = None
 
     def renewed(self, sent: float, at_us: int) -> None:
