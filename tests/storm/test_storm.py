@@ -19,6 +19,7 @@ from tests.storm.storm import weather
 
 ENGINES = ("postgres", "sqlite")
 JOBS, FAULTS, SEED = 2_000, 200, 20_26
+CONTROLS = 3  # storms in which workers without a guard must be found, at most
 
 
 @pytest.fixture
@@ -56,7 +57,13 @@ def test_the_guards_stand_where_the_bugs_look_for_them(bug: str) -> None:
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_storm_finds_workers_that_lack_a_guard(kind: str, tmp_path: Path) -> None:
     """The negative control: who slept through its lease is not told, and finishes what is not its own any more."""
-    found = weather(kind, control(kind, SEED), tmp_path)
-
-    assert found.confirmed >= 3
-    assert found.books.wrong["every move is legal"] or found.books.wrong["no late writer"]
+    wrong: list[str] = []
+    for seed in range(SEED, SEED + CONTROLS):  # whether a sleeper still has something to write is chance
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found = weather(kind, control(kind, seed), folder)
+        assert found.confirmed >= 3
+        wrong = found.books.wrong["every move is legal"] or found.books.wrong["no late writer"]
+        if wrong:
+            break
+    assert wrong
