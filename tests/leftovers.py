@@ -28,7 +28,10 @@ def no_threads_left() -> Iterator[None]:
 def no_connections_left(server: PostgresServer, database: str, pooler: PgBouncer | None = None) -> None:
     """Complain of connections to a database that nobody closed; a pooler keeps its own, and tells of its clients'."""
     with server.connect() as connection:
-        query = "SELECT application_name, query FROM pg_stat_activity WHERE datname = %s"
+        query = (
+            "SELECT application_name, query FROM pg_stat_activity"
+            " WHERE backend_type = 'client backend' AND datname = %s"
+        )
 
         def found() -> Sequence[object]:
             return pooler.clients(database) if pooler else connection.execute(query, [database]).fetchall()

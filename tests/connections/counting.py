@@ -24,7 +24,7 @@ class Count:
         self._over = threading.Event()
 
     def now(self) -> int:
-        """How many there are: what a process opened, whatever a pooler makes of it."""
+        """How many there are: what a process opened, whatever a pooler makes of it and the server adds itself."""
         listening = self._rows("LISTEN")
         return listening + (
             len(self._pooler.clients(self._database)) if self._pooler else self._rows("other")
@@ -44,7 +44,7 @@ class Count:
     def _rows(self, which: str) -> int:
         query = """
             SELECT count(*) FROM pg_stat_activity
-            WHERE datname = %s AND starts_with(query, 'LISTEN') = (%s = 'LISTEN')
+            WHERE backend_type = 'client backend' AND datname = %s AND starts_with(query, 'LISTEN') = (%s = 'LISTEN')
         """
         return int(str(self._looking.execute(query, [self._database, which]).fetchall()[0][0]))
 
