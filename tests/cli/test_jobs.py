@@ -120,14 +120,26 @@ def test_show_tells_the_job_its_timeline_log_and_error(cli: Cli, url: str, engin
     assert document["log"] == []
 
 
-def test_retry_revives_a_finished_job(cli: Cli, url: str, engine: AnyEngine) -> None:
+def test_revive_queues_a_finished_job_again(cli: Cli, url: str, engine: AnyEngine) -> None:
     job_id = fail_one(engine)
 
-    result = cli("jobs", "retry", job_id, "--reason", "fixed")
+    result = cli("jobs", "revive", job_id, "--reason", "fixed")
 
-    assert (result.code, result.out) == (0, f"{job_id}  queued\n")
+    assert (result.code, result.out, result.err) == (0, f"{job_id}  queued\n", "")
     assert state_of(engine, job_id) is State.QUEUED
-    assert cli("jobs", "retry", job_id).error == "FR-303"
+    assert cli("jobs", "revive", job_id).error == "FR-303"
+
+
+def test_the_old_name_of_revive_does_the_same_and_says_so(cli: Cli, url: str, engine: AnyEngine) -> None:
+    by_id, by_filter = fail_one(engine), fail_one(engine)
+
+    one = cli("jobs", "retry", by_id, "--json")
+    rest = cli("jobs", "retry", "--queue", "mail", "--json")
+
+    assert [one.json["verb"], one.json["jobs"], rest.json["jobs"]] == ["retry", 1, 1], "scripts read it"
+    assert [state_of(engine, each) for each in (by_id, by_filter)] == [State.QUEUED] * 2
+    assert "fencerow jobs revive" in one.err
+    assert len(one.err.splitlines()) == 1
 
 
 def test_cancel_moves_what_is_queued_and_asks_what_runs(cli: Cli, url: str, engine: AnyEngine) -> None:
@@ -160,7 +172,7 @@ def test_delete_removes_finished_jobs_only(cli: Cli, url: str, engine: AnyEngine
     assert engine.run(store.existing([finished])) == set()
 
 
-@pytest.mark.parametrize("verb", ["retry", "cancel", "delete"])
+@pytest.mark.parametrize("verb", ["revive", "cancel", "delete"])
 def test_a_dry_run_shows_the_exact_count_and_changes_nothing(
     cli: Cli, url: str, engine: AnyEngine, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""`fencerow jobs`: list, show, retry, cancel, delete."""
+"""`fencerow jobs`: list, show, revive, cancel, delete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fencerow.core.model.state import FINAL, LIVE, State
 @database_options
 @app_option
 def jobs() -> None:
-    """List, show, retry, cancel and delete jobs."""
+    """List, show, revive, cancel and delete jobs."""
 
 
 @jobs.command("list")
@@ -68,20 +68,29 @@ def show(context: click.Context, job_id: str) -> None:
         show_job(job, timeline, log)
 
 
+def _revive_one(client: Client, job_id: str, reason: str | None) -> str:
+    client.revive(job_id, reason=reason)
+    return "queued"
+
+
+@jobs.command()
+@bulk_options
+@click.pass_context
+def revive(context: click.Context, /, **options: Any) -> int:
+    """Queue finished jobs again: budgets start anew, the attempt goes on.
+
+    By filter only failed ones are meant, unless --state says otherwise.
+    """
+    return Bulk("revive", _revive_one, FINAL, (State.FAILED,)).run(asked(context), options)
+
+
 @jobs.command()
 @bulk_options
 @click.pass_context
 def retry(context: click.Context, /, **options: Any) -> int:
-    """Run finished jobs again: budgets start anew, the attempt goes on.
-
-    By filter only failed ones are meant, unless --state says otherwise.
-    """
-
-    def once(client: Client, job_id: str, reason: str | None) -> str:
-        client.revive(job_id, reason=reason)
-        return "queued"
-
-    return Bulk("retry", once, FINAL, (State.FAILED,)).run(asked(context), options)
+    """The old name of `revive`, which does the same."""
+    output.warn("`fencerow jobs retry` is called `fencerow jobs revive` now; the old name goes away with 1.0")
+    return Bulk("retry", _revive_one, FINAL, (State.FAILED,)).run(asked(context), options)
 
 
 @jobs.command()
