@@ -8,11 +8,10 @@ import click
 
 from fencerow.cli.grants import grants
 from fencerow.command import output
-from fencerow.command.database import actor, opened, parsed_path, resolved
+from fencerow.command.database import actor, opened, parsed_path, reach, resolved
 from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
 from fencerow.core.db.filesystem import refuse_network
-from fencerow.core.db.probe import reach_postgres, reach_sqlite
 from fencerow.core.db.queries import Migration, postgres_names, qualified, sqlite_names
 from fencerow.core.errors import SchemaMissing, Unavailable, exits
 from fencerow.core.store.migrate import judged, ledger, ledger_name, refuse_foreign
@@ -53,7 +52,7 @@ def migrated(config: CoreConfig) -> list[Migration]:
 def planned(config: CoreConfig) -> list[Migration]:
     """What is missing. Makes nothing, not even the file."""
     try:
-        _reach(config)
+        reach(config)
     except SchemaMissing:
         return known_migrations("sqlite")
     with opened(config) as engine:
@@ -65,17 +64,9 @@ def planned(config: CoreConfig) -> list[Migration]:
         return judged(applied, known_migrations(engine.dialect))
 
 
-def _reach(config: CoreConfig) -> None:
-    url = parse_url(config.url) if config.url else None
-    if isinstance(url, SqliteUrl):
-        reach_sqlite(Path(url.path))
-    elif url is not None:
-        reach_postgres(url.conninfo, config.connect_timeout_s)
-
-
 def _reach_or_make(config: CoreConfig) -> None:
     try:
-        _reach(config)
+        reach(config)
     except SchemaMissing:
         path = Path(parsed_path(config.url or ""))
         refuse_network(path)
