@@ -27,7 +27,7 @@ from typing import Any
 
 from fencerow import App, Config
 from fencerow.bench.figure import percentile
-from fencerow.bench.place import Place, private_postgres, private_sqlite
+from fencerow.bench.place import BenchDatabase, private_postgres, private_sqlite
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.worker.claimer import Claimer
@@ -76,7 +76,7 @@ class Stamps:
         setattr(owner, name, stamped)
 
 
-def submitting(place: Place, count: int) -> list[dict[str, int]]:
+def submitting(place: BenchDatabase, count: int) -> list[dict[str, int]]:
     """Submit so many jobs one by one and tell the moments of each."""
     stamps, found = Stamps(), []
     engine = PostgresEngine if place.kind == "postgres" else SqliteEngine
@@ -133,7 +133,7 @@ async def working(config: Config) -> None:
 
 
 @contextmanager
-def worker(place: Place) -> Iterator[subprocess.Popen[str]]:
+def worker(place: BenchDatabase) -> Iterator[subprocess.Popen[str]]:
     environ = {**os.environ, "FENCEROW_URL": str(place.config.url), "FENCEROW_SCHEMA": place.config.schema}
     with subprocess.Popen(
         [sys.executable, __file__, "worker"],
@@ -147,7 +147,7 @@ def worker(place: Place) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def measured(place: Place, count: int) -> Iterator[tuple[str, float, float]]:
+def measured(place: BenchDatabase, count: int) -> Iterator[tuple[str, float, float]]:
     """Each leg with its median and its 90th percentile, in microseconds."""
     with worker(place) as process:
         time.sleep(0.5)
@@ -170,7 +170,7 @@ def _leg(what: str, moments: list[dict[str, int]], before: str, kind: str) -> tu
 
 
 @contextmanager
-def place_of(kind: str, folder: Path | None) -> Iterator[Place]:
+def place_of(kind: str, folder: Path | None) -> Iterator[BenchDatabase]:
     made = private_sqlite(folder or Path.cwd()) if kind == "sqlite" else private_postgres(folder)
     with made as place:
         yield place

@@ -12,7 +12,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, JobRecord, NewJob, Template
-from fencerow.core.model.wanted import Overdue, Stated
+from fencerow.core.model.wanted import OverdueAttempt, Stated
 from fencerow.core.store import store
 from fencerow.core.store.claim import Mark
 
@@ -49,7 +49,7 @@ def bury(engine: AnyEngine) -> list[str]:
 
 def overdue(*attempts: tuple[str, int, bool]) -> str:
     """What a worker states that calls these attempts overdue: the job, the attempt, whether it had begun."""
-    late = [Overdue(job_id, attempt, begun) for job_id, attempt, begun in attempts]
+    late = [OverdueAttempt(job_id, attempt, begun) for job_id, attempt, begun in attempts]
     return msgspec.json.encode(Stated(version=0, shares=(), overdue=tuple(late))).decode()
 
 

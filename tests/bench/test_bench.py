@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from fencerow import Config
-from fencerow.bench.place import Place, private_sqlite, scratch
+from fencerow.bench.place import BenchDatabase, private_sqlite, scratch
 from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import Sizes
 from fencerow.cli.main import run as command
@@ -88,7 +88,7 @@ def test_a_measurement_that_breaks_leaves_nothing_either(users: PostgresEngine) 
     assert schemas(users) == before
 
 
-def _break(place: Place) -> None:
+def _break(place: BenchDatabase) -> None:
     raise ZeroDivisionError(place.kind)
 
 

@@ -11,7 +11,7 @@ import pytest
 from fencerow.core.db.run import Operation
 from fencerow.events import asides, consumers, lag
 from fencerow.events.consumers import Aside
-from fencerow.events.groups import Start, groups, make_group, remove_group, replay
+from fencerow.events.groups import GroupStart, groups, make_group, remove_group, replay
 from fencerow.events.sequencer import sequence
 from fencerow.testing.actor import Script, later
 from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
@@ -25,7 +25,7 @@ def log_with_group() -> Script:
     """Two events that have their places, and a reader."""
     yield published(*TWO, key="k")
     yield sequence(None)
-    yield make_group(GROUP, ["t"], partitions=1, start=Start("beginning"))
+    yield make_group(GROUP, ["t"], partitions=1, start=GroupStart("beginning"))
     yield hold(FIRST)
 
 
@@ -201,7 +201,7 @@ CASES = [
         kept,
     ),
     case("redrive", with_aside(parked=True), asides.redrive(GROUP), kept),
-    case("replay", with_aside(parked=False), replay(GROUP, Start("beginning")), replayed_as_one),
+    case("replay", with_aside(parked=False), replay(GROUP, GroupStart("beginning")), replayed_as_one),
     case("remove_group", with_aside(parked=False), remove_group(GROUP), removed_whole),
     case("trim", read_by_all, TRIM, trimmed_and_noted),
     case("alarm", log_with_group, lag.alarm(GROUP), another_takes_over),

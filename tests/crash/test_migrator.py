@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fencerow.migrations.advance import Done, apply_next, revert_next
+from fencerow.migrations.advance import Advanced, apply_next, revert_next
 from fencerow.testing.crash import Point, points
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.race import Scenario
@@ -52,7 +52,7 @@ def test_a_step_back_broken_anywhere_is_done_or_not(arena: ShardArena) -> None:
 def rest(arena: ShardArena) -> None:
     for _ in STEPS:
         arena.run(apply_next(aim("postgres", "next")))
-    assert not isinstance(arena.run(apply_next(aim("postgres", "next"))), Done)
+    assert not isinstance(arena.run(apply_next(aim("postgres", "next"))), Advanced)
 
 
 def trail(arena: ShardArena) -> list[int]:

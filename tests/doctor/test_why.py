@@ -10,7 +10,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import ShareNow, Stated
 from fencerow.core.store import store
-from fencerow.doctor.why import Answer, why
+from fencerow.doctor.why import Diagnosis, why
 from fencerow.errors import JobNotFound
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
@@ -39,16 +39,16 @@ def worker(
     return holder
 
 
-def ask(engine: AnyEngine, job_id: str) -> Answer:
+def ask(engine: AnyEngine, job_id: str) -> Diagnosis:
     return engine.run(why(job_id))
 
 
-def false(answer: Answer) -> set[str]:
+def false(answer: Diagnosis) -> set[str]:
     """The conditions that do not hold."""
     return {each.name for each in answer.conditions if each.holds is False}
 
 
-def found(answer: Answer, name: str) -> str:
+def found(answer: Diagnosis, name: str) -> str:
     return next(each.found for each in answer.conditions if each.name == name)
 
 

@@ -11,7 +11,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation, Steps
 from fencerow.core.store import store
 from fencerow.events import consumers
-from fencerow.events.consumers import Lease
+from fencerow.events.consumers import PartitionLease
 from fencerow.events.sequencer import sequence
 
 FROZEN = "11111111-1111-7111-8111-111111111111"
@@ -46,7 +46,7 @@ def what(name: str) -> Operation[Any]:
                 consumers.hold_partitions("taken", holder=FROZEN, name="x", lease_s=1.0), "take_cursors"
             )
         case "acknowledging":
-            lease = Lease("read", 0, FROZEN, 1, 0)
+            lease = PartitionLease("read", 0, FROZEN, 1, 0)
             return stopping(consumers.advance(lease, old=0, cursor=1), "advance_cursor")
         case _:
             raise AssertionError(name)

@@ -9,7 +9,7 @@ import pytest
 from fencerow.core.model.ids import new_id
 from fencerow.events import NewEvent, consumers, lag, publish_many
 from fencerow.events.consumers import Aside
-from fencerow.events.groups import Start, make_group
+from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.sequencer import sequence
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
@@ -26,7 +26,7 @@ def bus(engine: AnyEngine) -> AnyEngine:
     events = [NewEvent("order.paid", {"order": number}, "ada", {"trace": "t"}) for number in range(3)]
     publish_many(app, events)
     engine.run(sequence())
-    engine.run(make_group("billing", ["order.*"], partitions=1, start=Start("beginning")))
+    engine.run(make_group("billing", ["order.*"], partitions=1, start=GroupStart("beginning")))
     held = engine.run(consumers.hold_partitions("billing", holder=new_id(), name="w", lease_s=30.0))
     parked = Aside(1, 1, "ada", 8, 0.0, True, '{"type":"ValueError","message":"no account"}')
     engine.run(consumers.advance(held.leases[0], old=0, cursor=1, asides=[parked]))

@@ -16,7 +16,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.telemetry import Telemetry
 from fencerow.errors import ConfigError, DeclarationError, EventTransactionMisuse, InvalidTopic
 from fencerow.events import Event, EventBus, NewEvent, apublish, apublish_many, consumer
-from fencerow.events.groups import Start, make_group
+from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.retention import EventRetention
 from fencerow.testing.clock import clock_of
 from tests.events.conftest import app_on, url_of
@@ -142,7 +142,7 @@ async def test_a_group_is_told_before_its_events_are_cut(engine: AnyEngine) -> N
         told.append((str(name), facts.get("group") or facts.get("count")))
 
     telemetry.listen(hear)
-    engine.run(make_group("lazy", ["t"], partitions=1, start=Start("beginning")))
+    engine.run(make_group("lazy", ["t"], partitions=1, start=GroupStart("beginning")))
     await apublish(app, "t", 1)
     retention = EventRetention(engine, app.config, telemetry)
     await retention.round()

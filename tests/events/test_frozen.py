@@ -15,7 +15,7 @@ import psycopg
 
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.events import EventBus, apublish, consumers
-from fencerow.events.groups import Start, make_group
+from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.outbox import NewEvent, append
 from fencerow.events.sequencer import sequence
 from tests.events.conftest import app_on
@@ -65,7 +65,7 @@ async def until(engine: PostgresEngine, look: Callable[[], Any], is_enough: Call
 
 async def test_locks_of_a_stopped_process_are_taken_from_it(pg: PostgresEngine) -> None:
     for group in ("taken", "read"):
-        await pg.arun(make_group(group, ["t"], partitions=1, start=Start("beginning")))
+        await pg.arun(make_group(group, ["t"], partitions=1, start=GroupStart("beginning")))
     await pg.arun(append([NewEvent("t")]))
     await pg.arun(sequence(None))
     held = await pg.arun(consumers.hold_partitions("read", holder=FROZEN, name="x", lease_s=1.0))

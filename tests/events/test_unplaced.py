@@ -13,7 +13,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.telemetry import Telemetry
 from fencerow.events import EventBus, apublish, log
 from fencerow.events.checks import examine_events
-from fencerow.events.groups import Start, make_group
+from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.retention import EventRetention
 from fencerow.events.sequencer import LOCK
 from fencerow.testing.clock import clock_of
@@ -31,8 +31,8 @@ def nobody_gives_places(engine: PostgresEngine) -> Iterator[None]:
 async def test_events_without_a_place_are_behind_too(pg: PostgresEngine) -> None:
     app = app_on(pg, retention_unread_events_s=60.0)
     retention = EventRetention(pg, app.config, Telemetry())
-    pg.run(make_group("g", ["t"], partitions=2, start=Start("beginning")))
-    pg.run(make_group("others", ["u"], partitions=2, start=Start("beginning")))
+    pg.run(make_group("g", ["t"], partitions=2, start=GroupStart("beginning")))
+    pg.run(make_group("others", ["u"], partitions=2, start=GroupStart("beginning")))
     await apublish(app, "t", 1)
     with nobody_gives_places(pg):
         clock_of(pg).advance(61)

@@ -22,15 +22,15 @@ from fencerow.errors import (
     UnknownGroup,
 )
 from fencerow.events import EventBus, NewEvent, apublish, asides, consumers, lag, publish, publish_many
-from fencerow.events.consumers import Aside, Lease
-from fencerow.events.groups import END, Start, make_group
+from fencerow.events.consumers import Aside, PartitionLease
+from fencerow.events.groups import END, GroupStart, make_group
 from fencerow.events.sequencer import GAPS_MAX, Gap, Memory, remembered, sequence
 from fencerow.events.topics import bucket_of, check_patterns, matches, wants_outcomes
 from fencerow.testing.clock import DatabaseClock
 from tests.events.conftest import app_on
 from tests.jobs import AnyEngine
 
-BEGINNING = Start("beginning")
+BEGINNING = GroupStart("beginning")
 DAY_S = 86_400.0
 
 
@@ -39,19 +39,21 @@ def app(engine: AnyEngine) -> App:
     return app_on(engine)
 
 
-def group_of(engine: AnyEngine, name: str = "g", *, partitions: int = 1, start: Start = BEGINNING) -> Lease:
+def group_of(
+    engine: AnyEngine, name: str = "g", *, partitions: int = 1, start: GroupStart = BEGINNING
+) -> PartitionLease:
     """A group of one reader; its first partition."""
     engine.run(sequence())
     engine.run(make_group(name, ["t.*", "t"], partitions=partitions, start=start))
     return hold(engine, name)
 
 
-def hold(engine: AnyEngine, name: str = "g", *, lease_s: float = 30.0) -> Lease:
+def hold(engine: AnyEngine, name: str = "g", *, lease_s: float = 30.0) -> PartitionLease:
     held = engine.run(consumers.hold_partitions(name, holder=new_id(), name="w", lease_s=lease_s))
     return held.leases[0]
 
 
-def read(engine: AnyEngine, lease: Lease, after: int = 0, **how: Any) -> consumers.Page:
+def read(engine: AnyEngine, lease: PartitionLease, after: int = 0, **how: Any) -> consumers.Page:
     engine.run(sequence())
     return engine.run(consumers.read_events(lease, ["t.*", "t"], after=after, partitions=1, **how))
 
@@ -213,15 +215,15 @@ def test_where_a_group_begins(app: App, engine: AnyEngine, clock: DatabaseClock)
     when = datetime.fromtimestamp(second.published_at_us / 1e6, UTC)
     for name, start, wanted in (
         ("end", END, []),
-        ("place", Start.of(second.seq), ['"young"']),
-        ("time", Start.of(when), ['"young"']),
-        ("never", Start.of(datetime(2100, 1, 1, tzinfo=UTC)), []),
+        ("place", GroupStart.of(second.seq), ['"young"']),
+        ("time", GroupStart.of(when), ['"young"']),
+        ("never", GroupStart.of(datetime(2100, 1, 1, tzinfo=UTC)), []),
     ):
         lease = group_of(engine, name, start=start)
         assert [each.data for each in read(engine, lease, lease.cursor).events] == wanted, name
     for wrong in ("middle", -1, True, datetime(2026, 1, 1)):
         with pytest.raises(InvalidInput):
-            Start.of(wrong)
+            GroupStart.of(wrong)
     app.close()
 
 

@@ -15,7 +15,15 @@ from fencerow.core.db import leases
 from fencerow.core.db.steady import steady
 from fencerow.errors import InvalidMigrations, MigrationFailed, ShardBusy
 from fencerow.migrations import Migrator, Outcome, Report
-from fencerow.migrations.advance import Aim, Apart, Done, Waiting, apply_next, finish, renew
+from fencerow.migrations.advance import (
+    Advanced,
+    Aim,
+    OutsideTransaction,
+    WaitReason,
+    apply_next,
+    finish,
+    renew,
+)
 from fencerow.migrations.folder import read_folder
 from fencerow.migrations.ledger import Ledger
 from fencerow.migrations.shard import declared
@@ -120,9 +128,9 @@ def test_an_index_that_became_valid_after_all_is_adopted(
 
 def test_nothing_is_taken_over_while_the_server_still_runs_it(cut_off: tuple[Ground, int]) -> None:
     ground, _ = cut_off
-    assert advanced(ground) is Waiting.LEASE
+    assert advanced(ground) is WaitReason.LEASE
     lease_passed(ground)
-    assert advanced(ground) is Waiting.SERVER
+    assert advanced(ground) is WaitReason.SERVER
     report = migrator(ground, wait_s=0.1).migrate()["a"]
     assert report.outcome is Outcome.BUSY and isinstance(report.error, ShardBusy)
     assert "server still runs" in report.error.why and report.begun == "0002_index"
@@ -202,12 +210,12 @@ def test_a_holder_that_lost_its_lease_can_note_nothing(ground: Ground) -> None:
     )
     late, fresh = aim(ground, "late"), aim(ground, "fresh")
     taken = on_shard(ground, late, apply_next(late))
-    assert isinstance(taken, Apart) and not taken.resumed
-    assert on_shard(ground, fresh, apply_next(fresh)) is Waiting.LEASE
+    assert isinstance(taken, OutsideTransaction) and not taken.resumed
+    assert on_shard(ground, fresh, apply_next(fresh)) is WaitReason.LEASE
     past = "now() - interval '1 second'" if ground.dialect == "postgres" else "0"
     ground.rows(f"UPDATE schema_ledger SET lease_until = {past} WHERE version = 2")
     again = on_shard(ground, fresh, apply_next(fresh))
-    assert isinstance(again, Apart) and again.resumed and again.attempt == taken.attempt + 1
+    assert isinstance(again, OutsideTransaction) and again.resumed and again.attempt == taken.attempt + 1
 
     assert not on_shard(ground, late, renew(late, taken, 30.0))
     assert not on_shard(ground, late, finish(late, taken))
@@ -280,9 +288,9 @@ def on_shard(ground: Ground, wanted: Aim, operation: Any) -> Any:
         shard.close()
 
 
-def advanced(ground: Ground) -> Done | Apart | Waiting | None:
+def advanced(ground: Ground) -> Advanced | OutsideTransaction | WaitReason | None:
     wanted = aim(ground, "looking")
-    found: Done | Apart | Waiting | None = on_shard(ground, wanted, apply_next(wanted))
+    found: Advanced | OutsideTransaction | WaitReason | None = on_shard(ground, wanted, apply_next(wanted))
     return found
 
 

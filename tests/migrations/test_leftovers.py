@@ -13,7 +13,7 @@ import pytest
 
 from fencerow.errors import MigrationFailed
 from fencerow.migrations import Outcome
-from fencerow.migrations.advance import Waiting
+from fencerow.migrations.advance import WaitReason
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE
 from tests.migrations.conftest import Ground
@@ -187,7 +187,7 @@ def ended(ground: Ground, pid: int) -> None:
 
 def test_a_function_whose_process_died_is_waited_for_while_the_server_works_for_it(pg_ground: Ground) -> None:
     with stopped_in(pg_ground, SLEEPS, "active", signal.SIGKILL) as pid:
-        assert advanced(pg_ground) is Waiting.SERVER
+        assert advanced(pg_ground) is WaitReason.SERVER
         ended(pg_ground, pid)
         pg_ground.write({"0001_f.py": SLEEPS.replace("pg_sleep(600)", "1")})
         assert migrator(pg_ground).migrate().ok
@@ -195,13 +195,13 @@ def test_a_function_whose_process_died_is_waited_for_while_the_server_works_for_
 
 def test_a_function_whose_process_stands_still_in_a_transaction_is_waited_for(pg_ground: Ground) -> None:
     with stopped_in(pg_ground, IDLES, "idle in transaction", signal.SIGSTOP):
-        assert advanced(pg_ground) is Waiting.SERVER
+        assert advanced(pg_ground) is WaitReason.SERVER
 
 
 def test_a_step_that_was_rewritten_for_a_transaction_waits_too(pg_ground: Ground) -> None:
     with stopped_in(pg_ground, SLEEPS, "active", signal.SIGKILL):
         pg_ground.write({"0001_f.py": "def up(connection):\n    pass\n"})
-        assert advanced(pg_ground) is Waiting.SERVER
+        assert advanced(pg_ground) is WaitReason.SERVER
 
 
 def test_a_server_that_ended_the_statement_is_not_waited_for(pg_ground: Ground) -> None:

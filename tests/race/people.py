@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.core.db.run import Operation
 from fencerow.core.model.job import Claimed, Fence, KeyClaim, NewJob, Template
-from fencerow.core.model.wanted import Overdue, Stated
+from fencerow.core.model.wanted import OverdueAttempt, Stated
 from fencerow.core.store import store
 from fencerow.testing.actor import Actor, Script, later
 from fencerow.testing.race import Story
@@ -66,7 +66,7 @@ def fail(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[sto
 
 def overdue(attempt: int = 1, *, begun: bool = True, holder: str = FIRST) -> Operation[Any]:
     """The holder says in a renewal that it cannot end the attempt, or does not begin it."""
-    stated = Stated(version=0, shares=(), overdue=(Overdue(JOB, attempt, begun),))
+    stated = Stated(version=0, shares=(), overdue=(OverdueAttempt(JOB, attempt, begun),))
     return store.renew(holder=holder, stated=msgspec.json.encode(stated).decode())
 
 

@@ -11,8 +11,8 @@ from fencerow.core.db.locks import lock_number, take_lock
 from fencerow.core.db.run import Operation, Steps
 from fencerow.errors import PartitionLost
 from fencerow.events import asides, consumers
-from fencerow.events.consumers import Aside, Lease, Page, Stored
-from fencerow.events.groups import Start, make_group, replay
+from fencerow.events.consumers import Aside, Page, PartitionLease, Stored
+from fencerow.events.groups import GroupStart, make_group, replay
 from fencerow.events.outbox import NewEvent, append
 from fencerow.events.sequencer import Memory, sequence
 from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
@@ -23,7 +23,7 @@ from tests.race.people import FIRST, LEASE_S, SECOND, THIRD, uid
 
 GROUP = "g"
 ROW = lock_number("tests", "a row of the user's")
-READER = Lease(GROUP, 0, FIRST, 1, 0)
+READER = PartitionLease(GROUP, 0, FIRST, 1, 0)
 FAR_S = 1000.0
 
 # --- people --------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def reading(name: str, looks: int = 2) -> Actor:
     return Actor(name, script)
 
 
-def read(after: int, lease: Lease = READER) -> Operation[Page]:
+def read(after: int, lease: PartitionLease = READER) -> Operation[Page]:
     return consumers.read_events(lease, ["t"], after=after, partitions=1)
 
 
@@ -265,7 +265,7 @@ def test_who_locks_after_publishing_may_be_overtaken(race: Race) -> None:
 # --- readers who were replaced -------------------------------------------------------------------
 
 
-def effect(stored: Stored, lease: Lease, acknowledge: Operation[None]) -> Operation[None]:
+def effect(stored: Stored, lease: PartitionLease, acknowledge: Operation[None]) -> Operation[None]:
     """A handler's effect, which is an event here, and the acknowledgement in one transaction."""
 
     def steps() -> Steps[None]:
@@ -275,7 +275,7 @@ def effect(stored: Stored, lease: Lease, acknowledge: Operation[None]) -> Operat
     return transaction("effect", steps)
 
 
-def drained(lease: Lease, page: Page) -> Script:
+def drained(lease: PartitionLease, page: Page) -> Script:
     """Deliver what was read, one after the other; returns what was done."""
     done: list[Any] = []
     cursor = lease.cursor
@@ -299,7 +299,7 @@ def group_with(*data: Any, holder: str = FIRST) -> Any:
     def setup() -> Script:
         yield published(*data, key="k")
         yield sequence(None)
-        yield make_group(GROUP, ["t"], partitions=1, start=Start("beginning"))
+        yield make_group(GROUP, ["t"], partitions=1, start=GroupStart("beginning"))
         held = yield hold(holder)
         (lease,) = held.leases
         return lease
@@ -307,13 +307,13 @@ def group_with(*data: Any, holder: str = FIRST) -> Any:
     return setup
 
 
-def zombie(lease: Lease) -> Script:
+def zombie(lease: PartitionLease) -> Script:
     """It read, was silent for a lease, and goes on."""
     page = yield read(lease.cursor, lease)
     return (yield from drained(lease, page))
 
 
-def successor(_: Lease) -> Script:
+def successor(_: PartitionLease) -> Script:
     """It takes over what a dead reader left."""
     yield later(LEASE_S + 1)
     held = yield hold(SECOND)
@@ -361,7 +361,7 @@ def test_without_the_fence_a_replaced_reader_commits(race: Race) -> None:
     race.turns_red(drain_drain, Cut("advance_cursor", *FENCE))
 
 
-def left_behind(lease: Lease) -> Script:
+def left_behind(lease: PartitionLease) -> Script:
     """The thread of a handler that was given up for its time: it still commits, under the same fence."""
     page = yield read(0, lease)
     stored = page.events[0]
@@ -372,7 +372,7 @@ def left_behind(lease: Lease) -> Script:
     return "ok"
 
 
-def gone_on(lease: Lease) -> Script:
+def gone_on(lease: PartitionLease) -> Script:
     """Its reader: it put the event aside, and delivers it again."""
     page = yield read(0, lease)
     stored = page.events[0]
@@ -418,11 +418,11 @@ def test_without_the_cursor_in_the_guard_it_would(race: Race) -> None:
 # --- replay --------------------------------------------------------------------------------------
 
 
-def replaying(_: Lease) -> Script:
-    return (yield replay(GROUP, Start("beginning")))
+def replaying(_: PartitionLease) -> Script:
+    return (yield replay(GROUP, GroupStart("beginning")))
 
 
-def third(_: Lease) -> Script:
+def third(_: PartitionLease) -> Script:
     """Whoever is next, once there is something to take."""
     held = yield hold(THIRD)
     if not held.leases:
@@ -475,7 +475,7 @@ def with_aside(parked: bool) -> Any:
     return setup
 
 
-def trying(lease: Lease) -> Script:
+def trying(lease: PartitionLease) -> Script:
     """A reader that tries what is due, once."""
     done = 0
     for stored in (yield asides.due_asides(lease)):
@@ -489,7 +489,7 @@ def trying(lease: Lease) -> Script:
     return done
 
 
-def parking(lease: Lease) -> Script:
+def parking(lease: PartitionLease) -> Script:
     """The same, and it fails for the last time."""
     for stored in (yield asides.due_asides(lease)):
         yield asides.try_aside(lease, stored.seq)
@@ -554,7 +554,7 @@ def test_without_its_guard_a_redrive_gives_budgets_away(race: Race) -> None:
     race.turns_red(park_redrive, Cut("redrive_events", *PARKED_GUARD))
 
 
-def aside_successor(_: Lease) -> Script:
+def aside_successor(_: PartitionLease) -> Script:
     yield later(LEASE_S + 1)
     held = yield hold(SECOND)
     return (yield from trying(held.leases[0]))
@@ -591,7 +591,7 @@ def taking(name: str, holder: str) -> Actor:
 
 
 def with_dead_reader() -> Script:
-    yield make_group(GROUP, ["t"], partitions=3, start=Start("beginning"))
+    yield make_group(GROUP, ["t"], partitions=3, start=GroupStart("beginning"))
     yield hold(FIRST)
     yield later(LEASE_S + 1)
 

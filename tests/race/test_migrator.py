@@ -13,7 +13,16 @@ import pytest
 
 from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.errors import RevertRefused
-from fencerow.migrations.advance import Advance, Aim, Apart, Done, apply_next, finish, renew, revert_next
+from fencerow.migrations.advance import (
+    Advance,
+    Advanced,
+    Aim,
+    OutsideTransaction,
+    apply_next,
+    finish,
+    renew,
+    revert_next,
+)
 from fencerow.migrations.judge import left_to_run
 from fencerow.migrations.ledger import make, read
 from fencerow.testing.actor import Abandoned, Actor, Script
@@ -98,7 +107,7 @@ def migrating(wanted: Aim) -> Script:
         got: Advance = yield apply_next(wanted)
         if got is None:
             break
-        if isinstance(got, Done):
+        if isinstance(got, Advanced):
             ran.append(got.step.version)
     return ran
 
@@ -109,7 +118,7 @@ def going_back(wanted: Aim) -> Script:
         got: Advance = yield revert_next(wanted, 0)
         if got is None:
             break
-        if isinstance(got, Done):
+        if isinstance(got, Advanced):
             reverted.append(got.step.version)
     return reverted
 
@@ -247,7 +256,7 @@ def test_forward_and_back_leave_whole_steps(shard: Any, explored: Any) -> None:
 # --- outside of a transaction ------------------------------------------------------------------------
 
 APART = [STEPS[0], step(2, "SELECT 2", "SELECT 3", apart=True)]
-TAKEN = Apart(APART[1], 1, "started", resumed=False)
+TAKEN = OutsideTransaction(APART[1], 1, "started", resumed=False)
 
 
 def late_and_fresh(arena: Any) -> Scenario:
@@ -270,7 +279,7 @@ def late_and_fresh(arena: Any) -> Scenario:
     def taking(_: Any) -> Script:
         for _round in range(4):
             got = yield apply_next(fresh)
-            if isinstance(got, Apart):
+            if isinstance(got, OutsideTransaction):
                 return got.attempt, (yield finish(fresh, got))
             if got is None:
                 return None

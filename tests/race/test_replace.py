@@ -9,7 +9,14 @@ import pytest
 
 from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.guards.replace import sources
-from fencerow.guards.replace.sources import Answer, Found, Stamp, Wanted, replace_rows, reserve_source
+from fencerow.guards.replace.sources import (
+    Found,
+    Reservation,
+    Stamp,
+    WantedContent,
+    replace_rows,
+    reserve_source,
+)
 from fencerow.testing.actor import Actor, Script, later, transaction
 from fencerow.testing.race import Scenario, Story
 from tests.race import users
@@ -37,19 +44,21 @@ def wanted(
     content: str | None = None,
     owner: str | None = None,
     attempt: int | None = None,
-) -> Wanted:
-    return Wanted("chunks", "faq", version, content, owner or f"call:{who}", attempt, uid(300 + who), STALE_S)
+) -> WantedContent:
+    return WantedContent(
+        "chunks", "faq", version, content, owner or f"call:{who}", attempt, uid(300 + who), STALE_S
+    )
 
 
-def reserve(mine: Users, content: Wanted) -> Operation[tuple[Answer, frozenset[str]]]:
+def reserve(mine: Users, content: WantedContent) -> Operation[tuple[Reservation, frozenset[str]]]:
     return reserve_source(content, None, mine.columns)
 
 
-def write(mine: Users, content: Wanted, number: int, *texts: str) -> Operation[Stamp]:
+def write(mine: Users, content: WantedContent, number: int, *texts: str) -> Operation[Stamp]:
     return replace_rows(content, number, None, row_count=len(texts), write=lambda: mine.replaced(*texts))
 
 
-def replacing(mine: Users, name: str, content: Wanted, *texts: str) -> Actor:
+def replacing(mine: Users, name: str, content: WantedContent, *texts: str) -> Actor:
     """Reserve, compute, write."""
 
     def script(_: Any) -> Script:
@@ -80,7 +89,7 @@ def reading(mine: Users) -> Actor:
     return Actor("reader", script)
 
 
-def written(mine: Users, first: Wanted, *later_ones: Wanted) -> Any:
+def written(mine: Users, first: WantedContent, *later_ones: WantedContent) -> Any:
     """The source holds OLD, and the later ones have been reserved in this order."""
 
     def setup() -> Script:
@@ -116,7 +125,9 @@ BY_VERSION = (wanted(0, 1), wanted(1, 2), wanted(2, 3))
 BY_NUMBER = (wanted(0, None, "h0"), wanted(1, None, "h1"), wanted(2, None, "h2"))
 
 
-def two_writers(mine: Users, contents: tuple[Wanted, Wanted, Wanted], name: str) -> Scenario:
+def two_writers(
+    mine: Users, contents: tuple[WantedContent, WantedContent, WantedContent], name: str
+) -> Scenario:
     _, first, second = contents
     return Scenario(
         f"replace × replace × reader, by {name}",
@@ -160,7 +171,7 @@ def test_the_later_reservation_stays_where_there_is_no_version(race: Race, mine:
     ],
 )
 def test_without_the_check_of_the_order_whoever_is_last_wins(
-    race: Race, mine: Users, contents: tuple[Wanted, Wanted, Wanted], guard: str
+    race: Race, mine: Users, contents: tuple[WantedContent, WantedContent, WantedContent], guard: str
 ) -> None:
     cut = Cut("stamp_source", (guard, "true"), (guard.replace("EXCLUDED", "excluded"), "true"))
     race.turns_red(two_writers(mine, contents, "the last"), cut)
@@ -170,7 +181,7 @@ def test_without_the_check_of_the_order_whoever_is_last_wins(
 def test_without_the_lock_the_sets_are_mixed(race: Race, mine: Users) -> None:
     """The stamp, and with it the source's lock, comes after the rows: the second deletes what it could see."""
 
-    def unlocked(content: Wanted, number: int, *texts: str) -> Operation[Any]:
+    def unlocked(content: WantedContent, number: int, *texts: str) -> Operation[Any]:
         def steps() -> Steps[Stamp]:
             yield from mine.replaced(*texts)
             return (yield from sources._stamped(content, number, None, len(texts)))

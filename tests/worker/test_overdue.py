@@ -13,7 +13,7 @@ from msgspec import structs
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.core.model.wanted import Overdue
+from fencerow.core.model.wanted import OverdueAttempt
 from fencerow.core.store import store
 from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt
@@ -53,7 +53,7 @@ class Scene:
         for each in seconds:
             self.now = 1000.0 + each
             said = self.roster.overdue()
-            assert said in ((), (Overdue(*self.attempt.key, begun=bool(said and said[0].begun)),))
+            assert said in ((), (OverdueAttempt(*self.attempt.key, begun=bool(said and said[0].begun)),))
             found.append(said[0].begun if said else None)
         return found
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from fencerow.bench import table
 from fencerow.bench.figure import Figure, median
 from fencerow.bench.member import member
-from fencerow.bench.place import AnyEngine, Place
+from fencerow.bench.place import AnyEngine, BenchDatabase
 from fencerow.bench.server import cpu_s
 from fencerow.bench.sizes import SLOTS, Sizes
 from fencerow.core.db.engine import Engine
@@ -21,7 +21,7 @@ from fencerow.core.store import store
 BATCH_ROWS = 1_000
 
 
-def measure(place: Place, sizes: Sizes) -> Iterator[Figure]:
+def measure(place: BenchDatabase, sizes: Sizes) -> Iterator[Figure]:
     raw: list[float] = []
     one: list[Drain] = []
     two: list[Drain] = []
@@ -54,7 +54,7 @@ class Drain:
         self.server_us = None if server_s is None else server_s / jobs * 1e6
 
 
-def drained(place: Place, engine: AnyEngine, jobs: int, *, workers: int) -> Drain:
+def drained(place: BenchDatabase, engine: AnyEngine, jobs: int, *, workers: int) -> Drain:
     """Queue so many jobs and let so many processes work them off; they are up before the clock starts."""
     _fresh(engine, jobs)
     with ExitStack() as stack:
@@ -81,12 +81,12 @@ def _costs(drains: list[Drain]) -> dict[str, float]:
     return {**costs, "server_cpu_us": median(servers)} if servers else costs
 
 
-def _bare_rate(place: Place, engine: AnyEngine, jobs: int) -> float:
+def _bare_rate(place: BenchDatabase, engine: AnyEngine, jobs: int) -> float:
     _fresh(engine, jobs)
     return asyncio.run(_bare(place, jobs))
 
 
-async def _bare(place: Place, jobs: int) -> float:
+async def _bare(place: BenchDatabase, jobs: int) -> float:
     """Claim the next thousand while the last thousand are written as succeeded, again and again."""
     with place.engine() as engine:
         holder = new_id()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fencerow.bench.figure import Figure
-from fencerow.bench.place import Place
+from fencerow.bench.place import BenchDatabase
 from fencerow.version import __version__
 
 LIBRARIES = ("psycopg", "psycopg-pool", "msgspec")
@@ -35,7 +35,7 @@ def circumstances() -> dict[str, Any]:
 
 
 def document(
-    facts: dict[str, Any], command: Sequence[str], found: Sequence[tuple[Place, Figure]]
+    facts: dict[str, Any], command: Sequence[str], found: Sequence[tuple[BenchDatabase, Figure]]
 ) -> dict[str, Any]:
     """One JSON document: the circumstances, the command as it was given, and every figure."""
     return {

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from fencerow.bench import table
 from fencerow.bench.figure import Figure, percentile
 from fencerow.bench.member import member
-from fencerow.bench.place import AnyEngine, Place
+from fencerow.bench.place import AnyEngine, BenchDatabase
 from fencerow.bench.sizes import SLOTS, Sizes
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
@@ -23,7 +23,7 @@ QUARTER = 4
 UNDISTURBED = 0.1
 
 
-def measure(place: Place, sizes: Sizes) -> Iterator[Figure]:
+def measure(place: BenchDatabase, sizes: Sizes) -> Iterator[Figure]:
     with place.engine() as engine:
         holder = new_id()
         engine.run(store.register(holder=holder, name="bench", host="", pid=0, info="{}", lease_s=36_000.0))
@@ -78,7 +78,7 @@ class TakenBack(Exception):
     """Not an error: it rolls back the claim that was measured."""
 
 
-def _raw_claim_ms(place: Place, engine: AnyEngine, sizes: Sizes) -> float:
+def _raw_claim_ms(place: BenchDatabase, engine: AnyEngine, sizes: Sizes) -> float:
     took_ms, holder = [], new_id()
     with place.raw(engine) as raw:
         for _ in range(sizes.claims):
@@ -93,7 +93,7 @@ def _raw_claim_ms(place: Place, engine: AnyEngine, sizes: Sizes) -> float:
     return percentile(took_ms, UNDISTURBED)
 
 
-def _under_snapshot(place: Place, engine: PostgresEngine, sizes: Sizes) -> Iterator[Figure]:
+def _under_snapshot(place: BenchDatabase, engine: PostgresEngine, sizes: Sizes) -> Iterator[Figure]:
     """The same drain twice, the second time while somebody keeps a snapshot from before it open."""
     free_us, free_rate = _churned(place, engine, sizes, held=False)
     held_us, held_rate = _churned(place, engine, sizes, held=True)
@@ -104,7 +104,9 @@ def _under_snapshot(place: Place, engine: PostgresEngine, sizes: Sizes) -> Itera
     yield Figure("growth", f"drain of {jobs}, old snapshot held", held_rate, "jobs/s", free_rate, "none held")
 
 
-def _churned(place: Place, engine: PostgresEngine, sizes: Sizes, *, held: bool) -> tuple[float, float]:
+def _churned(
+    place: BenchDatabase, engine: PostgresEngine, sizes: Sizes, *, held: bool
+) -> tuple[float, float]:
     """Microseconds a job of an undisturbed claim in the last quarter of a drain, and the drain's jobs a second."""
     engine.run(table.clear())
     table.fill(engine, sizes.snapshot_jobs)

@@ -13,7 +13,7 @@ from fencerow.app import App
 from fencerow.bench import table
 from fencerow.bench.figure import Figure, percentile
 from fencerow.bench.member import member
-from fencerow.bench.place import Place, Raw
+from fencerow.bench.place import BareConnection, BenchDatabase
 from fencerow.bench.sizes import SLOTS, Sizes
 from fencerow.bench.working import CHANNEL
 from fencerow.core.model.ids import new_id
@@ -22,7 +22,7 @@ WARM = 10  # left out: the first ones open connections
 PAUSE_S = (0.008, 0.016)
 
 
-def measure(place: Place, sizes: Sizes) -> Iterator[Figure]:
+def measure(place: BenchDatabase, sizes: Sizes) -> Iterator[Figure]:
     count = sizes.latencies + WARM
     app = App(config=place.config)
 
@@ -61,7 +61,7 @@ def _ms(told: dict[str, list[int]]) -> list[float]:
     return [late_ns / 1e6 for late_ns in told["late_ns"][WARM:]]
 
 
-def _raw_submit(raw: Raw, ear: str) -> None:
+def _raw_submit(raw: BareConnection, ear: str) -> None:
     args = json.dumps({"t": time.monotonic_ns()})
     if raw.takes_arrays:
         raw.run("raw_insert_notify", id=new_id(), args=args, channel=CHANNEL)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fencerow.bench.place import Place
+from fencerow.bench.place import BenchDatabase
 from fencerow.core.errors import FencerowError
 
 MODULE = "fencerow.bench.working"
@@ -50,7 +50,7 @@ class Member:
 
 
 @contextmanager
-def member(place: Place, role: str, **more: Any) -> Iterator[Member]:
+def member(place: BenchDatabase, role: str, **more: Any) -> Iterator[Member]:
     """A process in this role; it has ended when the block has.
 
     Raises:

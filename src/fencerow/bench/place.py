@@ -33,7 +33,7 @@ AnyEngine = PostgresEngine | SqliteEngine
 
 
 @dataclass(frozen=True)
-class Place:
+class BenchDatabase:
     """One database to measure on, with empty job tables of its own."""
 
     kind: str
@@ -52,22 +52,22 @@ class Place:
             engine.close()
 
     @contextmanager
-    def raw(self, engine: AnyEngine) -> Iterator[Raw]:
+    def raw(self, engine: AnyEngine) -> Iterator[BareConnection]:
         """A bare connection of the driver, as durable as ours."""
         if isinstance(engine, PostgresEngine):
             with psycopg.connect(engine.conninfo, autocommit=True) as connection:
-                yield Raw(connection, engine)
+                yield BareConnection(connection, engine)
             return
         file = sqlite3.connect(engine.path, isolation_level=None)
         try:
             file.execute("PRAGMA synchronous = FULL")
             file.execute(f"PRAGMA journal_mode = {engine.run(_asked('bench_journal'))[0][0]}")
-            yield Raw(file, engine)
+            yield BareConnection(file, engine)
         finally:
             file.close()
 
 
-class Raw:
+class BareConnection:
     """A driver's connection that is handed the named statements of the bench, with nothing of ours around them."""
 
     def __init__(self, connection: Any, engine: AnyEngine) -> None:
@@ -92,7 +92,7 @@ def _asked(name: str) -> Steps[Rows]:
 
 
 @contextmanager
-def private_postgres(folder: Path | None = None) -> Iterator[Place]:
+def private_postgres(folder: Path | None = None) -> Iterator[BenchDatabase]:
     """A server of our own with fsync, on disk or in this folder.
 
     Raises:
@@ -101,23 +101,23 @@ def private_postgres(folder: Path | None = None) -> Iterator[Place]:
     with PostgresServer(fast=False, settings=SETTINGS, parent=folder) as server:
         config = Config(url=server.create_role_and_schema(), pool_max=10)
         with _prepared(config):
-            yield Place("postgres", config, _about_server(config), server.pid)
+            yield BenchDatabase("postgres", config, _about_server(config), server.pid)
 
 
 @contextmanager
-def private_sqlite(folder: Path) -> Iterator[Place]:
+def private_sqlite(folder: Path) -> Iterator[BenchDatabase]:
     """A file of our own in this folder, and so on its disk."""
     with tempfile.TemporaryDirectory(prefix=".fencerow-bench-", dir=folder) as made:
         config = Config(url=f"sqlite:///{Path(made).absolute() / 'bench.db'}")
         with _prepared(config) as engine:
             mode = engine.run(_asked("bench_journal"))[0][0]
-        yield Place(
+        yield BenchDatabase(
             "sqlite", config, f"SQLite {sqlite3.sqlite_version}, synchronous=FULL, journal_mode={mode}"
         )
 
 
 @contextmanager
-def scratch(config: CoreConfig, *, force: bool = False) -> Iterator[Place]:
+def scratch(config: CoreConfig, *, force: bool = False) -> Iterator[BenchDatabase]:
     """Scratch tables on the database that the settings name: a schema of its own, or a file beside the file.
 
     Raises:
@@ -142,7 +142,7 @@ def scratch(config: CoreConfig, *, force: bool = False) -> Iterator[Place]:
     engine = with_bench(open_engine(own))
     try:
         store.migrate(engine, actor="fencerow bench")
-        yield Place("postgres", own, _about_server(own))
+        yield BenchDatabase("postgres", own, _about_server(own))
     finally:
         engine.run(_dropping())
         engine.close()

@@ -9,11 +9,11 @@ from fencerow.app import App
 from fencerow.bench import table
 from fencerow.bench.figure import Figure
 from fencerow.bench.member import member
-from fencerow.bench.place import Place
+from fencerow.bench.place import BenchDatabase
 from fencerow.bench.sizes import Sizes
 
 
-def measure(place: Place, sizes: Sizes) -> Iterator[Figure]:
+def measure(place: BenchDatabase, sizes: Sizes) -> Iterator[Figure]:
     with place.engine() as engine:
         engine.run(table.clear())
     with member(place, "serve") as worker:
@@ -40,7 +40,7 @@ def measure(place: Place, sizes: Sizes) -> Iterator[Figure]:
         )
 
 
-def _hold(place: Place, jobs: int) -> None:
+def _hold(place: BenchDatabase, jobs: int) -> None:
     """Submit jobs that wait until they are let go."""
     with App(config=place.config) as app:
 

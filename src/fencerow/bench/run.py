@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 
 from fencerow.bench import drain, growth, latency, rest, submit
 from fencerow.bench.figure import Figure
-from fencerow.bench.place import Place
+from fencerow.bench.place import BenchDatabase
 from fencerow.bench.sizes import Sizes
 
-QUESTIONS: dict[str, Callable[[Place, Sizes], Iterator[Figure]]] = {
+QUESTIONS: dict[str, Callable[[BenchDatabase, Sizes], Iterator[Figure]]] = {
     "drain": drain.measure,
     "submit": submit.measure,
     "latency": latency.measure,
@@ -20,8 +20,8 @@ QUESTIONS: dict[str, Callable[[Place, Sizes], Iterator[Figure]]] = {
 
 
 def run(
-    places: Sequence[AbstractContextManager[Place]], sizes: Sizes, questions: Sequence[str]
-) -> Iterator[tuple[Place, Figure]]:
+    places: Sequence[AbstractContextManager[BenchDatabase]], sizes: Sizes, questions: Sequence[str]
+) -> Iterator[tuple[BenchDatabase, Figure]]:
     """Measure; each figure comes as soon as it is known."""
     for opening in places:
         with opening as place:

@@ -11,7 +11,7 @@ from typing import Any
 from fencerow.app import App
 from fencerow.bench import table
 from fencerow.bench.figure import Figure, median
-from fencerow.bench.place import AnyEngine, Place, Raw
+from fencerow.bench.place import AnyEngine, BareConnection, BenchDatabase
 from fencerow.bench.sizes import Sizes
 from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.app.submitter import CHUNK_ROWS
@@ -25,7 +25,7 @@ ARGS = '{"t":0}'
 Job = DeclaredJob[[int], [int], None, Any]
 
 
-def measure(place: Place, sizes: Sizes) -> Iterator[Figure]:
+def measure(place: BenchDatabase, sizes: Sizes) -> Iterator[Figure]:
     app = App(config=place.config)
 
     @app.job(name="noop", queue="bench")
@@ -71,7 +71,7 @@ def _singly(noop: Job, jobs: int) -> None:
         noop.submit(0)
 
 
-def _raw_singly(raw: Raw, jobs: int) -> None:
+def _raw_singly(raw: BareConnection, jobs: int) -> None:
     for _ in range(jobs):
         raw.run("raw_insert", id=new_id(), args=ARGS, now_us=time.time_ns() // 1000)
 
@@ -84,7 +84,7 @@ async def _together(noop: Job, jobs: int) -> None:
     await asyncio.gather(*(caller() for _ in range(min(CALLERS, jobs))))
 
 
-def _raw_together(raw: Raw, jobs: int) -> None:
+def _raw_together(raw: BareConnection, jobs: int) -> None:
     for done in range(0, jobs, CALLERS):
         _raw_insert(raw, min(CALLERS, jobs - done))
 
@@ -93,7 +93,7 @@ def _in_bulk(app: App, noop: Job, jobs: int) -> None:
     app.submit_many(noop.call(0) for _ in range(jobs))
 
 
-def _raw_in_bulk(raw: Raw, engine: AnyEngine, jobs: int) -> None:
+def _raw_in_bulk(raw: BareConnection, engine: AnyEngine, jobs: int) -> None:
     for done in range(0, jobs, CHUNK_ROWS):  # as many in a commit as ours
         rows = min(CHUNK_ROWS, jobs - done)
         if isinstance(engine, PostgresEngine):
@@ -105,7 +105,7 @@ def _raw_in_bulk(raw: Raw, engine: AnyEngine, jobs: int) -> None:
             _raw_insert(raw, rows)
 
 
-def _raw_insert(raw: Raw, rows: int) -> None:
+def _raw_insert(raw: BareConnection, rows: int) -> None:
     """So many rows in one transaction."""
     if raw.takes_arrays:
         raw.run("raw_insert_many", ids=[new_id() for _ in range(rows)], args=[ARGS] * rows)

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from fencerow.app import App
-from fencerow.bench.place import Place
+from fencerow.bench.place import BenchDatabase
 from fencerow.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
@@ -179,7 +179,7 @@ def resident_mib() -> float | None:
 
 def bare(config: Config, count: int, ear: str) -> None:
     """Claim at each announcement with one bare statement; tells how late each job was seen."""
-    place = Place("bare", config, "")
+    place = BenchDatabase("bare", config, "")
     late_ns: list[int] = []
     with place.engine() as engine, place.raw(engine) as raw:
         holder = new_id()

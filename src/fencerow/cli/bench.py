@@ -12,7 +12,7 @@ import click
 
 from fencerow.bench.evidence import circumstances, document
 from fencerow.bench.figure import Figure
-from fencerow.bench.place import Place, private_postgres, private_sqlite, scratch
+from fencerow.bench.place import BenchDatabase, private_postgres, private_sqlite, scratch
 from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import FULL, QUICK
 from fencerow.command import output
@@ -51,7 +51,7 @@ def bench(
     wanted = asked(context)
     _refuse_place(save)
     facts = circumstances()
-    found: list[tuple[Place, Figure]] = []
+    found: list[tuple[BenchDatabase, Figure]] = []
     for place, figure in run(
         _places(wanted, engine, force), QUICK if quick else FULL, questions or tuple(QUESTIONS)
     ):
@@ -90,14 +90,16 @@ def _command(
     return [*given, "--url", "..."] if wanted.url is not None else given
 
 
-def _places(wanted: CommandOptions, engine: str | None, force: bool) -> list[AbstractContextManager[Place]]:
+def _places(
+    wanted: CommandOptions, engine: str | None, force: bool
+) -> list[AbstractContextManager[BenchDatabase]]:
     if wanted.url is not None:
         if engine is not None:
             raise InvalidInput(
                 "--url and --engine were both given", "the URL names the engine", "leave out --engine"
             )
         return [scratch(wanted.config(), force=force)]
-    places: list[AbstractContextManager[Place]] = []
+    places: list[AbstractContextManager[BenchDatabase]] = []
     if engine != "sqlite":
         try:
             find_binaries()
@@ -115,7 +117,7 @@ def _places(wanted: CommandOptions, engine: str | None, force: bool) -> list[Abs
     return places
 
 
-def _show(facts: dict[str, object], found: Sequence[tuple[Place, Figure]]) -> None:
+def _show(facts: dict[str, object], found: Sequence[tuple[BenchDatabase, Figure]]) -> None:
     output.say(
         f"{facts['machine']}; Python {facts['python']}; Fencerow {facts['fencerow']} ({facts['commit']})"
     )

@@ -27,7 +27,7 @@ REASON_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class JobDone:
     """What became of one job; `error` is set when it was not moved."""
 
     id: str
@@ -84,14 +84,14 @@ class Bulk:
             output.say(f"{len(ids)} {_jobs(len(ids))} would be meant by {self.verb}; nothing was changed")
         return exits.OK
 
-    def _moved(self, client: Client, job_id: str, reason: str | None) -> Done:
+    def _moved(self, client: Client, job_id: str, reason: str | None) -> JobDone:
         try:
-            return Done(job_id, self.once(client, job_id, reason))
+            return JobDone(job_id, self.once(client, job_id, reason))
         except (IllegalMove, JobNotFound, KeyConflict) as error:
             # One that others moved meanwhile must not keep the rest from being done.
-            return Done(job_id, "left", error)
+            return JobDone(job_id, "left", error)
 
-    def _told(self, done: list[Done], asked: CommandOptions, *, by_id: bool) -> int:
+    def _told(self, done: list[JobDone], asked: CommandOptions, *, by_id: bool) -> int:
         left = [each for each in done if each.error]
         if asked.json:
             output.say_json(

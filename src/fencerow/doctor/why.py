@@ -34,7 +34,7 @@ class Condition(msgspec.Struct, frozen=True):
     facts: dict[str, Any] = {}
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Diagnosis(msgspec.Struct, frozen=True):
     """Why a job is not running: the short of it, and every condition that was looked at."""
 
     id: str
@@ -43,7 +43,7 @@ class Answer(msgspec.Struct, frozen=True):
     conditions: list[Condition]
 
 
-class Busy(msgspec.Struct, frozen=True):
+class WorkerLoad(msgspec.Struct, frozen=True):
     """A living worker, what it says it serves, and how many jobs it holds."""
 
     worker: WorkerRecord
@@ -70,7 +70,7 @@ class Busy(msgspec.Struct, frozen=True):
 
 
 @operation(repeatable=True, writes="", both_files=True)
-def why(job_id: str) -> Steps[Answer]:
+def why(job_id: str) -> Steps[Diagnosis]:
     """Look at every condition of the job's claim.
 
     Raises:
@@ -94,17 +94,17 @@ def why(job_id: str) -> Steps[Answer]:
     return _not_running(job, paused.get(job.queue), living, before, now_us)
 
 
-def _living(*, suspects: bool) -> Steps[list[Busy]]:
+def _living(*, suspects: bool) -> Steps[list[WorkerLoad]]:
     """Each living worker; what it holds is read only where a suspect among it would matter."""
     found = []
     for worker in (yield from list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX).steps()):
         held = yield from holdings(holder=worker.id).steps()
         jobs = (yield from read([each.id for each in held]).steps()) if suspects else {}
-        found.append(Busy(worker, len(held), any(each.suspect for each in jobs.values())))
+        found.append(WorkerLoad(worker, len(held), any(each.suspect for each in jobs.values())))
     return found
 
 
-def _ended(job: JobRecord, now_us: int) -> Answer:
+def _ended(job: JobRecord, now_us: int) -> Diagnosis:
     error = job.error if isinstance(job.error, dict) else {}
     reason = str(error.get("message") or error.get("type") or "")
     found = f"{job.state.value} {_ago(job.ended_at_us, now_us)}".strip() + (f": {reason}" if reason else "")
@@ -114,10 +114,10 @@ def _ended(job: JobRecord, now_us: int) -> Answer:
         found,
         {"ended_at_us": job.ended_at_us, "attempt": job.attempt, "error": job.error},
     )
-    return Answer(job.id, job.state, f"it has ended: {job.state.value}", [fact])
+    return Diagnosis(job.id, job.state, f"it has ended: {job.state.value}", [fact])
 
 
-def _running(job: JobRecord, workers: list[WorkerRecord], now_us: int) -> Answer:
+def _running(job: JobRecord, workers: list[WorkerRecord], now_us: int) -> Diagnosis:
     holder = next((each for each in workers if each.id == job.holder), None)
     conditions = [
         Condition(
@@ -134,7 +134,7 @@ def _running(job: JobRecord, workers: list[WorkerRecord], now_us: int) -> Answer
     summary = (
         "it is running" if alive else "it is marked running, but its holder is gone: a sweep takes it back"
     )
-    return Answer(job.id, job.state, summary, conditions)
+    return Diagnosis(job.id, job.state, summary, conditions)
 
 
 def _holder(job: JobRecord, holder: WorkerRecord | None) -> Condition:
@@ -161,8 +161,8 @@ def _deadline(job: JobRecord, now_us: int) -> Condition:
 
 
 def _not_running(
-    job: JobRecord, pause: PausedQueue | None, living: list[Busy], before: int, now_us: int
-) -> Answer:
+    job: JobRecord, pause: PausedQueue | None, living: list[WorkerLoad], before: int, now_us: int
+) -> Diagnosis:
     able = [each for each in living if each.serves(job) and each.knows(job)]
     serving = [each for each in able if each.worker.claims]
     conditions = [
@@ -183,7 +183,7 @@ def _not_running(
         summary = "; ".join(f"{each.name}: no, {each.found}" for each in false[:2])
     else:
         summary = f"every condition holds: it is claimed at the next look; {SWEEP}"
-    return Answer(job.id, job.state, summary, conditions)
+    return Diagnosis(job.id, job.state, summary, conditions)
 
 
 def _queued(job: JobRecord) -> Condition:
@@ -192,7 +192,7 @@ def _queued(job: JobRecord) -> Condition:
     return Condition("is queued", True, f"in queue {job.queue}, priority {job.priority}")
 
 
-def _due(job: JobRecord, living: list[Busy], now_us: int) -> Condition:
+def _due(job: JobRecord, living: list[WorkerLoad], now_us: int) -> Condition:
     left_s = (job.run_at_us - now_us) / 1e6
     found = f"due in {_span(left_s)}" if left_s > 0 else f"due since {_span(-left_s)}"
     facts = {"run_at_us": job.run_at_us, "now_us": now_us}
@@ -239,7 +239,7 @@ def _cancel(job: JobRecord, now_us: int) -> Condition:
     )
 
 
-def _known(job: JobRecord, living: list[Busy]) -> Condition:
+def _known(job: JobRecord, living: list[WorkerLoad]) -> Condition:
     if not living:
         return Condition(
             "a living worker knows the job", False, "no worker is alive: start `fencerow worker`"
@@ -251,13 +251,13 @@ def _known(job: JobRecord, living: list[Busy]) -> Condition:
     return Condition("a living worker knows the job", bool(knowing), found, {"workers": _ids(knowing)})
 
 
-def _served(job: JobRecord, living: list[Busy]) -> Condition:
+def _served(job: JobRecord, living: list[WorkerLoad]) -> Condition:
     serving = [each for each in living if each.serves(job)]
     found = f"{len(serving)} of {len(living)} living workers serve queue {job.queue}"
     return Condition("a living worker serves the queue", bool(serving), found, {"workers": _ids(serving)})
 
 
-def _claiming(able: list[Busy]) -> Condition:
+def _claiming(able: list[WorkerLoad]) -> Condition:
     name = "one of those workers claims"
     idle = [each.worker for each in able if not each.worker.claims]
     if len(idle) < len(able) or not able:
@@ -268,7 +268,7 @@ def _claiming(able: list[Busy]) -> Condition:
     return Condition(name, False, f"all {len(able)} are paused or leaving{fix}", {"workers": _ids(able)})
 
 
-def _free(serving: list[Busy]) -> Condition:
+def _free(serving: list[WorkerLoad]) -> Condition:
     known = [each.free for each in serving if each.free is not None]
     if len(known) < len(serving) or not serving:
         return Condition("a slot is free", None, "not known" if serving else "no worker would take it")
@@ -278,7 +278,7 @@ def _free(serving: list[Busy]) -> Condition:
     return Condition("a slot is free", any(known), found, {"free": sum(known)})
 
 
-def _alone(job: JobRecord, serving: list[Busy]) -> Condition:
+def _alone(job: JobRecord, serving: list[WorkerLoad]) -> Condition:
     name = "may run beside others"
     if not job.suspect:
         return Condition(name, True, "it is no suspect")
@@ -292,7 +292,7 @@ def _alone(job: JobRecord, serving: list[Busy]) -> Condition:
     )
 
 
-def _first(job: JobRecord, before: int, serving: list[Busy], now_us: int) -> Condition:
+def _first(job: JobRecord, before: int, serving: list[WorkerLoad], now_us: int) -> Condition:
     name = "is next in its lane"
     if job.suspect:
         return Condition(name, None, "suspects have a lane of their own")
@@ -304,7 +304,7 @@ def _first(job: JobRecord, before: int, serving: list[Busy], now_us: int) -> Con
     return Condition(name, before == 0 or before < free, found, {"ahead": before})
 
 
-def _ids(workers: list[Busy]) -> list[str]:
+def _ids(workers: list[WorkerLoad]) -> list[str]:
     return [each.worker.id for each in workers]
 
 

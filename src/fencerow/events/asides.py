@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Row, Steps, execute, operation, whole
-from fencerow.events.consumers import BATCH_ROWS, Lease, Stored, lost, stored
+from fencerow.events.consumers import BATCH_ROWS, PartitionLease, Stored, lost, stored
 from fencerow.events.groups import known_group
 from fencerow.events.topics import check_group
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Asides:
     """What is put aside in a partition, parked events apart."""
 
     keys: frozenset[str]
@@ -25,23 +25,23 @@ class Waiting:
 
 
 @operation(alone=True, repeatable=True, writes="")
-def waiting(lease: Lease) -> Steps[Waiting]:
+def waiting(lease: PartitionLease) -> Steps[Asides]:
     """What is put aside in the partition and not parked."""
     row = (yield from execute("waiting_asides", grp=lease.group, part=lease.part))[0]
     keys = [] if row[0] is None else msgspec.json.decode(str(row[0]), type=list[str])
     due_in_s = None if row[2] is None else max(0.0, whole(row[2]) / 1e6)
-    return Waiting(frozenset(keys), whole(row[1]), due_in_s, whole(row[3]))
+    return Asides(frozenset(keys), whole(row[1]), due_in_s, whole(row[3]))
 
 
 @operation(alone=True, repeatable=True, writes="")
-def due_asides(lease: Lease, *, limit: int = BATCH_ROWS) -> Steps[list[Stored]]:
+def due_asides(lease: PartitionLease, *, limit: int = BATCH_ROWS) -> Steps[list[Stored]]:
     """Events put aside that are due: of each key the first alone."""
     rows = yield from execute("due_asides", grp=lease.group, part=lease.part, limit=limit)
     return [stored((row[1], row[0], *row[3:]), whole(row[2])) for row in rows]
 
 
 @operation()
-def try_aside(lease: Lease, seq: int) -> Steps[int | None]:
+def try_aside(lease: PartitionLease, seq: int) -> Steps[int | None]:
     """Count a delivery before it happens: who dies of it cannot say so afterwards. None: it waits no more.
 
     Raises:
@@ -53,7 +53,7 @@ def try_aside(lease: Lease, seq: int) -> Steps[int | None]:
 
 
 @operation()
-def end_aside(lease: Lease, seq: int) -> Steps[None]:
+def end_aside(lease: PartitionLease, seq: int) -> Steps[None]:
     """Acknowledge an event that was put aside, in a transaction with a handler's effects if it has one.
 
     Raises:
@@ -65,7 +65,9 @@ def end_aside(lease: Lease, seq: int) -> Steps[None]:
 
 
 @operation()
-def postpone_aside(lease: Lease, seq: int, *, delay_s: float, parked: bool, error: str) -> Steps[bool]:
+def postpone_aside(
+    lease: PartitionLease, seq: int, *, delay_s: float, parked: bool, error: str
+) -> Steps[bool]:
     """An event that was put aside has failed again: due later, or parked. False: it waits no more, so that is all.
 
     Raises:
@@ -122,7 +124,7 @@ def discard(group: str | None, places: Sequence[int] | None = None, *, age_s: fl
 # --- inside --------------------------------------------------------------------------------------
 
 
-def _hold(lease: Lease) -> Steps[None]:
+def _hold(lease: PartitionLease) -> Steps[None]:
     """Keep others from taking the partition over until the transaction ends, in a statement before the change."""
     if not (yield from execute("hold_cursor", lease.named)):
         raise lost(lease)

@@ -16,7 +16,7 @@ from fencerow.core.model.wakeup import Placed, encode
 from fencerow.events.asides import Parked
 from fencerow.events.consumers import Partition, Stored
 from fencerow.events.errors import EventNotFound
-from fencerow.events.groups import Group, Replayed, Start
+from fencerow.events.groups import Group, GroupStart, Replayed
 from fencerow.events.lag import Lag, Retention
 
 WAKE_UP = encode(Placed())
@@ -100,7 +100,7 @@ class EventBus(PlaceVerbs):
             UnknownGroup: there is no such group.
             InvalidInput: `start` is none of these.
         """
-        found = yield from ask(groups.replay(group, Start.of(start)))
+        found = yield from ask(groups.replay(group, GroupStart.of(start)))
         yield WakeUp([WAKE_UP])
         return found
 

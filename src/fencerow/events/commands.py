@@ -20,7 +20,7 @@ from fencerow.events.asides import Parked, discard, parked, redrive
 from fencerow.events.bus import show as show_operation
 from fencerow.events.bus import told
 from fencerow.events.consumers import Stored, partitions
-from fencerow.events.groups import Start, group_named, groups, remove_group, replay
+from fencerow.events.groups import GroupStart, group_named, groups, remove_group, replay
 from fencerow.events.lag import lags, retention_estimate
 from fencerow.events.settings import EventSettings
 
@@ -244,11 +244,11 @@ def _place(text: str) -> int:
     return int(text)
 
 
-def _start(text: str) -> Start:
+def _start(text: str) -> GroupStart:
     if text == "beginning":
-        return Start(text)
+        return GroupStart(text)
     if PLACE.fullmatch(text):
-        return Start.of(int(text))
+        return GroupStart.of(int(text))
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
@@ -259,7 +259,7 @@ def _start(text: str) -> Start:
             "a number, beginning, or a time with its offset is expected",
             "write 2026-11-21T08:00:00+00:00",
         )
-    return Start.of(when)
+    return GroupStart.of(when)
 
 
 def _message(each: Parked) -> str:

@@ -22,7 +22,7 @@ SPAN = 20_000  # places that one look goes through, so that a group with few top
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class PartitionLease:
     """A partition that a reader holds: `fence` is what its acknowledgements name.
 
     `careful`: the reader before died in it, so an event may be what killed it.
@@ -45,7 +45,7 @@ class Lease:
 class Held:
     """What a reader holds after a look at its group, and how many partitions it should give back to others."""
 
-    leases: tuple[Lease, ...]
+    leases: tuple[PartitionLease, ...]
     surplus: int
 
 
@@ -108,7 +108,7 @@ def hold_partitions(group: str, *, holder: str, name: str, lease_s: float) -> St
             "take_cursors", grp=group, holder=holder, dead=dead, count=share - len(mine)
         )
         mine += [
-            Lease(group, whole(part), holder, whole(fence), whole(cursor), bool(careful))
+            PartitionLease(group, whole(part), holder, whole(fence), whole(cursor), bool(careful))
             for part, cursor, fence, careful in taken
         ]
     return Held(tuple(sorted(mine, key=lambda each: each.part)), max(0, len(mine) - share))
@@ -167,7 +167,7 @@ def partitions(group: str) -> Steps[list[Partition]]:
 
 @operation(alone=True, repeatable=True, writes="")
 def read_events(
-    lease: Lease,
+    lease: PartitionLease,
     topics: Sequence[str],
     *,
     after: int,
@@ -197,7 +197,7 @@ def read_events(
 
 @operation()
 def advance(
-    lease: Lease, *, old: int, cursor: int, asides: Sequence[Aside] = (), careful: bool = False
+    lease: PartitionLease, *, old: int, cursor: int, asides: Sequence[Aside] = (), careful: bool = False
 ) -> Steps[None]:
     """Acknowledge everything up to `cursor`, but for what is put aside. In a transaction with a handler's effects
     it makes them happen once.
@@ -215,7 +215,7 @@ def advance(
 
 
 @operation(alone=True)
-def try_event(lease: Lease, seq: int) -> Steps[int]:
+def try_event(lease: PartitionLease, seq: int) -> Steps[int]:
     """Count a try of the event at the head of a partition whose last reader died; returns which it is.
 
     Raises:
@@ -228,7 +228,7 @@ def try_event(lease: Lease, seq: int) -> Steps[int]:
 
 
 @operation(alone=True, repeatable=True)
-def excuse_event(lease: Lease, seq: int) -> Steps[None]:
+def excuse_event(lease: PartitionLease, seq: int) -> Steps[None]:
     """Who tried this event lived, and has lost the partition all the same: the event is not what kills readers."""
     yield from execute("excuse_event", grp=lease.group, part=lease.part, seq=seq)
 
@@ -236,7 +236,7 @@ def excuse_event(lease: Lease, seq: int) -> Steps[None]:
 # --- inside --------------------------------------------------------------------------------------
 
 
-def lost(lease: Lease) -> PartitionLost:
+def lost(lease: PartitionLease) -> PartitionLost:
     """What a reader is told who was replaced."""
     return PartitionLost(
         f"partition {lease.part} of group {lease.group} is not read here any more",
@@ -245,8 +245,8 @@ def lost(lease: Lease) -> PartitionLost:
     )
 
 
-def _lease(group: str, holder: str, row: Row) -> Lease:
-    return Lease(group, whole(row[0]), holder, whole(row[2]), whole(row[1]), bool(row[4]))
+def _lease(group: str, holder: str, row: Row) -> PartitionLease:
+    return PartitionLease(group, whole(row[0]), holder, whole(row[2]), whole(row[1]), bool(row[4]))
 
 
 def stored(row: Row, deliveries: int = 0) -> Stored:

@@ -17,7 +17,7 @@ from fencerow.core.model.signature import name_of
 from fencerow.events.chore import EventsChore, Surroundings
 from fencerow.events.declared import DELIVERIES_MAX, PARTITIONS, TIMEOUT_S, Consumer
 from fencerow.events.event import Event
-from fencerow.events.groups import PARTITIONS_MAX, Start
+from fencerow.events.groups import PARTITIONS_MAX, GroupStart
 from fencerow.events.topics import check_group, check_patterns
 
 F = TypeVar("F", bound=Callable[[Event], Coroutine[Any, Any, None]] | Callable[[Event], None])
@@ -59,7 +59,7 @@ def consumer(
         )
     check_number("timeout_s", timeout_s, 0.001, 86_400.0)
     rule = RetryRule(attempts_max=deliveries_max, backoff=backoff, retry_on=retry_on, fail_on=fail_on)
-    begin = Start.of(start)
+    begin = GroupStart.of(start)
 
     def declare(function: F) -> F:
         refuse_uncallable(function, "@consumer(...)")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencerow.core.model.retry import RetryRule
-from fencerow.events.groups import END, Start
+from fencerow.events.groups import END, GroupStart
 
 PARTITIONS = 8
 DELIVERIES_MAX = 8
@@ -24,6 +24,6 @@ class Consumer:
     is_async: bool
     rule: RetryRule
     partitions: int = PARTITIONS
-    start: Start = END
+    start: GroupStart = END
     timeout_s: float = TIMEOUT_S
     crashes_max: int = 3

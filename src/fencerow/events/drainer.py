@@ -22,8 +22,8 @@ from fencerow.core.model.outcome import Retried, Snoozed
 from fencerow.core.model.retry import after_failure
 from fencerow.core.telemetry import Event as Told
 from fencerow.core.telemetry import Telemetry, clean
-from fencerow.events.asides import Waiting
-from fencerow.events.consumers import Aside, Lease, Stored
+from fencerow.events.asides import Asides
+from fencerow.events.consumers import Aside, PartitionLease, Stored
 from fencerow.events.declared import Consumer
 from fencerow.events.delivery import GRACE_S, Delivery
 from fencerow.events.errors import PartitionLost
@@ -35,7 +35,7 @@ FLUSH_S = 0.1  # how long an acknowledgement may wait for others to go with
 LAZY_PLACES = 1000  # how far a cursor that passes only what is not its own may lag behind
 LAZY_S = 30.0
 FAILED_MAX = 100  # with so many failed events waiting, it is the handler that is broken
-NO_ASIDES = Waiting(frozenset(), 0, None, 0)
+NO_ASIDES = Asides(frozenset(), 0, None, 0)
 
 
 class Drainer:
@@ -45,7 +45,7 @@ class Drainer:
         self,
         engine: Engine,
         consumer: Consumer,
-        lease: Lease,
+        lease: PartitionLease,
         delivery: Delivery,
         telemetry: Telemetry,
         head: Callable[[], int],
@@ -208,7 +208,7 @@ class Drainer:
         if not aside.parked:
             self._look_asides = True
             keys = self._asides.keys if aside.key is None else self._asides.keys | {aside.key}
-            self._asides = Waiting(keys, self._asides.failed, self._asides.due_in_s, self._asides.count + 1)
+            self._asides = Asides(keys, self._asides.failed, self._asides.due_in_s, self._asides.count + 1)
 
     async def _flush(self, *, now: bool) -> None:
         """Write how far it has come. Where nothing was its own, that has time."""

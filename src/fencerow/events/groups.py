@@ -20,7 +20,7 @@ REPLAY_PATIENCE_S = 600.0  # a time is looked for event by event
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class GroupStart:
     """Where a new group begins: after what has committed so far, at the first event, at a place or at a time."""
 
     at: str = "end"
@@ -28,18 +28,18 @@ class Start:
     time_us: int | None = None
 
     @staticmethod
-    def of(start: str | int | datetime) -> Start:
+    def of(start: str | int | datetime) -> GroupStart:
         """From what a user writes: "end", "beginning", a place (its event is the first), or an aware datetime.
 
         Raises:
             InvalidInput: it is none of these.
         """
         if start in ("end", "beginning"):
-            return Start(str(start))
+            return GroupStart(str(start))
         if isinstance(start, int) and not isinstance(start, bool) and start >= 0:
-            return Start("seq", seq=start)
+            return GroupStart("seq", seq=start)
         if isinstance(start, datetime) and start.tzinfo is not None:
-            return Start("time", time_us=round(start.timestamp() * 1_000_000))
+            return GroupStart("time", time_us=round(start.timestamp() * 1_000_000))
         raise InvalidInput(
             f"start is {ascii(start)[:60]}",
             'expected "end", "beginning", a place in the log, or an aware datetime',
@@ -47,7 +47,7 @@ class Start:
         )
 
 
-END = Start()
+END = GroupStart()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ class Replayed:
 
 
 @operation(repeatable=True)
-def make_group(name: str, topics: Sequence[str], *, partitions: int = 8, start: Start = END) -> Steps[bool]:
+def make_group(
+    name: str, topics: Sequence[str], *, partitions: int = 8, start: GroupStart = END
+) -> Steps[bool]:
     """Make a group known; true if it was not. One that is there keeps its place, and reads these topics from now on.
 
     At the "end" a group begins after everything that had committed before it was made. May be repeated.
@@ -136,7 +138,7 @@ def known_group(name: str) -> Steps[Group]:
 
 
 @operation(patience_s=REPLAY_PATIENCE_S)
-def replay(name: str, start: Start) -> Steps[Replayed]:
+def replay(name: str, start: GroupStart) -> Steps[Replayed]:
     """Let a group read again from this place or time on. Its cursors only go back; a new generation begins.
 
     Readers lose their partitions at once, so what they are at is delivered again. What was put aside or parked
@@ -167,7 +169,7 @@ def remove_group(name: str) -> Steps[None]:
     yield from execute("remove_group", grp=name)
 
 
-def _after(start: Start) -> Steps[int]:
+def _after(start: GroupStart) -> Steps[int]:
     """The place after which a group begins."""
     if start.at == "beginning":
         return 0

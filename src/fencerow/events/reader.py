@@ -141,7 +141,7 @@ class Membership:
                 consumers.leave_group(self.consumer.group, list(self._drainers), holder=self._holder)
             )
 
-    def _begin(self, lease: consumers.Lease) -> None:
+    def _begin(self, lease: consumers.PartitionLease) -> None:
         drainer = Drainer(
             self._engine, self.consumer, lease, self._delivery, self._telemetry, lambda: self._log.head
         )

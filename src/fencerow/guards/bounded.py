@@ -21,7 +21,7 @@ T = TypeVar("T")
 _asking: set[asyncio.Future[None]] = set()  # the event loop keeps only weak references
 
 
-class Asked(Generic[T]):
+class Question(Generic[T]):
     """One question that is asked elsewhere; `undo` is for an answer that nobody waits for any more."""
 
     def __init__(self, undo: Callable[[T], object]) -> None:
@@ -74,7 +74,7 @@ def within(timeout_s: float, what: str, question: Callable[[], T], undo: Callabl
         BlockingCall: inside a running event loop.
     """
     refuse_in_loop()
-    asked, came = Asked(undo), list[T]()
+    asked, came = Question(undo), list[T]()
     try:
         with SHELTER:
             threading.Thread(target=asked.ask, args=(question,), name="fencerow-bounded", daemon=True).start()

@@ -34,7 +34,7 @@ class Aim:
     baseline: int | None = None
 
 
-class Waiting(Enum):
+class WaitReason(Enum):
     """Why a step cannot be taken now."""
 
     LOCK = "another migrator is at work"
@@ -43,14 +43,14 @@ class Waiting(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Advanced:
     """A step that ran, or was taken back, and is noted."""
 
     step: Step
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class OutsideTransaction:
     """A step outside of a transaction, taken by this holder in this attempt. `resumed`: it was begun before."""
 
     step: Step
@@ -65,7 +65,7 @@ class Apart:
         return script
 
 
-Advance = Done | Apart | Waiting | None
+Advance = Advanced | OutsideTransaction | WaitReason | None
 
 
 @operation(writes="schema")
@@ -76,14 +76,14 @@ def apply_next(aim: Aim, *, to: int | None = None) -> Steps[Advance]:
         MigrationEdited, MigrationMissing, MigrationLate, LedgerUnreadable, LedgerMissing: nothing was changed.
     """
     noted = yield from _locked(aim, create=True)
-    if isinstance(noted, Waiting):
+    if isinstance(noted, WaitReason):
         return noted
     left = left_to_run(aim.steps, noted, out_of_order=aim.out_of_order, to=to)
     if not left:
         return None
     step, begun = left[0], _begun(noted, left[0])
     if begun and (yield from _under_way(aim, step)):
-        return Waiting.SERVER
+        return WaitReason.SERVER
     if not step.up.in_transaction:
         return (yield from _take_apart(aim, step, "started", resumed=begun))
     if begun:  # outside of a transaction, and its file was rewritten since
@@ -92,7 +92,7 @@ def apply_next(aim: Aim, *, to: int | None = None) -> Steps[Advance]:
     yield from execute(
         "note_step", version=step.version, name=step.name, checksum=step.checksum, actor=aim.actor
     )
-    return Done(step)
+    return Advanced(step)
 
 
 @operation(writes="schema")
@@ -104,7 +104,7 @@ def revert_next(aim: Aim, to: int) -> Steps[Advance]:
         MigrationEdited, MigrationMissing, LedgerUnreadable: nothing was changed.
     """
     noted = yield from _locked(aim, create=False)
-    if isinstance(noted, Waiting):
+    if isinstance(noted, WaitReason):
         return noted
     left = left_to_revert(aim.steps, noted, to=to)
     if not left:
@@ -113,12 +113,12 @@ def revert_next(aim: Aim, to: int) -> Steps[Advance]:
     assert step.down is not None
     begun = _begun(noted, step)
     if begun and (yield from _under_way(aim, step)):
-        return Waiting.SERVER
+        return WaitReason.SERVER
     if not step.down.in_transaction:
         return (yield from _take_apart(aim, step, "reverting", resumed=begun))
     yield from _run_inside(step.down)
     yield from execute("forget_step", version=step.version)
-    return Done(step)
+    return Advanced(step)
 
 
 @operation(writes="")
@@ -132,7 +132,7 @@ def look(ledger: Ledger, dialect: str) -> Steps[tuple[list[Noted] | None, list[s
 
 
 @operation(alone=True, repeatable=True, writes="schema")
-def renew(aim: Aim, apart: Apart, lease_s: float) -> Steps[bool]:
+def renew(aim: Aim, apart: OutsideTransaction, lease_s: float) -> Steps[bool]:
     """Move the lease on, or with 0 give it up; false when it is lost."""
     rows = yield from execute(
         "renew_apart", version=apart.step.version, holder=aim.holder, attempt=apart.attempt, lease_s=lease_s
@@ -141,7 +141,7 @@ def renew(aim: Aim, apart: Apart, lease_s: float) -> Steps[bool]:
 
 
 @operation(alone=True, writes="schema")
-def finish(aim: Aim, apart: Apart) -> Steps[bool]:
+def finish(aim: Aim, apart: OutsideTransaction) -> Steps[bool]:
     """Note that a step outside of a transaction is whole, or gone; false when somebody else has taken it over."""
     of: dict[str, Param] = {"version": apart.step.version, "holder": aim.holder, "attempt": apart.attempt}
     if apart.doing == "started":
@@ -162,11 +162,11 @@ def session_of(ledger: Ledger, step: Step) -> str:
     return f"fencerow step {ledger.lock & (2**64 - 1):016x} {step.version}"
 
 
-def _locked(aim: Aim, *, create: bool) -> Steps[list[Noted] | Waiting]:
+def _locked(aim: Aim, *, create: bool) -> Steps[list[Noted] | WaitReason]:
     """The ledger, read under the lock."""
     yield from execute("be_impatient", lock_wait_ms=f"{max(1, round(aim.lock_wait_s * 1000))}")
     if not (yield from execute("try_ledger_lock", lock=aim.ledger.lock))[0][0]:
-        return Waiting.LOCK
+        return WaitReason.LOCK
     noted = yield from read(aim.ledger, aim.dialect)
     if noted is None:
         if not create:
@@ -184,7 +184,7 @@ def _locked(aim: Aim, *, create: bool) -> Steps[list[Noted] | Waiting]:
         noted = (yield from read(aim.ledger, aim.dialect)) or []
     for line in noted:
         if line.lease_left_s is not None and line.lease_left_s > 0:
-            return Waiting.LEASE
+            return WaitReason.LEASE
     return noted
 
 
@@ -211,7 +211,7 @@ def _take_apart(aim: Aim, step: Step, doing: str, *, resumed: bool) -> Steps[Adv
         lease_s=aim.lease_s,
         actor=aim.actor,
     )
-    return Apart(step, whole(rows[0][0]), doing, resumed) if rows else Waiting.LEASE
+    return OutsideTransaction(step, whole(rows[0][0]), doing, resumed) if rows else WaitReason.LEASE
 
 
 def _run_inside(script: Script) -> Steps[None]:

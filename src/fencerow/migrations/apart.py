@@ -11,7 +11,7 @@ from typing import Protocol
 from fencerow.core.db.leases import Belief
 from fencerow.core.db.run import Operation, Steps
 from fencerow.core.db.steady import steady
-from fencerow.migrations.advance import Aim, Apart, finish, mark_of, renew, session_of
+from fencerow.migrations.advance import Aim, OutsideTransaction, finish, mark_of, renew, session_of
 from fencerow.migrations.concurrent import Marked, refuse_another, run_piece, run_plain
 from fencerow.migrations.direct import Code, Direct
 from fencerow.migrations.errors import ShardBusy
@@ -38,7 +38,7 @@ class StepLease:
     """
 
     def __init__(
-        self, connect: Connect, aim: Aim, apart: Apart, sent: float, lost: Callable[[], None]
+        self, connect: Connect, aim: Aim, apart: OutsideTransaction, sent: float, lost: Callable[[], None]
     ) -> None:
         """The step was taken by a statement that was sent after this `steady()` time."""
         self._connect = connect
@@ -102,7 +102,7 @@ class StepLease:
             connection.close()
 
 
-def run_apart(shard: Direct, connect: Connect, aim: Aim, apart: Apart, sent: float) -> int:
+def run_apart(shard: Direct, connect: Connect, aim: Aim, apart: OutsideTransaction, sent: float) -> int:
     """Run the step and note it; returns how many statements of it had been done before a crash.
 
     `sent` is the `steady()` time before the statement that took it. The step has a connection of its own: by its name
@@ -134,7 +134,7 @@ def run_apart(shard: Direct, connect: Connect, aim: Aim, apart: Apart, sent: flo
     return adopted
 
 
-def _parts(shard: Direct, aim: Aim, apart: Apart) -> Iterator[Operation[bool]]:
+def _parts(shard: Direct, aim: Aim, apart: OutsideTransaction) -> Iterator[Operation[bool]]:
     source, function = apart.script.file.name, apart.script.function
     marked = Marked(source, mark_of(aim.ledger, apart.step))
     if function is not None:
@@ -158,7 +158,7 @@ def _cancel(shard: Direct) -> None:
         shard.cancel()
 
 
-def _lost(apart: Apart) -> ShardBusy:
+def _lost(apart: OutsideTransaction) -> ShardBusy:
     return ShardBusy(
         f"step {apart.step} may have been taken over by another migrator while it ran here",
         "the lease was not renewed in time",

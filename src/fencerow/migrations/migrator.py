@@ -14,7 +14,7 @@ from fencerow.migrations.errors import InvalidMigrations, UnknownShard
 from fencerow.migrations.folder import Step, read_folder
 from fencerow.migrations.ledger import Ledger
 from fencerow.migrations.report import Report, ShardReport
-from fencerow.migrations.run import Run
+from fencerow.migrations.run import ShardRun
 from fencerow.migrations.shard import Shard, declared
 
 Names = Iterable[str] | None
@@ -133,7 +133,7 @@ class Migrator:
     amigrate = threaded(migrate)
     adown = threaded(down)
 
-    def _each(self, names: Names, baseline: int | None, do: Callable[[Run], ShardReport]) -> Report:
+    def _each(self, names: Names, baseline: int | None, do: Callable[[ShardRun], ShardReport]) -> Report:
         chosen = self._chosen(names)
         steps = {dialect: self.steps(dialect) for dialect in {shard.dialect for shard in chosen}}
         for dialect in steps:
@@ -147,7 +147,7 @@ class Migrator:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _run(self, shard: Shard, steps: Sequence[Step], baseline: int | None) -> Run:
+    def _run(self, shard: Shard, steps: Sequence[Step], baseline: int | None) -> ShardRun:
         aim = Aim(
             self._ledger,
             shard.dialect,
@@ -159,7 +159,7 @@ class Migrator:
             out_of_order=self._out_of_order,
             baseline=baseline,
         )
-        return Run(shard, aim, self._wait_s, self._connect_timeout_s)
+        return ShardRun(shard, aim, self._wait_s, self._connect_timeout_s)
 
     def _chosen(self, names: Names) -> list[Shard]:
         wanted = set(self._shards) if names is None else {names} if isinstance(names, str) else set(names)

@@ -14,7 +14,7 @@ from fencerow.core.db.faults import first_line
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
 from fencerow.core.errors import FencerowError
-from fencerow.migrations.advance import Advance, Aim, Apart, Done, Waiting, look
+from fencerow.migrations.advance import Advance, Advanced, Aim, OutsideTransaction, WaitReason, look
 from fencerow.migrations.apart import run_apart
 from fencerow.migrations.direct import Direct, Raw, UserFailed, is_contention, is_lost
 from fencerow.migrations.errors import LedgerUnreadable, MigrationFailed, ShardBusy, ShardUnreachable
@@ -31,7 +31,7 @@ Next = Callable[[Aim], Operation[Advance]]
 
 
 @dataclass(slots=True)
-class Run:
+class ShardRun:
     """What happens on one shard in one run. Used by one thread."""
 
     shard: Shard
@@ -108,7 +108,7 @@ class Run:
         inside, sent = True, steady()
         try:
             got = shard.run(following(self.aim))
-            if isinstance(got, Apart):
+            if isinstance(got, OutsideTransaction):
                 inside = False
                 run_apart(shard, self._connect, self.aim, got, sent)
                 return got.step
@@ -118,9 +118,9 @@ class Run:
             if is_contention(error):
                 return first_line(error)
             raise _translated(self.shard, error) from error
-        if isinstance(got, Done):
+        if isinstance(got, Advanced):
             return got.step
-        return got.value if isinstance(got, Waiting) else None
+        return got.value if isinstance(got, WaitReason) else None
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -24,7 +24,7 @@ class Count(msgspec.Struct, frozen=True):
     now_us: int
 
 
-class Found(msgspec.Struct, frozen=True):
+class SearchPage(msgspec.Struct, frozen=True):
     """What a search came upon; `looked_to` is the id below which to go on, if it ended before the page was full."""
 
     jobs: list[JobRecord]
@@ -68,7 +68,7 @@ def search(
     key: str | None = None,
     before_id: str | None = None,
     limit: int = 50,
-) -> Steps[Found]:
+) -> Steps[SearchPage]:
     """A page of jobs that carry all these tags (a JSON array) and metadata (a JSON object of plain values).
 
     On SQLite a look ends after 10,000 jobs that carry any: `looked_to` is then where to go on.
@@ -87,7 +87,7 @@ def search(
     )
     jobs = _newest_first(record_of(str(row[0])) for row in rows if row[0] is not None)
     looked_to = [str(row[1]) for row in rows if row[1] is not None]
-    return Found(jobs, looked_to[0] if looked_to and len(jobs) < limit else None)
+    return SearchPage(jobs, looked_to[0] if looked_to and len(jobs) < limit else None)
 
 
 def _newest_first(jobs: Iterable[JobRecord]) -> list[JobRecord]:

@@ -18,14 +18,14 @@ from fencerow.core.worker.attempt import Interrupt
 from fencerow.processes.starting import Started
 from fencerow.processes.wire import (
     LENGTH,
-    Answer,
-    Asked,
+    ChildAsked,
     End,
     Leave,
     Line,
     Missing,
     OutOfMemory,
     Ready,
+    Reply,
     Run,
     Start,
     ToWorker,
@@ -35,7 +35,7 @@ from fencerow.processes.wire import (
 LAST_WORDS_S = 1.0
 WARDEN_S = 7.0  # longer than it tries itself
 CODE = struct.Struct("!i")
-Said = Answer | Missing | OutOfMemory
+Said = Reply | Missing | OutOfMemory
 
 _decoder = msgspec.json.Decoder(ToWorker)
 
@@ -90,7 +90,7 @@ class Child:
         if not said.done():
             return None
         answer = said.result()
-        if isinstance(answer, Answer):
+        if isinstance(answer, Reply):
             self.resident_bytes = answer.resident_bytes
         return answer
 
@@ -153,7 +153,7 @@ class Child:
                     self.started.set_result(True)
             case Line():
                 _log(message)
-            case Asked(why):
+            case ChildAsked(why):
                 self._on_asked(why)
             case _:
                 if self._said is not None and not self._said.done():

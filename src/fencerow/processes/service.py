@@ -31,7 +31,7 @@ from fencerow.processes.forwarding import Forwarding
 from fencerow.processes.origin import Declared, load
 from fencerow.processes.wire import (
     LENGTH,
-    Asked,
+    ChildAsked,
     End,
     Leave,
     Missing,
@@ -191,7 +191,7 @@ class ChildAttempt(Attempt):
         first = self.interrupt is None
         super().end(why, raise_s)
         if first:
-            self._service.send(Asked(why))
+            self._service.send(ChildAsked(why))
 
 
 class WorkersLease:

@@ -64,7 +64,7 @@ class Line(msgspec.Struct, frozen=True, tag="line"):
     extra: dict[str, Any]
 
 
-class Asked(msgspec.Struct, frozen=True, tag="asked"):
+class ChildAsked(msgspec.Struct, frozen=True, tag="asked"):
     """The child itself asked its attempt to end: its time is over, or it held a transaction for too long."""
 
     why: Interrupt
@@ -82,7 +82,7 @@ class Missing(msgspec.Struct, frozen=True, tag="missing"):
     fix: str
 
 
-class Answer(msgspec.Struct, frozen=True, tag="answer"):
+class Reply(msgspec.Struct, frozen=True, tag="answer"):
     """What became of the attempt, and how much memory the child keeps."""
 
     kind: str
@@ -91,7 +91,7 @@ class Answer(msgspec.Struct, frozen=True, tag="answer"):
 
 
 ToChild = Run | End | Leave
-ToWorker = Ready | Line | Asked | OutOfMemory | Missing | Answer
+ToWorker = Ready | Line | ChildAsked | OutOfMemory | Missing | Reply
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind for kind in (Succeeded, Failed, Retried, Snoozed, Released, Stopped, Committed)
@@ -105,13 +105,13 @@ def framed(message: msgspec.Struct) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
-def answer(decision: Decision, resident_bytes: int) -> Answer:
+def answer(decision: Decision, resident_bytes: int) -> Reply:
     """The message that tells a decision."""
     kind = _LOST if decision is None else type(decision).__name__
-    return Answer(kind, msgspec.Raw(msgspec.json.encode(decision)), resident_bytes)
+    return Reply(kind, msgspec.Raw(msgspec.json.encode(decision)), resident_bytes)
 
 
-def decision_of(told: Answer) -> Decision:
+def decision_of(told: Reply) -> Decision:
     """The decision that was told."""
     if told.kind == _LOST:
         return None

@@ -84,7 +84,7 @@ class Descriptors(msgspec.Struct, frozen=True):
     limit: int
 
 
-class Overdue(msgspec.Struct, frozen=True, array_like=True):
+class OverdueAttempt(msgspec.Struct, frozen=True, array_like=True):
     """An attempt that its holder cannot bring to an end, by the clock of the holder's own process.
 
     `begun`: it is past its time limit, and a lease more. Otherwise it waited here as long as that, and never begins.
@@ -107,7 +107,7 @@ class Stated(msgspec.Struct, frozen=True):
     begun_max: int | None = None  # of those it holds, so many may have begun; None: all
     failing: tuple[Failing, ...] = ()
     blocked: Blocked | None = None  # now, or within the last minutes
-    overdue: tuple[Overdue, ...] = ()  # others may end these
+    overdue: tuple[OverdueAttempt, ...] = ()  # others may end these
     descriptors: Descriptors | None = None  # where they can be counted
     shortage: str | None = None  # what it was short of, now or within the last minutes
     clock_behind_s: float = 0.0  # how far the database's clock went back; it takes jobs that were due before

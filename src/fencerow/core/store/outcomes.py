@@ -40,7 +40,7 @@ from fencerow.core.store.reap import Crash, Reclaimed, crash
 from fencerow.core.telemetry import Event
 
 
-class Ended(Protocol):
+class EndedAttempt(Protocol):
     """An attempt that has ended: its job's id and number, and what it became."""
 
     @property
@@ -50,10 +50,10 @@ class Ended(Protocol):
     def outcome(self) -> Any: ...
 
 
-Batch = Sequence[Ended]
+Batch = Sequence[EndedAttempt]
 
 
-class Written(NamedTuple):
+class Confirmed(NamedTuple):
     """What a statement has confirmed, all by the ids of jobs. An id that is missing was refused by its guard."""
 
     ids: set[str]
@@ -67,11 +67,11 @@ class Writing:
     """A statement that writes outcomes: how it is made of them, and what its answer means."""
 
     write: Callable[[Batch, str], Operation[Any]]
-    confirmed: Callable[[Any], Written]
+    confirmed: Callable[[Any], Confirmed]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class OutcomeRule:
     """All that depends on the kind of an outcome.
 
     `kind` names the statement in `WRITINGS`. `states`: in one of them the job is found once the outcome is written.
@@ -145,17 +145,17 @@ def _cancelled(outcome: Stopped) -> str:
     return msgspec.json.encode(error).decode()
 
 
-def _when_moved(moved: list[Moved]) -> Written:
-    return Written({job.id for job in moved}, [], [job.id for job in moved if job.awaited], [])
+def _when_moved(moved: list[Moved]) -> Confirmed:
+    return Confirmed({job.id for job in moved}, [], [job.id for job in moved if job.awaited], [])
 
 
-def _when_requeued(queued: list[Requeued]) -> Written:
-    return Written({job.id for job in queued}, queued, [], [])
+def _when_requeued(queued: list[Requeued]) -> Confirmed:
+    return Confirmed({job.id for job in queued}, queued, [], [])
 
 
-def _when_crashed(answer: tuple[list[Reclaimed], list[Moved]]) -> Written:
+def _when_crashed(answer: tuple[list[Reclaimed], list[Moved]]) -> Confirmed:
     found, moved = answer
-    return Written(
+    return Confirmed(
         {job.id for job in found},
         [
             Requeued(job.id, job.queue, job.priority, job.run_at_us)
@@ -195,14 +195,14 @@ WRITINGS: Mapping[str, Writing] = {
 
 _QUEUED = frozenset({State.QUEUED})
 
-RULES: Mapping[type[Outcome], Rule] = {
-    Succeeded: Rule("succeed", Event.SUCCEEDED, frozenset({State.SUCCEEDED}), _nothing),
-    Failed: Rule("fail", Event.FAILED, frozenset({State.FAILED}), _code),
-    Stopped: Rule("stop", Event.STOPPED, frozenset({State.CANCELLED}), _nothing),
-    Retried: Rule("requeue", Event.RETRIED, _QUEUED, _delay),
-    Snoozed: Rule("requeue", Event.SNOOZED, _QUEUED, _delay),
-    Released: Rule("requeue", Event.RELEASED, _QUEUED, _reason, is_lasting=False),
-    Crashed: Rule(
+RULES: Mapping[type[Outcome], OutcomeRule] = {
+    Succeeded: OutcomeRule("succeed", Event.SUCCEEDED, frozenset({State.SUCCEEDED}), _nothing),
+    Failed: OutcomeRule("fail", Event.FAILED, frozenset({State.FAILED}), _code),
+    Stopped: OutcomeRule("stop", Event.STOPPED, frozenset({State.CANCELLED}), _nothing),
+    Retried: OutcomeRule("requeue", Event.RETRIED, _QUEUED, _delay),
+    Snoozed: OutcomeRule("requeue", Event.SNOOZED, _QUEUED, _delay),
+    Released: OutcomeRule("requeue", Event.RELEASED, _QUEUED, _reason, is_lasting=False),
+    Crashed: OutcomeRule(
         "crash",
         Event.CRASHED,
         frozenset({State.QUEUED, State.FAILED, State.CANCELLED}),

@@ -43,7 +43,7 @@ class Submitted(msgspec.Struct, frozen=True, gc=False):
     replay: bool = False
 
 
-class Reserved(msgspec.Struct):
+class ReservedKeys(msgspec.Struct):
     """Who owns each key, which of the owners have ended while their keys still live, and which keys are new."""
 
     owners: dict[Pair, str]
@@ -157,13 +157,13 @@ def _give_back(there: Mapping[Pair, str]) -> Steps[None]:
     yield from execute("give_keys_back", keys=msgspec.json.encode(wanted).decode())
 
 
-def _reserve(claims: Sequence[KeyClaim]) -> Steps[Reserved]:
+def _reserve(claims: Sequence[KeyClaim]) -> Steps[ReservedKeys]:
     """Reserve each key or find its owner: insert, look in a second statement, again if the owner is gone."""
     by_key: dict[Pair, KeyClaim] = {}
     for claim in claims:
         first = by_key.setdefault((claim.scope, claim.key), claim)
         _refuse_other_payload(claim, first.job_id, first.fingerprint)
-    reserved = Reserved({}, set(), set())
+    reserved = ReservedKeys({}, set(), set())
     for _ in range(ROUNDS_MAX):
         missing = [by_key[pair] for pair in sorted(by_key) if pair not in reserved.owners]
         if not missing:
@@ -182,7 +182,7 @@ def _reserve(claims: Sequence[KeyClaim]) -> Steps[Reserved]:
     )
 
 
-def _look(wanted: str, by_key: Mapping[Pair, KeyClaim], reserved: Reserved) -> Steps[bool]:
+def _look(wanted: str, by_key: Mapping[Pair, KeyClaim], reserved: ReservedKeys) -> Steps[bool]:
     """Note who owns the keys that could not be reserved; returns whether the lifetime of one of them is over."""
     any_expired = False
     for scope, key, job_id, fingerprint, is_expired, has_ended in (

@@ -28,7 +28,7 @@ from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.finish import Moved
-from fencerow.core.store.outcomes import RULES, WRITINGS, Rule
+from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts
 from fencerow.core.worker.lease import Failover
@@ -60,7 +60,7 @@ class Pending(msgspec.Struct, eq=False, gc=False):
         return self.attempt.claimed.id
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> OutcomeRule:
         """What depends on the kind of its outcome."""
         return RULES[type(self.outcome)]
 

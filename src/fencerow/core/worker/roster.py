@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.wanted import Overdue
+from fencerow.core.model.wanted import OverdueAttempt
 from fencerow.core.store.workers import Holding
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.lease import Lease
@@ -91,7 +91,7 @@ class Roster:
             del self.unknown[key]
         return lost
 
-    def overdue(self) -> tuple[Overdue, ...]:
+    def overdue(self) -> tuple[OverdueAttempt, ...]:
         """Which attempts may be ended by others, as it stands now: for this process could not.
 
         One that is past its time limit here, measured by this process's own clock, is so a whole lease later: its
@@ -102,7 +102,7 @@ class Roster:
         late = [attempt for attempt in list(self.held.values()) if self._is_late(attempt, now)]
         self._late_since = {attempt.key: self._late_since.get(attempt.key, now) for attempt in late}
         due = [each for each in late if now - self._late_since[each.key] >= self._lease_s]
-        return tuple(Overdue(*each.key, begun=not each.withdraw()) for each in due[:OVERDUE_MAX])
+        return tuple(OverdueAttempt(*each.key, begun=not each.withdraw()) for each in due[:OVERDUE_MAX])
 
     def _is_late(self, attempt: Attempt, now: float) -> bool:
         """An attempt that is over waits for its outcome to be written, and is never late."""

@@ -26,7 +26,7 @@ from fencerow.guards.mutex.hold import Hold
 from fencerow.guards.mutex.losing import Canceller
 from fencerow.guards.mutex.nesting import entered, left, refuse_nested
 from fencerow.guards.mutex.renewing import renewer
-from fencerow.guards.mutex.taking import Asked, Taken, taking
+from fencerow.guards.mutex.taking import Take, TakeInFlight, taking
 from fencerow.guards.mutex.terms import DEFERRALS_MAX, terms_of
 from fencerow.guards.settings import GuardSettings
 
@@ -155,7 +155,7 @@ class Mutex:
         attempt = self._begin()
         try:
             check_tables(self._place)
-            holder, asked = new_id(), Asked(self._place.engine)
+            holder, asked = new_id(), TakeInFlight(self._place.engine)
             try:
                 taken = run_requests(taking(self._terms, holder, attempt), asked.run)
                 with SHELTER:
@@ -174,7 +174,7 @@ class Mutex:
         attempt = self._begin()
         try:
             await acheck_tables(self._place)
-            holder, asked = new_id(), Asked(self._place.engine)
+            holder, asked = new_id(), TakeInFlight(self._place.engine)
             try:
                 taken = await arun_requests(taking(self._terms, holder, attempt), asked.arun)
             except BaseException as error:
@@ -303,7 +303,7 @@ class Mutex:
             )
         return running.get()
 
-    def _took(self, taken: Taken, holder: str, attempt: Running | None) -> int:
+    def _took(self, taken: Take, holder: str, attempt: Running | None) -> int:
         hold = Hold(
             self._place.engine,
             self.key,
@@ -321,7 +321,7 @@ class Mutex:
         renewer(hold.engine).keep(hold)
         return hold.token
 
-    def _give_up(self, holder: str, asked: Asked, error: BaseException) -> None:
+    def _give_up(self, holder: str, asked: TakeInFlight, error: BaseException) -> None:
         """Nobody may know whether the take came about."""
         if not isinstance(error, NOTHING_TAKEN):
             abandon = mutexes.abandon(self.key, holder=holder)

@@ -21,7 +21,7 @@ from fencerow.core.db.steady import steady
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.db.trouble import is_trouble
 from fencerow.guards.mutex.hold import TAKEN, Hold
-from fencerow.guards.mutex.taking import Asked
+from fencerow.guards.mutex.taking import TakeInFlight
 
 log = logging.getLogger("fencerow.mutex")
 
@@ -40,7 +40,9 @@ class Errand:
     hold: Hold | None = None
     release: Operation[bool] | None = None
     until: float = 0.0
-    asked: Asked | None = None  # while more may come of it, "there is nothing to give back" is said too early
+    asked: TakeInFlight | None = (
+        None  # while more may come of it, "there is nothing to give back" is said too early
+    )
     pause_s: float = TICK_S
 
     @property
@@ -64,7 +66,7 @@ class Renewer:
         self._want(Errand(steady() + hold.renew_s, hold.engine, hold=hold))
 
     def release_later(
-        self, engine: Engine, release: Operation[bool], within_s: float, *, asked: Asked | None = None
+        self, engine: Engine, release: Operation[bool], within_s: float, *, asked: TakeInFlight | None = None
     ) -> None:
         """Give back what could not be given back at once; after `within_s` seconds it is stale anyway.
 

@@ -29,14 +29,14 @@ TRIES_AT_ONCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Take:
     """The token of a take, and the `steady()` time before it was sent."""
 
     token: int
     sent: float
 
 
-Taking = Generator[Operation[Any] | Pause, Any, Taken]
+Taking = Generator[Operation[Any] | Pause, Any, Take]
 
 
 def taking(terms: Terms, holder: str, attempt: Running | None) -> Taking:
@@ -62,7 +62,7 @@ def taking(terms: Terms, holder: str, attempt: Running | None) -> Taking:
             if found is None and attempt is None:
                 token = yield mutexes.make(taker)
         if token is not None:
-            return Taken(token, sent)
+            return Take(token, sent)
         tries += 1
         # Waiting is looking: nothing is written, and no row is locked, before it seems to be free.
         while tries >= TRIES_AT_ONCE or not _seems_free(found, attempt):
@@ -91,7 +91,7 @@ def _refuse(
     raise busy(terms.key, found)
 
 
-class Asked:
+class TakeInFlight:
     """What a take has asked of the database, for whoever breaks it off: whether more may come of it."""
 
     def __init__(self, engine: Engine) -> None:

@@ -22,10 +22,10 @@ from fencerow.guards.checked import STALE_S_MIN, check_key, check_seconds, owner
 from fencerow.guards.once.errors import OnceMisuse, SourceBusy
 from fencerow.guards.pauses import pauses
 from fencerow.guards.replace.sources import (
-    Answer,
     Found,
+    Reservation,
     Stamp,
-    Wanted,
+    WantedContent,
     release_source,
     renew_source,
     replace_rows,
@@ -47,14 +47,14 @@ class Replacing:
     """
 
     def __init__(
-        self, place: Place, table: UserTable, source: object, wanted: Wanted, *, wait_s: float
+        self, place: Place, table: UserTable, source: object, wanted: WantedContent, *, wait_s: float
     ) -> None:
         self._place = place
         self._table = table
         self._source = source
         self._wanted = wanted
         self._wait_s = wait_s
-        self._answer: Answer | None = None
+        self._answer: Reservation | None = None
         self._columns: frozenset[str] = frozenset()  # none before it was entered
         self._attempt = running.get()
         self._tries = 0
@@ -192,13 +192,13 @@ class Replacing:
     def _look(self) -> Callable[[], Steps[Known]]:
         return partial(self._table.known, self._place.engine.dialect)
 
-    def _settle(self, wanted: Wanted, known: Known) -> None:
+    def _settle(self, wanted: WantedContent, known: Known) -> None:
         self._wanted = wanted
         self._table = dataclasses.replace(self._table, source_type=known.source_type)
         if known.source_type is not None or isinstance(self._source, UUID):
             self._source = wanted.source
 
-    def _reserving(self) -> Operation[tuple[Answer, frozenset[str]]]:
+    def _reserving(self) -> Operation[tuple[Reservation, frozenset[str]]]:
         look = partial(self._table.columns, self._place.engine.dialect)
         return reserve_source(self._wanted, self._attempt, look)
 
@@ -239,7 +239,7 @@ class Replacing:
         self._written_plainly = plainly
         return self._written
 
-    def _mine(self) -> Wanted:
+    def _mine(self) -> WantedContent:
         if not self.needed:
             raise OnceMisuse(
                 f"the rows of source {self._wanted.source!r} are not this caller's to write",
@@ -251,7 +251,7 @@ class Replacing:
     def _number(self) -> int:
         return self._entered().number
 
-    def _entered(self) -> Answer:
+    def _entered(self) -> Reservation:
         if self._answer is None:
             raise OnceMisuse(
                 "this replacement was not begun", "it begins with `with`", "use it in `with` or `async with`"
@@ -264,7 +264,7 @@ class Replacing:
                 "this replacement was used already", "one is one use", "call replace_for() again"
             )
 
-    def _patience(self, answer: Answer, until: float, pause_s: float) -> float:
+    def _patience(self, answer: Reservation, until: float, pause_s: float) -> float:
         """How long to wait before the next look at what another computes."""
         left_s = until - time.monotonic()
         if left_s > 0:
@@ -348,7 +348,7 @@ def replace_for(
         _check_version(version)
     known = UserTable(table, source_column)
     worker = owner_now(owner, attempt)
-    wanted = Wanted(
+    wanted = WantedContent(
         target=table,
         source=check_key(_text(source), "the source"),
         version=version,

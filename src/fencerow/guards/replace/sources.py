@@ -17,7 +17,7 @@ ROUNDS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedContent:
     """The content that a caller has for a source, and who computes its rows. `token` is this very reservation's.
 
     `attempt` tells a later run of the owner from one that may be at work still; None: no later run is known.
@@ -43,7 +43,7 @@ class Found(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reservation:
     """What a reservation came to. `number` orders the contents without a version."""
 
     found: Found
@@ -75,7 +75,9 @@ class _Source:
 
 
 @operation(repeatable=True)
-def settle_source(wanted: Wanted, look: Callable[[], Steps[Known]]) -> Steps[tuple[Wanted, Known]]:
+def settle_source(
+    wanted: WantedContent, look: Callable[[], Steps[Known]]
+) -> Steps[tuple[WantedContent, Known]]:
     """Before anything else: how the table and the source are spelled, so that one source is known by one name.
 
     Raises:
@@ -96,8 +98,8 @@ def settle_source(wanted: Wanted, look: Callable[[], Steps[Known]]) -> Steps[tup
 
 @operation(repeatable=True)
 def reserve_source(
-    wanted: Wanted, attempt: Running | None, look: Callable[[], Steps[frozenset[str]]]
-) -> Steps[tuple[Answer, frozenset[str]]]:
+    wanted: WantedContent, attempt: Running | None, look: Callable[[], Steps[frozenset[str]]]
+) -> Steps[tuple[Reservation, frozenset[str]]]:
     """Find out whether a content must be computed, and say that it is this caller who does it.
 
     A short transaction of its own, before anything is asked of a provider. `look` is asked for the columns of the
@@ -122,7 +124,7 @@ def reserve_source(
                 stale_s=wanted.stale_s,
             )
             if rows:
-                return Answer(Found.NEEDED, whole(rows[0][0]), wanted.owner), columns
+                return Reservation(Found.NEEDED, whole(rows[0][0]), wanted.owner), columns
             continue
         is_behind = answer.found is Found.UNCHANGED and _is_behind(known, wanted)
         if not is_behind or (yield from _confirmed(wanted)):
@@ -132,7 +134,12 @@ def reserve_source(
 
 @operation(repeatable=True)
 def replace_rows(
-    wanted: Wanted, number: int, attempt: Running | None, *, row_count: int, write: Callable[[], Steps[None]]
+    wanted: WantedContent,
+    number: int,
+    attempt: Running | None,
+    *,
+    row_count: int,
+    write: Callable[[], Steps[None]],
 ) -> Steps[Stamp]:
     """Write the rows of a source in one transaction: stamp, delete, insert.
 
@@ -146,13 +153,13 @@ def replace_rows(
 
 
 @operation(repeatable=True, inside=True)
-def stamp_source(wanted: Wanted, number: int, attempt: Running | None) -> Steps[Stamp]:
+def stamp_source(wanted: WantedContent, number: int, attempt: Running | None) -> Steps[Stamp]:
     """The first part of `replace_rows`, in a transaction in which the caller then writes the rows."""
     return (yield from _stamped(wanted, number, attempt, None))
 
 
 @operation(alone=True, repeatable=True)
-def renew_source(wanted: Wanted) -> Steps[bool]:
+def renew_source(wanted: WantedContent) -> Steps[bool]:
     """Move the end of the reservation; false means that another has reserved since."""
     rows = yield from execute(
         "renew_source",
@@ -165,7 +172,7 @@ def renew_source(wanted: Wanted) -> Steps[bool]:
 
 
 @operation(alone=True, repeatable=True, patience_s=1.0)
-def release_source(wanted: Wanted) -> Steps[bool]:
+def release_source(wanted: WantedContent) -> Steps[bool]:
     """Give the reservation back; it hardly waits, as who holds the row may be a transaction of the caller's own."""
     rows = yield from execute(
         "release_source", target=wanted.target, source=wanted.source, token=wanted.token
@@ -191,7 +198,9 @@ def purge_sources(*, age_s: float, limit: int) -> Steps[int]:
     return len((yield from execute("purge_sources", age_s=age_s, limit=limit)))
 
 
-def _stamped(wanted: Wanted, number: int, attempt: Running | None, row_count: int | None) -> Steps[Stamp]:
+def _stamped(
+    wanted: WantedContent, number: int, attempt: Running | None, row_count: int | None
+) -> Steps[Stamp]:
     yield from hold_attempt(attempt)
     for _ in range(ROUNDS_MAX):
         if (yield from execute("stamp_source", _content(wanted), number=number, row_count=row_count)):
@@ -206,7 +215,7 @@ def _stamped(wanted: Wanted, number: int, attempt: Running | None, row_count: in
     raise _restless(wanted)
 
 
-def _confirmed(wanted: Wanted) -> Steps[bool]:
+def _confirmed(wanted: WantedContent) -> Steps[bool]:
     """The content stands there already; what was begun before this must not overwrite it."""
     rows = yield from execute(
         "confirm_source",
@@ -218,7 +227,7 @@ def _confirmed(wanted: Wanted) -> Steps[bool]:
     return bool(rows)
 
 
-def _read(wanted: Wanted) -> Steps[_Source | None]:
+def _read(wanted: WantedContent) -> Steps[_Source | None]:
     rows = yield from execute("read_source", target=wanted.target, source=wanted.source)
     if not rows:
         return None
@@ -250,32 +259,32 @@ def _read(wanted: Wanted) -> Steps[_Source | None]:
     )
 
 
-def _judged(known: _Source | None, wanted: Wanted) -> Answer:
+def _judged(known: _Source | None, wanted: WantedContent) -> Reservation:
     """What is to be done by what was found.
 
     Raises:
         SourceConflict: what is wanted contradicts what was found.
     """
     if known is None:
-        return Answer(Found.NEEDED)
+        return Reservation(Found.NEEDED)
     same = _is_written(known, wanted)
     if known.version is not None:
         if wanted.version is None:
             raise _without_version(known, wanted)
         if wanted.version < known.version:
-            return Answer(Found.OUTDATED)
+            return Reservation(Found.OUTDATED)
         if wanted.version == known.version and not same:
             if wanted.content_hash is not None and known.content_hash is not None:
                 raise _two_contents(known, wanted)
-            return Answer(Found.UNCHANGED)
+            return Reservation(Found.UNCHANGED)
     if same:
-        return Answer(Found.UNCHANGED)
+        return Reservation(Found.UNCHANGED)
     if known.reserved and not _is_left_to(known, wanted) and _is_underway(known, wanted):
-        return Answer(Found.BUSY, owner=known.owner)
-    return Answer(Found.NEEDED)
+        return Reservation(Found.BUSY, owner=known.owner)
+    return Reservation(Found.NEEDED)
 
 
-def _is_written(known: _Source, wanted: Wanted) -> bool:
+def _is_written(known: _Source, wanted: WantedContent) -> bool:
     return (
         known.written_number > 0
         and wanted.content_hash is not None
@@ -283,7 +292,7 @@ def _is_written(known: _Source, wanted: Wanted) -> bool:
     )
 
 
-def _is_left_to(known: _Source, wanted: Wanted) -> bool:
+def _is_left_to(known: _Source, wanted: WantedContent) -> bool:
     """Whether who reserved it was an older attempt of the same owner, or an earlier try of this very call."""
     if known.token == wanted.token:
         return True
@@ -292,7 +301,7 @@ def _is_left_to(known: _Source, wanted: Wanted) -> bool:
     return known.attempt < wanted.attempt
 
 
-def _is_underway(known: _Source, wanted: Wanted) -> bool:
+def _is_underway(known: _Source, wanted: WantedContent) -> bool:
     """Whether what somebody computes is the same content, or a newer one."""
     if wanted.content_hash is not None and known.reserved_hash == wanted.content_hash:
         return True
@@ -303,7 +312,7 @@ def _is_underway(known: _Source, wanted: Wanted) -> bool:
     )
 
 
-def _is_behind(known: _Source | None, wanted: Wanted) -> bool:
+def _is_behind(known: _Source | None, wanted: WantedContent) -> bool:
     """Whether the same content was written for an older version, or others have begun since: then it is confirmed."""
     assert known is not None, "nothing is written of it"
     if wanted.version is not None:
@@ -311,14 +320,14 @@ def _is_behind(known: _Source | None, wanted: Wanted) -> bool:
     return known.number > known.written_number
 
 
-def _is_newer(known: _Source, wanted: Wanted, number: int) -> bool:
+def _is_newer(known: _Source, wanted: WantedContent, number: int) -> bool:
     """The guard of the stamp, once more: whether it would let this pass now."""
     if wanted.version is not None:
         return known.version is None or known.version < wanted.version
     return known.version is None and known.written_number < number
 
 
-def _content(wanted: Wanted) -> dict[str, Param]:
+def _content(wanted: WantedContent) -> dict[str, Param]:
     return {
         "target": wanted.target,
         "source": wanted.source,
@@ -328,7 +337,7 @@ def _content(wanted: Wanted) -> dict[str, Param]:
     }
 
 
-def _without_version(known: _Source, wanted: Wanted) -> SourceConflict:
+def _without_version(known: _Source, wanted: WantedContent) -> SourceConflict:
     return SourceConflict(
         f"source {wanted.source!r} in {wanted.target!r} came without a version",
         f"version {known.version} of it is written, and only a version tells what is newer",
@@ -336,7 +345,7 @@ def _without_version(known: _Source, wanted: Wanted) -> SourceConflict:
     )
 
 
-def _two_contents(known: _Source, wanted: Wanted) -> SourceConflict:
+def _two_contents(known: _Source, wanted: WantedContent) -> SourceConflict:
     return SourceConflict(
         f"version {wanted.version} of source {wanted.source!r} in {wanted.target!r} is written with another content",
         f"its hash is {str(known.content_hash)[:16]}, this one's is {str(wanted.content_hash)[:16]}",
@@ -344,7 +353,7 @@ def _two_contents(known: _Source, wanted: Wanted) -> SourceConflict:
     )
 
 
-def _restless(wanted: Wanted) -> Busy:
+def _restless(wanted: WantedContent) -> Busy:
     return Busy(
         f"source {wanted.source!r} in {wanted.target!r} changed too often to be settled",
         f"{ROUNDS_MAX} rounds were lost to others",

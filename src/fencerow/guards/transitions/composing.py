@@ -8,13 +8,13 @@ from fencerow.core.db.queries import Queries, Query
 from fencerow.guards.names import literal, quoted
 from fencerow.guards.transitions.declaring import Lease, Move, Overdue, listed, sources_of
 from fencerow.guards.transitions.facts import Facts
-from fencerow.guards.transitions.machine import Declared, Machine
+from fencerow.guards.transitions.machine import DeclaredTable, Machine
 
 
 class Written:
     """What is sent for one declaration, in the dialect of one database and for the columns that it has."""
 
-    def __init__(self, declared: Declared, facts: Facts, queries: Queries) -> None:
+    def __init__(self, declared: DeclaredTable, facts: Facts, queries: Queries) -> None:
         self.declared = declared
         self.queries = queries
         self._facts = facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from fencerow.guards.names import TableName, literal, quoted
-from fencerow.guards.transitions.machine import Declared, Machine
+from fencerow.guards.transitions.machine import DeclaredTable, Machine
 
 NAME_LENGTH_MAX = 63
 HISTORY = """\
@@ -22,7 +22,7 @@ CREATE INDEX {index} ON {on} ("row_id", "moved_at");
 """
 
 
-def constraint_sql(declared: Declared, dialect: str) -> str:
+def constraint_sql(declared: DeclaredTable, dialect: str) -> str:
     """The CHECK constraints on the state columns.
 
     PostgreSQL: statements that add them, the second of each without locking out readers and writers. SQLite adds
@@ -63,7 +63,7 @@ def short(name: str) -> str:
     return f"{name[: NAME_LENGTH_MAX - 9]}_{sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _constraint(declared: Declared, machine: Machine) -> str:
+def _constraint(declared: DeclaredTable, machine: Machine) -> str:
     return quoted(short(f"{declared.table.name}_{machine.column}_check"))
 
 

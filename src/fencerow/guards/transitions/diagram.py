@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fencerow.guards.transitions.machine import Declared, Machine
+from fencerow.guards.transitions.machine import DeclaredTable, Machine
 
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-def diagram(declared: Declared) -> str:
+def diagram(declared: DeclaredTable) -> str:
     """One diagram; each sub-state stands in a box of its own, entered by the main moves that enter it."""
     lines = ["stateDiagram-v2", *(f"    {line}" for line in _lines(declared, declared.main))]
     for sub in declared.subs.values():
@@ -22,7 +22,7 @@ def diagram(declared: Declared) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines(declared: Declared, machine: Machine) -> Iterator[str]:
+def _lines(declared: DeclaredTable, machine: Machine) -> Iterator[str]:
     names = {state: _name(machine, number) for number, state in enumerate(machine.states)}
     for state, name in names.items():
         if state is not None and state != name:
@@ -43,7 +43,7 @@ def _lines(declared: Declared, machine: Machine) -> Iterator[str]:
             yield f"{name} --> [*]"
 
 
-def _entered(declared: Declared, machine: Machine, names: dict[str | None, str]) -> Iterator[str]:
+def _entered(declared: DeclaredTable, machine: Machine, names: dict[str | None, str]) -> Iterator[str]:
     for move in declared.main.moves.values():
         if machine.name in move.enters:
             yield f"[*] --> {_end(names, move.enters[machine.name])} : {move.name}"

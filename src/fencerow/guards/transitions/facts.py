@@ -14,7 +14,7 @@ from fencerow.guards.transitions.errors import WrongTable
 from fencerow.guards.transitions.handing import may_note
 from fencerow.guards.transitions.identity import check_unique
 from fencerow.guards.transitions.instants import Instants
-from fencerow.guards.transitions.machine import Declared, Machine
+from fencerow.guards.transitions.machine import DeclaredTable, Machine
 from fencerow.guards.transitions.validating import lease_columns
 
 POSTGRES = """
@@ -60,7 +60,7 @@ class Facts:
         return found
 
 
-def read_facts(declared: Declared, queries: Queries) -> Operation[Facts]:
+def read_facts(declared: DeclaredTable, queries: Queries) -> Operation[Facts]:
     """Ask the database, and see that the declaration fits the table.
 
     Raises:
@@ -94,7 +94,7 @@ def _text(table: TableName, dialect: str) -> str:
     return SQLITE.format(name=literal(table.name), schema=schema)
 
 
-def _fits(declared: Declared, facts: Facts) -> None:
+def _fits(declared: DeclaredTable, facts: Facts) -> None:
     _has(declared.table, columns_of(declared), facts.types)
     for column in instants_of(declared):
         facts.instants(column)
@@ -139,7 +139,7 @@ def _alike(facts: Facts, columns: Sequence[str]) -> None:
         )
 
 
-def columns_of(declared: Declared) -> tuple[str, ...]:
+def columns_of(declared: DeclaredTable) -> tuple[str, ...]:
     """Every column that the declaration names."""
     found = [declared.id, *declared.order, *instants_of(declared), *_counted(declared)]
     for machine in declared.machines:
@@ -151,7 +151,7 @@ def columns_of(declared: Declared) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def instants_of(declared: Declared) -> tuple[str, ...]:
+def instants_of(declared: DeclaredTable) -> tuple[str, ...]:
     """The columns that keep instants."""
     return tuple(dict.fromkeys(column for machine in declared.machines for column in _stamped(machine)))
 
@@ -165,7 +165,7 @@ def _stamped(machine: Machine) -> Iterable[str]:
         yield from listed(overdue.since)
 
 
-def _counted(declared: Declared) -> Iterable[str]:
+def _counted(declared: DeclaredTable) -> Iterable[str]:
     if declared.version:
         yield declared.version
     for machine in declared.machines:

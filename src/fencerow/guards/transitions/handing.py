@@ -15,7 +15,7 @@ from fencerow.core.db.run import Steps, execute, execute_composed, operation
 from fencerow.core.store.running import Running
 from fencerow.guards.names import literal, quoted
 from fencerow.guards.transitions.declaring import Lease
-from fencerow.guards.transitions.machine import Declared, Machine
+from fencerow.guards.transitions.machine import DeclaredTable, Machine
 from fencerow.guards.transitions.outcome import Record
 
 KEPT_S = 7 * 86_400.0  # beyond the lease, for one that is renewed; after that the row waits for its lease
@@ -46,7 +46,7 @@ SET fence = excluded.fence, job_id = excluded.job_id, attempt = excluded.attempt
 class Handover:
     """What one attempt takes for itself, and what an older attempt of its job has left to it."""
 
-    def __init__(self, declared: Declared, queries: Queries, attempt: Running) -> None:
+    def __init__(self, declared: DeclaredTable, queries: Queries, attempt: Running) -> None:
         self._declared = declared
         self._queries = queries
         self._attempt = attempt

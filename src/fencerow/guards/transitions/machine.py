@@ -65,7 +65,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredTable:
     """Everything that was said about one table. `order` are the columns by which rows are taken, oldest first."""
 
     table: TableName

@@ -9,7 +9,7 @@ from fencerow.core.db.run import Steps, execute_composed
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.declaring import Lease, Move
 from fencerow.guards.transitions.facts import HISTORY
-from fencerow.guards.transitions.machine import Declared, Machine
+from fencerow.guards.transitions.machine import DeclaredTable, Machine
 from fencerow.guards.transitions.outcome import Moved, Record
 
 
@@ -30,7 +30,7 @@ class Noting:
 
     def __init__(self, written: Written, publisher: Publisher | None) -> None:
         self._written = written
-        self._declared: Declared = written.declared
+        self._declared: DeclaredTable = written.declared
         self._publisher = publisher
 
     @property

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fencerow.guards.transitions.asking import MoveRequest
 from fencerow.guards.transitions.declaring import sources_of
-from fencerow.guards.transitions.machine import Declared, Machine
+from fencerow.guards.transitions.machine import DeclaredTable, Machine
 from fencerow.guards.transitions.outcome import Reason, Record, Refusal
 
 
-def refusal(declared: Declared, machine: Machine, asked: MoveRequest, row: Record | None) -> Refusal:
+def refusal(declared: DeclaredTable, machine: Machine, asked: MoveRequest, row: Record | None) -> Refusal:
     """The reason that a caller is told."""
     if row is None:
         return Refusal(asked.id, asked.move.name, "gone")
@@ -24,7 +24,7 @@ def refusal(declared: Declared, machine: Machine, asked: MoveRequest, row: Recor
     )
 
 
-def _reason(declared: Declared, machine: Machine, asked: MoveRequest, row: Record) -> Reason:
+def _reason(declared: DeclaredTable, machine: Machine, asked: MoveRequest, row: Record) -> Reason:
     state, claimed = row[machine.column], asked.move.lease
     if machine.within and row[declared.main.column] not in machine.within:
         return "within"

@@ -11,10 +11,10 @@ from fencerow.guards.transitions.ddl import constraint_sql, history_sql
 from fencerow.guards.transitions.declaring import Move, Names, Overdue, SubState, listed
 from fencerow.guards.transitions.diagram import diagram
 from fencerow.guards.transitions.errors import MovesMisdeclared
-from fencerow.guards.transitions.machine import Declared, unknown
+from fencerow.guards.transitions.machine import DeclaredTable, unknown
 from fencerow.guards.transitions.noting import Publisher
+from fencerow.guards.transitions.procedures import MoveProcedures
 from fencerow.guards.transitions.reaper import Reaper
-from fencerow.guards.transitions.runner import Runner
 from fencerow.guards.transitions.trigger import trigger_sql
 from fencerow.guards.transitions.validating import machine, once, sub_machine, validate
 from fencerow.guards.transitions.verbs import MANY, Moves, positive
@@ -60,7 +60,7 @@ class Transitions(Moves):
         by_attempt: bool = False,
     ) -> None:
         once("sub-state", [sub.name for sub in sub_states])
-        self.declared = Declared(
+        self.declared = DeclaredTable(
             table_name(table, MovesMisdeclared),
             id,
             machine("", column, states, moves, overdue),
@@ -70,10 +70,10 @@ class Transitions(Moves):
             None if history is None else table_name(history, MovesMisdeclared),
         )
         validate(self.declared)
-        self._runner = runner = Runner(place, self.declared, publisher, by_attempt=by_attempt)
-        super().__init__(runner, self.declared.main)
+        self._procedures = procedures = MoveProcedures(place, self.declared, publisher, by_attempt=by_attempt)
+        super().__init__(procedures, self.declared.main)
         self._subs: Mapping[str, Moves] = {
-            name: Moves(runner, sub) for name, sub in self.declared.subs.items()
+            name: Moves(procedures, sub) for name, sub in self.declared.subs.items()
         }
 
     def sub(self, name: str) -> Moves:
@@ -98,7 +98,7 @@ class Transitions(Moves):
         Raises:
             WrongTable: the database would refuse some statement; the message says which, and in its words why.
         """
-        return self._runner.checking()
+        return self._procedures.checking()
 
     acheck = averb(check)
 
@@ -141,4 +141,4 @@ class Transitions(Moves):
         return diagram(self.declared)
 
     def _dialect(self, dialect: str | None) -> str:
-        return dialect or self._runner.place.engine.dialect
+        return dialect or self._procedures.place.engine.dialect

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from fencerow.guards.names import literal, quoted
 from fencerow.guards.transitions.ddl import short
-from fencerow.guards.transitions.machine import Declared, Machine
+from fencerow.guards.transitions.machine import DeclaredTable, Machine
 
 REFUSE = "fencerow_refuse_write"
 POSTGRES = """\
@@ -39,7 +39,7 @@ END;
 """
 
 
-def trigger_sql(declared: Declared, dialect: str) -> str:
+def trigger_sql(declared: DeclaredTable, dialect: str) -> str:
     """Statements that make the trigger, or replace it when the declaration has changed."""
     violations = "\n    OR ".join(f"({each})" for each in _Rows(declared, dialect).violations())
     name = short(f"fencerow_moves_of_{declared.table.name}")
@@ -63,7 +63,7 @@ def trigger_sql(declared: Declared, dialect: str) -> str:
 class _Rows:
     """Conditions on OLD and NEW, in one dialect."""
 
-    def __init__(self, declared: Declared, dialect: str) -> None:
+    def __init__(self, declared: DeclaredTable, dialect: str) -> None:
         self._declared = declared
         self._differs, self._equals = (
             ("IS DISTINCT FROM", "IS NOT DISTINCT FROM") if dialect == "postgres" else ("IS NOT", "IS")

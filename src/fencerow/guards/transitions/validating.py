@@ -12,7 +12,7 @@ from fencerow.core.db.queries import TOKEN
 from fencerow.guards.names import plain_name
 from fencerow.guards.transitions.declaring import Lease, Move, Overdue, SubState, listed, sources_of
 from fencerow.guards.transitions.errors import MovesMisdeclared
-from fencerow.guards.transitions.machine import Declared, Machine
+from fencerow.guards.transitions.machine import DeclaredTable, Machine
 
 STATE_LENGTH_MAX = 200
 OURS = "fencerow_"  # how our own parameters begin
@@ -59,7 +59,7 @@ def sub_machine(sub: SubState) -> Machine:
     return machine(sub.name, sub.column, sub.states, sub.moves, sub.overdue, listed(sub.within))
 
 
-def validate(declared: Declared) -> None:
+def validate(declared: DeclaredTable) -> None:
     """See that all of it fits together.
 
     Raises:
@@ -114,7 +114,7 @@ def _wrong(what: str, why: str) -> MovesMisdeclared:
 class _Check:
     """One machine of a declaration."""
 
-    def __init__(self, declared: Declared, looked_at: Machine) -> None:
+    def __init__(self, declared: DeclaredTable, looked_at: Machine) -> None:
         self._declared = declared
         self._machine = looked_at
         self._where = f" (sub-state {looked_at.name!r})" if looked_at.name else ""

@@ -10,7 +10,7 @@ from fencerow.guards.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.guards.transitions.errors import InvalidMove
 from fencerow.guards.transitions.machine import Machine
 from fencerow.guards.transitions.outcome import Reaped, Record, Refusal, Stuck
-from fencerow.guards.transitions.runner import Runner
+from fencerow.guards.transitions.procedures import MoveProcedures
 
 MANY = 100
 
@@ -26,9 +26,9 @@ class Moves(PlaceVerbs):
         RetryTransaction: on a lent connection; roll the transaction back and run all of it again.
     """
 
-    def __init__(self, runner: Runner, machine: Machine) -> None:
-        super().__init__(runner.place)
-        self._runner = runner
+    def __init__(self, procedures: MoveProcedures, machine: Machine) -> None:
+        super().__init__(procedures.place)
+        self._procedures = procedures
         self._machine = machine
 
     @property
@@ -59,7 +59,7 @@ class Moves(PlaceVerbs):
             InvalidMove: a fence, value or parameter is missing, or is none of this move's. Nothing was sent.
         """
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
-        return self._runner.making(lambda make: make.move(self._machine, asked), connection)
+        return self._procedures.making(lambda make: make.move(self._machine, asked), connection)
 
     amove = averb(move)
 
@@ -76,14 +76,14 @@ class Moves(PlaceVerbs):
     ) -> PlaceProcedure[Record | Refusal]:
         """`move` that tells why not: gone, or in which state the row is, read in a later statement."""
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
-        return self._runner.making(lambda make: make.move_or_why(self._machine, asked), connection)
+        return self._procedures.making(lambda make: make.move_or_why(self._machine, asked), connection)
 
     amove_or_why = averb(move_or_why)
 
     @verb
     def read(self, id: Any, *, connection: object | None = None) -> PlaceProcedure[Record | None]:  # noqa: A002
         """The row as it stands; None if there is none. After an OutcomeUnknown: look at its state and its fence."""
-        return self._runner.making(lambda make: make.read(id), connection)
+        return self._procedures.making(lambda make: make.read(id), connection)
 
     aread = averb(read)
 
@@ -99,7 +99,7 @@ class Moves(PlaceVerbs):
     ) -> PlaceProcedure[Record | None]:
         """Begin the lease of a claimed row anew, and note progress; None: it is no longer held, stop working on it."""
         asked = ask_renewal(self._machine, claim, id, fence=fence, values=values)
-        return self._runner.making(lambda make: make.renew(self._machine, asked), connection)
+        return self._procedures.making(lambda make: make.renew(self._machine, asked), connection)
 
     arenew = averb(renew)
 
@@ -125,7 +125,7 @@ class Moves(PlaceVerbs):
         """
         positive(count)
         asked = ask_many(self._machine, name, values=values, params=params)
-        return self._runner.making(lambda make: make.take(self._machine, asked, count), connection)
+        return self._procedures.making(lambda make: make.take(self._machine, asked, count), connection)
 
     atake = averb(take)
 
@@ -138,7 +138,7 @@ class Moves(PlaceVerbs):
         Up to `count` for each state, the oldest first. A leased row that nobody stamped is among them.
         """
         positive(count)
-        return self._runner.making(lambda make: make.find_stuck(self._machine, count), connection)
+        return self._procedures.making(lambda make: make.find_stuck(self._machine, count), connection)
 
     afind_stuck = averb(find_stuck)
 
@@ -149,7 +149,7 @@ class Moves(PlaceVerbs):
         Safe in any number of processes at once: the UPDATE itself asks again whether the time is past.
         """
         positive(count)
-        return self._runner.making(lambda make: make.reap(self._machine, count), connection)
+        return self._procedures.making(lambda make: make.reap(self._machine, count), connection)
 
     areap = averb(reap)
 

@@ -17,7 +17,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.text import check_text
 from fencerow.core.worker.context import Job, Middleware
 from fencerow.migrations.backfills import operations as backfills
-from fencerow.migrations.backfills.operations import Range, Source, Taken, Walk
+from fencerow.migrations.backfills.operations import Range, Source, TakenRange, Walk
 from fencerow.migrations.backfills.status import BackfillStatus
 from fencerow.migrations.errors import BackfillRunning, InvalidBackfill, RangeFailed, UnknownBackfill
 
@@ -218,7 +218,7 @@ class Backfill:
             self._failed(walk, tried[0] if tried else None, error)
             return None
 
-    def _range(self, session: Session, walk: Walk, taken: Taken, tried: list[Range]) -> int | None:
+    def _range(self, session: Session, walk: Walk, taken: TakenRange, tried: list[Range]) -> int | None:
         found = session.run(
             backfills.next_range(taken, self._source, self._batch_rows, self._app.engine.queries)
         )

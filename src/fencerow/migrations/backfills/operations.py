@@ -49,7 +49,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenRange:
     """A lane that is locked for its next range."""
 
     kind: str
@@ -127,17 +127,19 @@ def lanes_of(name: str | None) -> Steps[list[Lane]]:
 
 
 @operation(writes="jobs")
-def take(walk: Walk) -> Steps[Taken | None]:
+def take(walk: Walk) -> Steps[TakenRange | None]:
     """Lock the lane until the transaction ends; None when it is not this attempt's to walk any more."""
     rows = yield from execute("take_backfill", walk.params())
     if not rows:
         return None
     kind, first, last, cursor, failures = rows[0]
-    return Taken(str(kind), text_or_none(first), text_or_none(last), text_or_none(cursor), whole(failures))
+    return TakenRange(
+        str(kind), text_or_none(first), text_or_none(last), text_or_none(cursor), whole(failures)
+    )
 
 
 @operation(writes="jobs")
-def next_range(taken: Taken, source: Source, batch_rows: int, queries: Queries) -> Steps[Range | None]:
+def next_range(taken: TakenRange, source: Source, batch_rows: int, queries: Queries) -> Steps[Range | None]:
     """The range after the cursor; None behind the last. Part of the transaction that took the lane."""
     low, beyond = (taken.first, ">=") if taken.cursor is None else (taken.cursor, ">")
     key = source.key
@@ -158,7 +160,7 @@ def next_range(taken: Taken, source: Source, batch_rows: int, queries: Queries) 
 
 
 @operation(writes="jobs")
-def move(walk: Walk, taken: Taken, done: Range) -> Steps[bool]:
+def move(walk: Walk, taken: TakenRange, done: Range) -> Steps[bool]:
     """Note the range as done; false when the lane is not this attempt's any more, and all must be rolled back."""
     params = walk.params(cursor=taken.cursor, last=str(done.last), rows=done.rows)
     return bool((yield from execute("move_backfill", params)))

@@ -27,7 +27,7 @@ from fencerow.core.errors import FencerowError, UnknownJob
 from fencerow.core.model.url import SqliteUrl, parse_url
 from fencerow.core.store.connect import DEFAULT_URL
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
-from fencerow.guards.transitions.machine import Declared
+from fencerow.guards.transitions.machine import DeclaredTable
 from fencerow.testing.check.actor import Subject, play, prepare
 from fencerow.testing.check.errors import CheckArguments, CheckNeedsMore, NothingToCheck
 from fencerow.testing.check.places import Places
@@ -167,12 +167,12 @@ def _described(subject: Subject) -> Loaded:
     )
 
 
-def _declared_moves() -> list[Declared]:
+def _declared_moves() -> list[DeclaredTable]:
     """What the application has declared of its own tables, wherever it lies."""
-    return [each for each in gc.get_objects() if type(each) is Declared]
+    return [each for each in gc.get_objects() if type(each) is DeclaredTable]
 
 
-def _counting(moves: Declared) -> Iterator[str]:
+def _counting(moves: DeclaredTable) -> Iterator[str]:
     """The columns that go up with every claim or move, and the history: a second attempt may well write there."""
     table = str(moves.table).removeprefix("public.")
     if moves.version is not None:

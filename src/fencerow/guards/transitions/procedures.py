@@ -16,7 +16,7 @@ from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.errors import WrongTable
 from fencerow.guards.transitions.facts import Facts, read_facts
 from fencerow.guards.transitions.handing import Handover
-from fencerow.guards.transitions.machine import Declared
+from fencerow.guards.transitions.machine import DeclaredTable
 from fencerow.guards.transitions.noting import Noting, Publisher
 from fencerow.guards.transitions.operations import Operations
 
@@ -25,11 +25,11 @@ T = TypeVar("T")
 Make = Callable[[Operations], Operation[T]]
 
 
-class Runner:
+class MoveProcedures:
     """One declaration in one place."""
 
     def __init__(
-        self, place: Place, declared: Declared, publisher: Publisher | None, *, by_attempt: bool
+        self, place: Place, declared: DeclaredTable, publisher: Publisher | None, *, by_attempt: bool
     ) -> None:
         self.place = place
         self.declared = declared
