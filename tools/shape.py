@@ -1,40 +1,78 @@
-"""Writes what the migrations make of a fresh database, for `doctor` to compare with: python3 tools/shape.py"""
+"""Writes what the migrations make of a fresh database, for `doctor` to compare with: python3 tools/shape.py
+
+Beside the migrations of each wing lies what they make, so that a new wing touches no file but its own. What a later
+migration changes goes to the package of that one.
+"""
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import Migration, migrations
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.core.store.migrate import Prepared, apply_next, ledger_name, lock_number
+from fencerow.core.store.tables import packages
 from fencerow.doctor.examine import with_queries
-from fencerow.doctor.shape import Shape, shape_of
+from fencerow.doctor.shape import FILE, Shape, shape_of
 from fencerow.testing.postgres import PostgresServer
 
-FOLDER = Path(__file__).parents[1] / "src" / "fencerow" / "doctor"
+AnyEngine = PostgresEngine | SqliteEngine
 
 
-def fresh_shape(engine: PostgresEngine | SqliteEngine) -> Shape:
-    """The shape of a database in which only the migrations were run."""
-    store.migrate(engine)
+def shapes(engine: AnyEngine) -> dict[str, Shape]:
+    """What the migrations of each package make of an empty database."""
     with_queries(engine)
-    return shape_of(engine)
+    home = {each.version: package for package in packages() for each in migrations(package, engine.dialect)}
+    made: dict[str, tuple[str, str]] = {}  # of each thing: the package that made it last, and its definition
+    for version, shape in _migrated(engine):
+        made = {
+            what: made[what] if what in made and made[what][1] == text else (home[version], text)
+            for what, text in shape.items()
+        }
+    return {
+        package: {what: text for what, (owner, text) in sorted(made.items()) if owner == package}
+        for package in dict.fromkeys(home.values())
+    }
+
+
+def _migrated(engine: AnyEngine) -> Iterator[tuple[int, Shape]]:
+    """Each migration in turn: its number, and the shape of the database after it."""
+    known, name = store.known_migrations(engine.dialect), ledger_name(engine)
+    for count in range(1, len(known) + 1):
+        _apply(engine, known[:count], name)
+        yield known[count - 1].version, shape_of(engine)
+
+
+def _apply(engine: AnyEngine, known: Sequence[Migration], name: str) -> None:
+    prepared: Prepared | None = None
+    while True:
+        got = engine.run(
+            apply_next(known, ledger=name, lock=lock_number(name), actor=None, prepared=prepared)
+        )
+        if got is None:
+            return
+        prepared = got if isinstance(got, Prepared) else None
 
 
 def text(shape: Shape) -> str:
-    return json.dumps(dict(sorted(shape.items())), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(shape, indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> None:
     with PostgresServer(fast=True) as server, tempfile.TemporaryDirectory() as folder:
-        engines: list[PostgresEngine | SqliteEngine] = [
+        engines: list[AnyEngine] = [
             PostgresEngine(server.create_role_and_schema(), store.postgres_queries()),
             SqliteEngine(Path(folder) / "jobs.db", store.sqlite_queries()),
         ]
         for engine in engines:
-            (FOLDER / engine.dialect / "shape.json").write_text(text(fresh_shape(engine)))
+            for package, shape in shapes(engine).items():
+                Path(str(files(package).joinpath(engine.dialect, FILE))).write_text(text(shape))
             engine.close()
 
 

@@ -44,8 +44,9 @@ class Wing:
     """What a feature brings.
 
     `queries`: the packages in which its named queries lie, each with a folder for each dialect; a folder `schema`
-    in one holds the numbered steps that make its tables. `chores`: what each worker does for it beside its jobs.
-    `together`, `processes`: how a worker runs several attempts in one call, and some in other processes.
+    in one holds the numbered migrations that make its tables, and `shape.json` beside it what they make.
+    `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
+    in one call, and some in other processes.
     `purges`: what retention removes for it, in each round of every worker. `checks`: what the doctor looks at.
     `commands`: what the command `fencerow` can do with it. `settings`: what it can be told; `fencerow.config` makes it
     a part of `Config`.

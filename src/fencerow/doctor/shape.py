@@ -1,7 +1,7 @@
 """Whether the tables are still what the migrations made of them: the ledger alone only says that they once were.
 
-What they should be lies beside the queries as `shape.json`, printed from a fresh database by `tools/shape.py`. What is
-there besides (an index of the operator's own) is nobody's business.
+What they should be lies beside the migrations of each wing as `shape.json`, printed from a fresh database by
+`tools/shape.py`. What is there besides (an index of the operator's own) is nobody's business.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.finding import Finding, fail, ok
+from fencerow.core.store.tables import packages
 
-PACKAGE = "fencerow.doctor"
+FILE = "shape.json"
 SHOWN_MAX = 5
 OURS = "fencerow_"  # what stands before names on SQLite, as it is written in the file
 Shape = Mapping[str, str]  # "kind name" to its definition
@@ -48,9 +49,13 @@ def shape_of(engine: PostgresEngine | SqliteEngine) -> Shape:
 
 
 def expected(dialect: str) -> Shape:
-    """What the migrations of this package make."""
-    text = files(PACKAGE).joinpath(dialect, "shape.json").read_bytes()
-    return msgspec.json.decode(text, type=dict[str, str])
+    """What the migrations of the core and of all wings make."""
+    found: dict[str, str] = {}
+    for package in packages():
+        file = files(package).joinpath(dialect, FILE)
+        if file.is_file():  # one whose migrations make nothing has none
+            found |= msgspec.json.decode(file.read_bytes(), type=dict[str, str])
+    return found
 
 
 def examine_shape(engine: PostgresEngine | SqliteEngine) -> Iterator[Finding]:
