@@ -1,4 +1,4 @@
-"""The steps that bring the app's own tables, and every shard of the messages, up to date."""
+"""The migrations that bring the app's own tables, and every shard of the messages, up to date."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fencerow.migrations import Migrator
 
 
 def migrate() -> list[str]:
-    """Run what is missing in each database and tell which steps those were. May be repeated.
+    """Run what is missing in each database and tell which those were. May be repeated.
 
     A database that cannot be reached keeps the others from nothing; it is named in the error that is raised in
     the end, and the next run does what is left.
@@ -18,4 +18,9 @@ def migrate() -> list[str]:
     ]
     for report in reports:
         report.raise_failed()
-    return [f"{shard.shard}: {step}" for report in reports for shard in report.shards for step in shard.ran]
+    return [
+        f"{shard.shard}: {migration}"
+        for report in reports
+        for shard in report.shards
+        for migration in shard.ran
+    ]

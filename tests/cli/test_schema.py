@@ -32,12 +32,12 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return url
 
 
-def test_a_plan_names_the_steps_and_makes_nothing(cli: Cli, empty: str, tmp_path: Path) -> None:
+def test_a_plan_names_the_migrations_and_makes_nothing(cli: Cli, empty: str, tmp_path: Path) -> None:
     plan = cli("migrate", "--plan", "--json").json
 
     assert plan["plan"] is True
-    assert [step["version"] for step in plan["steps"]] == [
-        step.version for step in store.known_migrations("sqlite")
+    assert [each["version"] for each in plan["migrations"]] == [
+        each.version for each in store.known_migrations("sqlite")
     ]
     assert list(tmp_path.iterdir()) == []
     assert cli("jobs", "list").code == 4
@@ -46,9 +46,10 @@ def test_a_plan_names_the_steps_and_makes_nothing(cli: Cli, empty: str, tmp_path
 def test_migrate_applies_each_step_once(cli: Cli, empty: str) -> None:
     first, second = cli("migrate", "--json").json, cli("migrate")
 
-    assert first["steps"] != []
+    assert first["migrations"] != []
+    assert first["steps"] == first["migrations"], "the old name of the field"
     assert second.out == "the schema is up to date\n"
-    assert cli("migrate", "--plan", "--json").json["steps"] == []
+    assert cli("migrate", "--plan", "--json").json["migrations"] == []
     assert cli("jobs", "list").code == 0
 
 

@@ -67,8 +67,8 @@ def ledger(engine: AnyEngine) -> list[dict[str, object]]:
 
 
 def versions(engine: AnyEngine) -> list[int]:
-    """The steps that this code knows."""
-    return [step.version for step in store.known_migrations(engine.dialect)]
+    """The migrations that this code knows."""
+    return [each.version for each in store.known_migrations(engine.dialect)]
 
 
 def note(engine: AnyEngine, version: int, compatible_from: int) -> None:
@@ -85,8 +85,8 @@ def test_many_processes_that_start_at_once_migrate_once(fresh: Fresh, empty: Any
     told = [starter.communicate(timeout=60) for starter in starters]
     assert [starter.returncode for starter in starters] == [0] * 8, told
     assert sum(int(out) for out, _ in told) == len(versions(empty))
-    assert [step["version"] for step in ledger(empty)] == versions(empty)
-    assert {step["applied_by"] for step in ledger(empty)} == {"starter"}
+    assert [each["version"] for each in ledger(empty)] == versions(empty)
+    assert {each["applied_by"] for each in ledger(empty)} == {"starter"}
 
 
 def objects(engine: AnyEngine) -> int:
@@ -111,7 +111,7 @@ def objects(engine: AnyEngine) -> int:
         ("make_ledger", 1, False),
         ("schema_0001_initial", 1, False),
         ("note_migration", 1, False),
-        ("try_migration_lock", 2, True),  # on the way to the next step
+        ("try_migration_lock", 2, True),  # on the way to the next migration
     ],
 )
 def test_a_crash_leaves_whole_steps(
@@ -126,7 +126,7 @@ def test_a_crash_leaves_whole_steps(
         with pytest.raises(SchemaMissing):
             store.check_schema(empty)
     assert len(store.migrate(empty)) == len(versions(empty)) - committed
-    assert [step["version"] for step in ledger(empty)] == versions(empty)
+    assert [each["version"] for each in ledger(empty)] == versions(empty)
     submit(empty)
 
 
@@ -134,7 +134,7 @@ def test_migrating_again_does_nothing(engine: AnyEngine) -> None:
     before = ledger(engine)
     assert store.migrate(engine) == []
     assert ledger(engine) == before
-    assert [step.version for step in store.check_schema(engine)] == versions(engine)
+    assert [each.version for each in store.check_schema(engine)] == versions(engine)
 
 
 def test_a_schema_that_was_never_made_is_missing(empty: AnyEngine) -> None:
@@ -153,13 +153,13 @@ def test_another_checksum_is_not_our_schema(engine: AnyEngine) -> None:
 
 def test_a_newer_schema_is_worked_with_only_if_it_says_so(engine: AnyEngine) -> None:
     note(engine, 90, compatible_from=1)
-    assert [step.version for step in store.check_schema(engine)] == [*versions(engine), 90]
+    assert [each.version for each in store.check_schema(engine)] == [*versions(engine), 90]
     assert store.migrate(engine) == []
     submit(engine)
 
     note(engine, 91, compatible_from=90)
     for attempt in (store.check_schema, store.migrate):
-        with pytest.raises(SchemaTooNew, match="step 91"):
+        with pytest.raises(SchemaTooNew, match="migration 91"):
             attempt(engine)
 
 
@@ -167,7 +167,7 @@ def test_an_older_schema_is_named_and_migrated(engine: AnyEngine, monkeypatch: p
     known = store.known_migrations(engine.dialect)
     another = type(known[0])(90, "schema_0090_another", "", 1, "0" * 64)
     monkeypatch.setattr("fencerow.core.store.migrate.known_migrations", lambda dialect: [*known, another])
-    with pytest.raises(SchemaTooOld, match=rf"step {known[-1].version}.*step 90"):
+    with pytest.raises(SchemaTooOld, match=rf"migration {known[-1].version}.*migration 90"):
         store.check_schema(engine)
 
 

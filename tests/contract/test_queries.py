@@ -23,8 +23,8 @@ USERS = (
 )  # fmt: skip
 DIALECTS = ("postgres", "sqlite")
 QUERIES = {"postgres": store.postgres_queries(), "sqlite": store.sqlite_queries()}
-STEPS = [step for dialect in DIALECTS for step in store.known_migrations(dialect)]
-SCHEMA = {step.part(number) for step in STEPS for number in range(len(step.parts))}
+MIGRATIONS = [each for dialect in DIALECTS for each in store.known_migrations(dialect)]
+SCHEMA = {each.part(number) for each in MIGRATIONS for number in range(len(each.parts))}
 
 # Said in one dialect only, with the reason.
 ONLY: dict[str, dict[str, str]] = {
@@ -226,7 +226,7 @@ def test_a_write_on_a_running_job_names_holder_and_attempt(dialect: str) -> None
     unfenced = {
         name
         for name, query in QUERIES[dialect].items()
-        if not name.startswith("schema_")  # a step of the schema is in no attempt
+        if not name.startswith("schema_")  # a migration of the schema is in no attempt
         for text in writes_on_jobs(query)
         if not (re.search(r"holder = (CAST\()?:holder", text) and re.search(r"attempt\b[^,]* (=|IN) ", text))
         or re.search(r"SET state = 'running'", text)
@@ -246,7 +246,7 @@ def test_nothing_lowers_the_number_of_an_attempt(dialect: str) -> None:
     raised = {
         name: value.strip()
         for name, query in QUERIES[dialect].items()
-        if not name.startswith("schema_")  # a step of the schema is in no attempt
+        if not name.startswith("schema_")  # a migration of the schema is in no attempt
         for text in writes_on_jobs(query)
         for assigned in re.findall(SET_OF_JOBS, text)
         for value in re.findall(r"(?<![\w.])attempt = ([^,]+)", assigned)

@@ -1,4 +1,4 @@
-"""The steps of the schema that wings bring: in their own folders, in the one row of numbers."""
+"""The migrations of the schema that wings bring: in their own folders, in the one row of numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fencerow.errors import SchemaTampered, SchemaTooOld
 from tests.contract.starter import engine_of
 from tests.jobs import AnyEngine, submit
 
-STEP = """-- compatible_from: 8
+BEATS = """-- compatible_from: 8
 -- Beats: a throw-away feature.
 CREATE TABLE fencerow.beats (worker TEXT PRIMARY KEY, count INTEGER NOT NULL);
 
@@ -30,14 +30,14 @@ RETURNING count;
 """
 
 
-def test_steps_are_numbered_through_wherever_they_lie() -> None:
-    numbers = {dialect: [step.version for step in store.known_migrations(dialect)] for dialect in DIALECTS}
+def test_migrations_are_numbered_through_wherever_they_lie() -> None:
+    numbers = {dialect: [each.version for each in store.known_migrations(dialect)] for dialect in DIALECTS}
     assert numbers["postgres"] == numbers["sqlite"] == list(range(1, len(numbers["sqlite"]) + 1))
-    names = {dialect: [step.name for step in store.known_migrations(dialect)] for dialect in DIALECTS}
+    names = {dialect: [each.name for each in store.known_migrations(dialect)] for dialect in DIALECTS}
     assert names["postgres"] == names["sqlite"]
 
 
-# As they were released: a step that was applied anywhere is never changed, and never gets another name.
+# As they were released: a migration that was applied anywhere is never changed, and never gets another name.
 RELEASED = {
     "postgres": {
         "schema_0001_initial": "c2cc28555ec83770",
@@ -61,11 +61,13 @@ RELEASED = {
     },
 }
 DIALECTS = ("postgres", "sqlite")
+LAST = len(store.known_migrations("sqlite"))
+NAME = f"schema_{LAST + 1:04d}_beats"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_was_released_keeps_its_name_and_its_text(dialect: str) -> None:
-    known = {step.name: step.checksum[:16] for step in store.known_migrations(dialect)}
+    known = {each.name: each.checksum[:16] for each in store.known_migrations(dialect)}
     assert RELEASED[dialect].items() <= known.items()
 
 
@@ -82,12 +84,11 @@ def migrated(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 @pytest.fixture
 def wing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The package of a wing that brings a step and a query, as its record would have told it."""
-    number = len(store.known_migrations("sqlite")) + 1
+    """The package of a wing that brings a migration and a query, as its record would have told it."""
     for dialect in DIALECTS:
         schema = tmp_path / "beats_wing" / dialect / "schema"
         schema.mkdir(parents=True)
-        (schema / f"{number:04d}_beats.sql").write_text(STEP)
+        (schema / f"{LAST + 1:04d}_beats.sql").write_text(BEATS)
         (schema.parent / "beats.sql").write_text(BEAT)
     (tmp_path / "beats_wing" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -117,31 +118,31 @@ def beat(worker: str) -> Steps[int]:
 
 
 @pytest.mark.usefixtures("wing")
-def test_the_step_of_a_wing_is_applied_after_those_of_before(migrated: tuple[str, str]) -> None:
+def test_the_migration_of_a_wing_is_applied_after_those_of_before(migrated: tuple[str, str]) -> None:
     older = engine_of(*migrated)
     newer = opened(migrated)
-    with pytest.raises(SchemaTooOld, match=r"step 8.*step 9"):
+    with pytest.raises(SchemaTooOld, match=rf"migration {LAST}.*migration {LAST + 1}"):
         store.check_schema(newer)
 
-    assert [step.name for step in store.migrate(newer)] == ["schema_0009_beats"]
-    assert [step.version for step in store.check_schema(newer)][-1] == 9
+    assert [each.name for each in store.migrate(newer)] == [NAME]
+    assert [each.version for each in store.check_schema(newer)][-1] == LAST + 1
     assert store.migrate(newer) == []
     assert [newer.run(beat("a")) for _ in range(2)] == [1, 2]
 
-    submit(older)  # whose code does not know the step, and which the step lets go on
+    submit(older)  # whose code does not know the migration, and which the migration lets go on
     for engine in (older, newer):
         engine.close()
 
 
-def test_the_step_of_a_wing_is_refused_when_its_text_was_changed(
+def test_the_migration_of_a_wing_is_refused_when_its_text_was_changed(
     migrated: tuple[str, str], wing: Path
 ) -> None:
     engine = opened(migrated)
     store.migrate(engine)
     (file,) = wing.glob(f"{migrated[0]}/schema/*.sql")
-    file.write_text(STEP.replace("one INTEGER", "two INTEGER"))
+    file.write_text(BEATS.replace("one INTEGER", "two INTEGER"))
 
     for attempt in (store.check_schema, store.migrate):
-        with pytest.raises(SchemaTampered, match=r"step 9 \(schema_0009_beats\)"):
+        with pytest.raises(SchemaTampered, match=rf"migration {LAST + 1} \({NAME}\)"):
             attempt(engine)
     engine.close()

@@ -1,4 +1,4 @@
-"""A migrator of a user's database, broken off at each point of a step: whoever comes next goes on."""
+"""A migrator of a user's database, broken off at each point of a migration: whoever comes next goes on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fencerow.testing.crash import Point, points
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.race import Scenario
 from tests.race.people import nothing
-from tests.race.shards import STEPS, ShardArena, aim, asked
+from tests.race.shards import MIGRATIONS, ShardArena, aim, asked
 
-UP, DOWN = 11, 8  # statements of a first step and of a step back, at most
+UP, DOWN = 11, 8  # statements of a first migration and of one taken back, at most
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def arena(race_server: PostgresServer) -> Iterator[ShardArena]:
 
 def test_a_step_broken_anywhere_is_done_or_not(arena: ShardArena) -> None:
     for point in points(UP, alone=False):
-        arena.fresh(Scenario("step", nothing, [], lambda story: None))
+        arena.fresh(Scenario("migration", nothing, [], lambda story: None))
         arena.break_at(apply_next(aim("postgres", "one")), point)
         assert trail(arena) == noted(arena), point
 
@@ -37,7 +37,7 @@ def test_a_step_broken_anywhere_is_done_or_not(arena: ShardArena) -> None:
 
 def test_a_step_back_broken_anywhere_is_done_or_not(arena: ShardArena) -> None:
     for point in points(DOWN, alone=False):
-        arena.fresh(Scenario("step back", nothing, [], lambda story: None))
+        arena.fresh(Scenario("taken back", nothing, [], lambda story: None))
         rest(arena)
         arena.break_at(revert_next(aim("postgres", "one"), 0), point)
         assert trail(arena) == noted(arena) == ([1, 2] if point == Point("committed") else trail(arena)), (
@@ -50,7 +50,7 @@ def test_a_step_back_broken_anywhere_is_done_or_not(arena: ShardArena) -> None:
 
 
 def rest(arena: ShardArena) -> None:
-    for _ in STEPS:
+    for _ in MIGRATIONS:
         arena.run(apply_next(aim("postgres", "next")))
     assert not isinstance(arena.run(apply_next(aim("postgres", "next"))), Advanced)
 

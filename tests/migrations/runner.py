@@ -85,11 +85,11 @@ def _counted(kind: Any, count: list[int], die: tuple[When, int] | None) -> None:
 
 
 def _committing_early(kind: Any) -> None:
-    """A ledger in another transaction than its step: what the guards are there against."""
+    """A ledger in another transaction than its migration: what the guards are there against."""
     execute: Callable[[Any, Any], Any] = kind.execute
 
     def early(self: Any, statement: Any) -> Any:
-        if statement.name == "note_step":
+        if statement.name == "note_migrated":
             execute(self, Statement("commit_early", {}))
         return execute(self, statement)
 

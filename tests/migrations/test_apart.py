@@ -1,4 +1,4 @@
-"""Steps outside of a transaction: an index made concurrently, whoever dies in the middle and whoever waits beside."""
+"""Migrations outside of a transaction: an index made concurrently, whoever dies in it and whoever waits beside."""
 
 from __future__ import annotations
 

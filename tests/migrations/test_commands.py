@@ -17,7 +17,7 @@ from fencerow.migrations import Migrator
 
 here = Path(__file__).parent
 migrator = Migrator(
-    {"eu": f"sqlite:///{here}/eu.db", "us": f"sqlite:///{here}/us.db"}, here / "steps", connect_timeout_s=1
+    {"eu": f"sqlite:///{here}/eu.db", "us": f"sqlite:///{here}/us.db"}, here / "migrations", connect_timeout_s=1
 )
 broken = 1
 """
@@ -26,12 +26,12 @@ broken = 1
 @pytest.fixture
 def shop(tmp_path: Path) -> str:
     (tmp_path / "shop_shards.py").write_text(DECLARED)
-    steps = tmp_path / "steps"
-    steps.mkdir()
-    (steps / "0001_one.sql").write_text("CREATE TABLE one (id INTEGER)")
-    (steps / "0001_one.down.sql").write_text("DROP TABLE one")
-    (steps / "0002_two.sql").write_text("CREATE TABLE two (id INTEGER)")
-    (steps / "0002_two.down.sql").write_text("DROP TABLE two")
+    migrations = tmp_path / "migrations"
+    migrations.mkdir()
+    (migrations / "0001_one.sql").write_text("CREATE TABLE one (id INTEGER)")
+    (migrations / "0001_one.down.sql").write_text("DROP TABLE one")
+    (migrations / "0002_two.sql").write_text("CREATE TABLE two (id INTEGER)")
+    (migrations / "0002_two.down.sql").write_text("DROP TABLE two")
     return "shop_shards"
 
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_meant_is_refused(
 def test_two_steps_with_one_number_are_refused_before_anything_runs(
     cli: Cli, shop: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "steps" / "2_again.sql").write_text("SELECT 1")
+    (tmp_path / "migrations" / "2_again.sql").write_text("SELECT 1")
     done = cli("shards", "migrate", "-A", shop)
     assert (done.code, done.error) == (2, "FR-751")
     assert not (tmp_path / "eu.db").exists()

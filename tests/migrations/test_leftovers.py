@@ -1,4 +1,4 @@
-"""What a step leaves: settings of its session, an index under a name, statements of a process that is gone."""
+"""What a migration leaves: settings of its session, an index under a name, statements of a process that is gone."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def two_schemas(pg_ground: Ground, server: PostgresServer, shard_databases: Mapp
 
 @pytest.mark.parametrize("how", MOVING)
 def test_what_a_step_sets_ends_with_it(two_schemas: Ground, how: str) -> None:
-    """Neither its own line of the ledger nor the next step goes where it said, though a ledger stands there too."""
+    """Neither its own line of the ledger nor the next migration goes where it said, though a ledger is there too."""
     two_schemas.write(MOVING[how] | {"0002_b.sql": "CREATE TABLE b (id integer);"})
 
     report = migrator(two_schemas).migrate()["a"]
@@ -95,7 +95,7 @@ TWO = {"0001_t.sql": "CREATE TABLE big (id integer, n integer);"}
 FIRST = "CREATE INDEX CONCURRENTLY big_id ON big (id);"
 
 
-def test_an_edited_step_does_not_adopt_what_the_old_text_made(pg_ground: Ground) -> None:
+def test_an_edited_migration_does_not_adopt_what_the_old_text_made(pg_ground: Ground) -> None:
     pg_ground.write(TWO | {"0002_i.sql": f"{APART}{FIRST}\nCREATE INDEX CONCURRENTLY j ON big (nope);"})
     assert not migrator(pg_ground).migrate().ok
     edited = FIRST.replace("(id)", "(id, n)")
@@ -160,7 +160,7 @@ ITS_SESSION = (
 
 @contextmanager
 def stopped_in(ground: Ground, text: str, state: str, sign: signal.Signals) -> Iterator[int]:
-    """A process is struck while its step stands in this state on the server; the lease passes."""
+    """A process is struck while its migration stands in this state on the server; the lease passes."""
     ground.write({"0001_f.py": text})
     process, _ = start({"a": ground.urls["a"]}, ground.folder)
     pid = int(until(ground, ITS_SESSION.format(state=state)))

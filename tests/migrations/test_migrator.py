@@ -105,12 +105,19 @@ def test_a_failing_function_leaves_nothing(ground: Ground) -> None:
     assert not ground.has("half") and report.at == 1
 
 
-def test_an_edited_step_is_named_with_both_checksums(ground: Ground) -> None:
+def test_the_old_name_of_migrations_goes_on_with_a_warning(ground: Ground) -> None:
+    ground.write(ONE)
+
+    with pytest.warns(DeprecationWarning, match=r"Migrator\.migrations\(\)"):
+        assert migrator(ground).steps(ground.dialect) == migrator(ground).migrations(ground.dialect)
+
+
+def test_an_edited_migration_is_named_with_both_checksums(ground: Ground) -> None:
     ground.write(ONE)
     migrator(ground).migrate()
-    ran = migrator(ground).steps(ground.dialect)[0].checksum
+    ran = migrator(ground).migrations(ground.dialect)[0].checksum
     ground.write({"0001_create_messages.sql": "CREATE TABLE messages (id INTEGER PRIMARY KEY);"} | TWO)
-    now = migrator(ground).steps(ground.dialect)[0].checksum
+    now = migrator(ground).migrations(ground.dialect)[0].checksum
 
     for report in (migrator(ground).migrate(), migrator(ground).plan(), migrator(ground).down(0)):
         error = report["a"].error
@@ -169,7 +176,7 @@ def test_no_way_back_is_seen_before_the_first_step_back(ground: Ground) -> None:
             {"0001_a.sql": "SELECT 1", "postgres/0001_b.sql": "SELECT 1", "sqlite/0001_b.sql": "SELECT 1"},
             "one number",
         ),
-        ({"0001_a.sql": "SELECT 1", "create.sql": "SELECT 1"}, "not named like a step"),
+        ({"0001_a.sql": "SELECT 1", "create.sql": "SELECT 1"}, "not named like a migration"),
         ({"0001_a.sql": "SELECT 1", "0002_b.down.sql": "SELECT 1"}, "not there"),
         ({"0001_a.sql": "SELECT 1;\nCOMMIT;"}, "line 2: COMMIT"),
         ({"0001_a.sql": "BEGIN;\nSELECT 1;"}, "line 1: BEGIN"),
@@ -177,7 +184,7 @@ def test_no_way_back_is_seen_before_the_first_step_back(ground: Ground) -> None:
         ({"0001_a.py": "async def up(c): ..."}, "coroutine"),
         ({"0001_a.py": "1 / 0"}, "ZeroDivisionError"),
         ({"0000_a.sql": "SELECT 1"}, "number 0"),
-        ({"README.txt": "nothing"}, "has no steps"),
+        ({"README.txt": "nothing"}, "has no migrations"),
     ],
 )
 def test_a_folder_that_cannot_be_right_is_refused_before_anything_runs(

@@ -1,4 +1,4 @@
-"""Many processes at once, and processes that are killed at each of their statements: no step twice, none half."""
+"""Many processes at once, and processes that are killed at each of their statements: no migration twice, none half."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.migrations.conftest import Ground
 from tests.migrations.runner import When, context, killed, start
 
 TABLES = ("trail", "numbers", "more", "schema_ledger")
-# Every step leaves its number in the trail, in the transaction that notes it.
+# Every migration leaves its number in the trail, in the transaction that notes it.
 STEPS = {
     "0001_trail.sql": "CREATE TABLE trail (version INTEGER); INSERT INTO trail VALUES (1);",
     "0001_trail.down.sql": "DROP TABLE trail;",
@@ -58,7 +58,7 @@ def test_eight_processes_run_each_step_of_four_shards_once(ground: Ground) -> No
         process.join(30)
 
     assert all(shard["outcome"] == "done" for run in told for shard in run), told
-    ran = Counter((shard["shard"], step) for run in told for shard in run for step in shard["ran"])
+    ran = Counter((shard["shard"], migration) for run in told for shard in run for migration in shard["ran"])
     assert len(ran) == 20 and set(ran.values()) == {1}
     for shard in "abcd":
         assert whole(ground, shard) and [version for version, _ in ground.ledger(shard)] == [1, 2, 3, 4, 5]
@@ -71,7 +71,7 @@ def test_a_process_killed_at_any_statement_leaves_whole_steps(ground: Ground) ->
         clear(ground)
         process, _ = start({"a": ground.urls["a"]}, ground.folder, die=(when, number))
         assert killed(process), (when, number)
-        assert whole(ground), f"half a step after a kill {when} statement {number}"
+        assert whole(ground), f"half a migration after a kill {when} statement {number}"
         let_leases_pass(ground)
         assert migrator(ground).migrate().ok, (when, number)
         assert whole(ground) and ground.ledger() == [(version, "applied") for version in (1, 2, 3, 4, 5)]
@@ -92,7 +92,7 @@ def test_a_process_killed_on_its_way_back_leaves_whole_steps(ground: Ground) -> 
         assert migrator(ground).migrate().ok
         process, _ = start({"a": ground.urls["a"]}, ground.folder, down=0, die=("after", number))
         assert killed(process), number
-        assert whole(ground), f"half a step after a kill after statement {number}"
+        assert whole(ground), f"half a migration after a kill after statement {number}"
         let_leases_pass(ground)
         assert migrator(ground).down(0).ok
         assert ground.ledger() == [] and not ground.has("trail")
@@ -101,7 +101,7 @@ def test_a_process_killed_on_its_way_back_leaves_whole_steps(ground: Ground) -> 
 def test_a_ledger_written_in_another_transaction_would_be_caught(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control of the test above: the step is committed, and its line comes later."""
+    """The control of the test above: the migration is committed, and its line comes later."""
     ground.write(STEPS)
     found = []
     for number in range(1, 40):
@@ -124,7 +124,7 @@ def each_point(ground: Ground) -> Iterator[tuple[When, int]]:
 
 
 def whole(ground: Ground, shard: str = "a") -> bool:
-    """Whether the trail and the ledger name the same steps, each once, at one instant."""
+    """Whether the trail and the ledger name the same migrations, each once, at one instant."""
     if not ground.has("trail", shard):
         return not ground.has("schema_ledger", shard) or 1 not in dict(ground.ledger(shard))
     rows: list[Any] = ground.rows(
@@ -139,7 +139,7 @@ def whole(ground: Ground, shard: str = "a") -> bool:
 
 
 def indexes(ground: Ground) -> bool:
-    """Whether those of the step outside of a transaction are there and valid."""
+    """Whether those of the migration outside of a transaction are there and valid."""
     if ground.dialect == "sqlite":
         return ground.has("numbers_number")
     rows = ground.rows("SELECT indisvalid FROM pg_index WHERE indrelid = 'numbers'::regclass")

@@ -1,4 +1,4 @@
-"""A user's own database before its first step, for races of migrators: on PostgreSQL, held as well, and in a file."""
+"""A user's own database before its first migration, for races of migrators: on PostgreSQL, held too, and in a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fencerow.core.db.queries import Queries, Query, qualified
 from fencerow.core.db.run import Operation, Rows, Statement
 from fencerow.core.store import store
 from fencerow.migrations.advance import Aim
-from fencerow.migrations.folder import Script, Step
+from fencerow.migrations.folder import Script, ShardMigration
 from fencerow.migrations.ledger import Ledger
 from fencerow.migrations.text import pieces
 from fencerow.testing.arena_postgres import PostgresArena
@@ -22,29 +22,29 @@ LEDGER = Ledger.of("public.schema_ledger")
 TABLES = ("schema_ledger", "trail")
 
 
-def step(version: int, up: str, down: str, *, apart: bool = False) -> Step:
+def migration(version: int, up: str, down: str, *, apart: bool = False) -> ShardMigration:
     def script(text: str) -> Script:
         return Script(Path(f"{version:04d}_step.sql"), not apart, tuple(pieces(text, "postgres")))
 
-    return Step(version, "step", f"checksum {version}", script(up), script(down))
+    return ShardMigration(version, "migration", f"checksum {version}", script(up), script(down))
 
 
-def trailing(version: int) -> Step:
-    """A step that leaves its number, and would leave it twice if it ran twice."""
-    return step(
+def trailing(version: int) -> ShardMigration:
+    """A migration that leaves its number, and would leave it twice if it ran twice."""
+    return migration(
         version, f"INSERT INTO trail VALUES ({version})", f"DELETE FROM trail WHERE version = {version}"
     )
 
 
-STEPS = [
-    step(1, "CREATE TABLE trail (version integer); INSERT INTO trail VALUES (1)", "DROP TABLE trail"),
+MIGRATIONS = [
+    migration(1, "CREATE TABLE trail (version integer); INSERT INTO trail VALUES (1)", "DROP TABLE trail"),
     trailing(2),
     trailing(3),
 ]
 
 
-def aim(dialect: str, holder: str, steps: list[Step] | None = None) -> Aim:
-    return Aim(LEDGER, dialect, STEPS if steps is None else steps, holder)
+def aim(dialect: str, holder: str, migrations: list[ShardMigration] | None = None) -> Aim:
+    return Aim(LEDGER, dialect, MIGRATIONS if migrations is None else migrations, holder)
 
 
 def asked(text: str) -> Operation[Rows]:

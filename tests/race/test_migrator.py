@@ -1,4 +1,4 @@
-"""Migrators of a user's database against each other, and against their own deaths: each step once, none half."""
+"""Migrators of a user's database against each other, and against their own deaths: each migration once, none half."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from fencerow.testing.crash import Point, ending, points
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.race import Scenario, Story, Violation, explore
 from tests.race.people import nothing
-from tests.race.shards import STEPS, ShardArena, ShardFile, aim, asked, cut, step
+from tests.race.shards import MIGRATIONS, ShardArena, ShardFile, aim, asked, cut, migration
 
 MODES = ("plain", "held", "sqlite")
 ROUNDS = 14  # a migrator tries on; an explorer must come to an end
-STATEMENTS = 10  # of the first step, ledger and all
+STATEMENTS = 10  # of the first migration, ledger and all
 
 
 @pytest.fixture(scope="module")
@@ -101,14 +101,14 @@ def dialect(arena: Any) -> str:
 
 
 def migrating(wanted: Aim) -> Script:
-    """Step after step, asking again where another is at work."""
+    """Migration after migration, asking again where another is at work."""
     ran = []
     for _ in range(ROUNDS):
         got: Advance = yield apply_next(wanted)
         if got is None:
             break
         if isinstance(got, Advanced):
-            ran.append(got.step.version)
+            ran.append(got.migration.version)
     return ran
 
 
@@ -119,7 +119,7 @@ def going_back(wanted: Aim) -> Script:
         if got is None:
             break
         if isinstance(got, Advanced):
-            reverted.append(got.step.version)
+            reverted.append(got.migration.version)
     return reverted
 
 
@@ -128,7 +128,7 @@ def actor(arena: Any, name: str, script: Any) -> Actor:
 
 
 def trail(story: Story) -> list[int]:
-    """The steps that left something, each as often as it did."""
+    """The migrations that left something, each as often as it did."""
     where = "sqlite_master" if story.arena.mode == "sqlite" else "pg_tables"
     name = "name" if story.arena.mode == "sqlite" else "tablename"
     if not story.run(asked(f"SELECT 1 FROM {where} WHERE {name} = 'trail'")):
@@ -181,10 +181,10 @@ def reading_first(wanted: Aim) -> Script:
     ran: list[int] = []
     while True:
         seen = yield Operation("look", lambda: read(wanted.ledger, wanted.dialect), writes="")
-        left = left_to_run(wanted.steps, seen or [], out_of_order=False)
+        left = left_to_run(wanted.migrations, seen or [], out_of_order=False)
         if not left:
             return ran
-        following = replace(wanted, steps=[left[0]])
+        following = replace(wanted, migrations=[left[0]])
         yield Operation("blindly", lambda aimed=following: blindly(aimed))  # type: ignore[misc]
         ran.append(left[0].version)
 
@@ -192,11 +192,15 @@ def reading_first(wanted: Aim) -> Script:
 def blindly(wanted: Aim) -> Steps[bool]:
     while not (yield from execute("try_ledger_lock", lock=wanted.ledger.lock))[0][0]:
         pass
-    (following,) = wanted.steps
+    (following,) = wanted.migrations
     for piece in following.up.pieces:
         yield from asked(piece.text).steps()
     yield from execute(
-        "note_step", version=following.version, name=following.name, checksum=following.checksum, actor=None
+        "note_migrated",
+        version=following.version,
+        name=following.name,
+        checksum=following.checksum,
+        actor=None,
     )
     return True
 
@@ -212,14 +216,14 @@ def with_a_ledger(arena: Any) -> Any:
         yield asked("INSERT INTO trail VALUES (1)")
         yield asked(
             "INSERT INTO schema_ledger (version, name, checksum, state)"
-            " VALUES (1, 'step', 'checksum 1', 'applied')"
+            " VALUES (1, 'migration', 'checksum 1', 'applied')"
         )
 
     return setup
 
 
 def test_a_migrator_that_dies_at_any_statement_beside_another(shard: Any, explored: Any) -> None:
-    """It dies at that point of its first step, and another process takes its place."""
+    """It dies at that point of its first migration, and another process takes its place."""
     # A reply that nobody awaits is in tests/crash.
     chosen = [point for point in points(STATEMENTS, alone=False) if point.when != "sent"]
     explored(*(dying_at(shard, point) for point in chosen), share=100)
@@ -255,12 +259,12 @@ def test_forward_and_back_leave_whole_steps(shard: Any, explored: Any) -> None:
 
 # --- outside of a transaction ------------------------------------------------------------------------
 
-APART = [STEPS[0], step(2, "SELECT 2", "SELECT 3", apart=True)]
+APART = [MIGRATIONS[0], migration(2, "SELECT 2", "SELECT 3", apart=True)]
 TAKEN = OutsideTransaction(APART[1], 1, "started", resumed=False)
 
 
 def late_and_fresh(arena: Any) -> Scenario:
-    """A holder whose lease has passed finishes and renews while another takes the step over and finishes it."""
+    """A holder whose lease has passed finishes and renews while another takes the migration over and finishes it."""
     kind = dialect(arena)
     late, fresh = aim(kind, "late", APART), aim(kind, "fresh", APART)
     past = "0" if kind == "sqlite" else "clock_timestamp() - INTERVAL '1 second'"
@@ -269,7 +273,7 @@ def late_and_fresh(arena: Any) -> Scenario:
         yield from with_a_ledger(arena)()
         yield asked(
             "INSERT INTO schema_ledger (version, name, checksum, state, holder, lease_until)"
-            f" VALUES (2, 'step', 'checksum 2', 'started', 'late', {past})"
+            f" VALUES (2, 'migration', 'checksum 2', 'started', 'late', {past})"
         )
 
     def finishing(_: Any) -> Script:

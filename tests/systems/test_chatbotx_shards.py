@@ -46,7 +46,7 @@ def test_two_migrators_on_one_shard_run_each_step_once(ground: Ground) -> None:
         each.join(60)
 
     assert [report["a"].outcome for report in reports] == [Outcome.DONE, Outcome.DONE]
-    ran = Counter(step for report in reports for step in report["a"].ran)
+    ran = Counter(migration for report in reports for migration in report["a"].ran)
     assert len(ran) == 5 and set(ran.values()) == {1}
     assert (
         ground.rows("SELECT count(*) FROM messages") == ground.rows("SELECT count(*) FROM archive") == [(1,)]
@@ -97,7 +97,9 @@ def test_an_unreachable_shard_is_named_and_done_later_alone(ground: Ground) -> N
 @pytest.mark.scenario("D.4")
 def test_a_failing_step_stops_its_shard_alone_and_can_be_taken_back(ground: Ground) -> None:
     ground.write(STEPS)
-    ground.rows("CREATE TABLE messages_workspace (id INTEGER)", "b")  # step 3 meets something of that name
+    ground.rows(
+        "CREATE TABLE messages_workspace (id INTEGER)", "b"
+    )  # migration 3 meets something of that name
 
     refused = shards(ground, "b").migrate()
     assert isinstance(refused["b"].error, LedgerMissing)
@@ -114,7 +116,7 @@ def test_a_failing_step_stops_its_shard_alone_and_can_be_taken_back(ground: Grou
 
 @pytest.mark.scenario("D.4")
 def test_shards_run_in_parallel(ground: Ground) -> None:
-    """The step of each waits inside for that of the other."""
+    """The migration of each waits inside for that of the other."""
     here = "import tests.systems.test_chatbotx_shards as shared\ndef up(c):\n    shared.MEETING.wait(20)\n"
     ground.write({"0001_meet.py": here})
 
@@ -126,7 +128,7 @@ MEETING = threading.Barrier(2)
 
 @pytest.mark.scenario("D.4")
 def test_one_shard_is_never_migrated_twice_at_a_time(ground: Ground, tmp_path: Path) -> None:
-    """Whoever runs a step makes a file that must not be there, and removes it."""
+    """Whoever runs a migration makes a file that must not be there, and removes it."""
     inside = (
         "import os\n"
         "def up(c):\n"

@@ -20,7 +20,7 @@ from fencerow.core.store.tables import known_migrations, postgres_queries, sqlit
 
 
 @click.command()
-@click.option("--plan", is_flag=True, help="Only say which steps are missing.")
+@click.option("--plan", is_flag=True, help="Only say which migrations are missing.")
 @json_option
 @database_options
 @app_option
@@ -28,16 +28,15 @@ from fencerow.core.store.tables import known_migrations, postgres_queries, sqlit
 def migrate(context: click.Context, plan: bool) -> int:
     """Bring the schema up to what this Fencerow knows. Safe with many starters at once, and to repeat."""
     config = resolved(asked(context))
-    steps = planned(config) if plan else migrated(config)
+    migrations = planned(config) if plan else migrated(config)
     if asked(context).json:
-        output.say_json(
-            {"plan": plan, "steps": [{"version": step.version, "name": step.name} for step in steps]}
-        )
+        listed = [{"version": each.version, "name": each.name} for each in migrations]
+        output.say_json({"plan": plan, "migrations": listed, "steps": listed})  # the last is the old name
         return exits.OK
     verb = "would be applied" if plan else "applied"
-    for step in steps:
-        output.say(f"{step.version:04d}  {step.name}  {verb}")
-    if not steps:
+    for each in migrations:
+        output.say(f"{each.version:04d}  {each.name}  {verb}")
+    if not migrations:
         output.say("the schema is up to date")
     return exits.OK
 
@@ -101,15 +100,15 @@ def sql(context: click.Context, dialect: str | None, worker_role: str, submit_ro
 
 
 def schema_sql(dialect: str, config: CoreConfig) -> str:
-    """Every step as it would be applied, and the ledger."""
+    """Every migration as it would be applied, and the ledger."""
     if dialect == "sqlite":
         rename, queries = sqlite_names(config.table_prefix), sqlite_queries(config.table_prefix)
     else:
         rename, queries = postgres_names(config.schema), postgres_queries(config.schema)
     head = [f'CREATE SCHEMA IF NOT EXISTS "{config.schema}";'] if dialect == "postgres" else []
     ledger_text = f"{queries['make_ledger'].statements[0]};"
-    steps = [
-        f"-- step {step.version:04d}: {step.name}\n{qualified(step.text, rename)}"
-        for step in known_migrations(dialect)
+    migrations = [
+        f"-- migration {each.version:04d}: {each.name}\n{qualified(each.text, rename)}"
+        for each in known_migrations(dialect)
     ]
-    return "\n\n".join([*head, ledger_text, *steps])
+    return "\n\n".join([*head, ledger_text, *migrations])

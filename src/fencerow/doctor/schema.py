@@ -21,7 +21,7 @@ def foreign(engine: Engine) -> list[Finding]:
 
 
 def examine_schema(engine: Engine) -> Iterator[Finding]:
-    """The ledger against the steps in this package: missing, newer, changed.
+    """The ledger against the migrations in this package: missing, newer, changed.
 
     Raises:
         SchemaTooNew, SchemaTampered: as `check_schema` does.
@@ -35,13 +35,13 @@ def examine_schema(engine: Engine) -> Iterator[Finding]:
     if missing:
         yield fail(
             "schema",
-            f"step {applied[-1].version} of {known[-1].version} is applied",
+            f"migration {applied[-1].version} of {known[-1].version} is applied",
             "run `fencerow migrate`",
         )
         return
-    yield ok("schema", f"step {applied[-1].version}, all checksums match")
+    yield ok("schema", f"migration {applied[-1].version}, all checksums match")
     newer = [row.version for row in applied if row.version > known[-1].version]
     if newer:
         yield info(
-            "schema", f"steps {newer} are of a newer Fencerow that works with this one", "upgrade soon"
+            "schema", f"migrations {newer} are of a newer Fencerow that works with this one", "upgrade soon"
         )

@@ -1,4 +1,4 @@
-"""Steps for databases of the user's own, one or many, and large changes of rows.
+"""Migrations for databases of the user's own, one or many, and large changes of rows.
 
 The guide: docs/guide/migrations.md.
 """

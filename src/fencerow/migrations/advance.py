@@ -1,4 +1,4 @@
-"""The operations of a migrator: one step forward or back, each with its line of the ledger in one transaction.
+"""The operations of a migrator: one migration forward or back, each with its line of the ledger in one transaction.
 
 The lock is taken before the ledger is read, in a statement of its own. Whoever does not get it waits outside
 of any transaction.
@@ -14,7 +14,7 @@ from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Param, Steps, execute, operation, whole
 from fencerow.migrations.direct import Code, Raw
 from fencerow.migrations.errors import MigrationFailed
-from fencerow.migrations.folder import Script, Step
+from fencerow.migrations.folder import Script, ShardMigration
 from fencerow.migrations.judge import left_to_revert, left_to_run
 from fencerow.migrations.ledger import Ledger, Noted, make, read
 
@@ -25,7 +25,7 @@ class Aim:
 
     ledger: Ledger
     dialect: str
-    steps: Sequence[Step]
+    migrations: Sequence[ShardMigration]
     holder: str
     actor: str | None = None
     lease_s: float = 30.0
@@ -35,32 +35,32 @@ class Aim:
 
 
 class WaitReason(Enum):
-    """Why a step cannot be taken now."""
+    """Why a migration cannot be taken now."""
 
     LOCK = "another migrator is at work"
-    LEASE = "another migrator runs a step outside of a transaction"
+    LEASE = "another migrator runs a migration outside of a transaction"
     SERVER = "the server still runs a statement of a migrator that is gone"
 
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """A step that ran, or was taken back, and is noted."""
+    """A migration that ran, or was taken back, and is noted."""
 
-    step: Step
+    migration: ShardMigration
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideTransaction:
-    """A step outside of a transaction, taken by this holder in this attempt. `resumed`: it was begun before."""
+    """A migration outside of a transaction, taken by this holder in this attempt. `resumed`: it was begun before."""
 
-    step: Step
+    migration: ShardMigration
     attempt: int
     doing: str
     resumed: bool
 
     @property
     def script(self) -> Script:
-        script = self.step.up if self.doing == "started" else self.step.down
+        script = self.migration.up if self.doing == "started" else self.migration.down
         assert script is not None
         return script
 
@@ -70,7 +70,7 @@ Advance = Advanced | OutsideTransaction | WaitReason | None
 
 @operation(writes="schema")
 def apply_next(aim: Aim, *, to: int | None = None) -> Steps[Advance]:
-    """Run the next missing step up to number `to`; None when there is none.
+    """Run the next missing migration up to number `to`; None when there is none.
 
     Raises:
         MigrationEdited, MigrationMissing, MigrationLate, LedgerUnreadable, LedgerMissing: nothing was changed.
@@ -78,47 +78,51 @@ def apply_next(aim: Aim, *, to: int | None = None) -> Steps[Advance]:
     noted = yield from _locked(aim, create=True)
     if isinstance(noted, WaitReason):
         return noted
-    left = left_to_run(aim.steps, noted, out_of_order=aim.out_of_order, to=to)
+    left = left_to_run(aim.migrations, noted, out_of_order=aim.out_of_order, to=to)
     if not left:
         return None
-    step, begun = left[0], _begun(noted, left[0])
-    if begun and (yield from _under_way(aim, step)):
+    migration, begun = left[0], _begun(noted, left[0])
+    if begun and (yield from _under_way(aim, migration)):
         return WaitReason.SERVER
-    if not step.up.in_transaction:
-        return (yield from _take_apart(aim, step, "started", resumed=begun))
+    if not migration.up.in_transaction:
+        return (yield from _take_apart(aim, migration, "started", resumed=begun))
     if begun:  # outside of a transaction, and its file was rewritten since
-        yield from execute("forget_step", version=step.version)
-    yield from _run_inside(step.up)
+        yield from execute("forget_migrated", version=migration.version)
+    yield from _run_inside(migration.up)
     yield from execute(
-        "note_step", version=step.version, name=step.name, checksum=step.checksum, actor=aim.actor
+        "note_migrated",
+        version=migration.version,
+        name=migration.name,
+        checksum=migration.checksum,
+        actor=aim.actor,
     )
-    return Advanced(step)
+    return Advanced(migration)
 
 
 @operation(writes="schema")
 def revert_next(aim: Aim, to: int) -> Steps[Advance]:
-    """Take the newest step above number `to` back; None when there is none.
+    """Take the newest migration above number `to` back; None when there is none.
 
     Raises:
-        RevertRefused: some step above `to` has no way back. Looked at before the first is taken back.
+        RevertRefused: some migration above `to` has no way back. Looked at before the first is taken back.
         MigrationEdited, MigrationMissing, LedgerUnreadable: nothing was changed.
     """
     noted = yield from _locked(aim, create=False)
     if isinstance(noted, WaitReason):
         return noted
-    left = left_to_revert(aim.steps, noted, to=to)
+    left = left_to_revert(aim.migrations, noted, to=to)
     if not left:
         return None
-    step = left[0]
-    assert step.down is not None
-    begun = _begun(noted, step)
-    if begun and (yield from _under_way(aim, step)):
+    migration = left[0]
+    assert migration.down is not None
+    begun = _begun(noted, migration)
+    if begun and (yield from _under_way(aim, migration)):
         return WaitReason.SERVER
-    if not step.down.in_transaction:
-        return (yield from _take_apart(aim, step, "reverting", resumed=begun))
-    yield from _run_inside(step.down)
-    yield from execute("forget_step", version=step.version)
-    return Advanced(step)
+    if not migration.down.in_transaction:
+        return (yield from _take_apart(aim, migration, "reverting", resumed=begun))
+    yield from _run_inside(migration.down)
+    yield from execute("forget_migrated", version=migration.version)
+    return Advanced(migration)
 
 
 @operation(writes="")
@@ -135,31 +139,39 @@ def look(ledger: Ledger, dialect: str) -> Steps[tuple[list[Noted] | None, list[s
 def renew(aim: Aim, apart: OutsideTransaction, lease_s: float) -> Steps[bool]:
     """Move the lease on, or with 0 give it up; false when it is lost."""
     rows = yield from execute(
-        "renew_apart", version=apart.step.version, holder=aim.holder, attempt=apart.attempt, lease_s=lease_s
+        "renew_apart",
+        version=apart.migration.version,
+        holder=aim.holder,
+        attempt=apart.attempt,
+        lease_s=lease_s,
     )
     return bool(rows)
 
 
 @operation(alone=True, writes="schema")
 def finish(aim: Aim, apart: OutsideTransaction) -> Steps[bool]:
-    """Note that a step outside of a transaction is whole, or gone; false when somebody else has taken it over."""
-    of: dict[str, Param] = {"version": apart.step.version, "holder": aim.holder, "attempt": apart.attempt}
+    """Note that a migration outside of a transaction is whole, or gone; false when somebody else has taken it over."""
+    of: dict[str, Param] = {
+        "version": apart.migration.version,
+        "holder": aim.holder,
+        "attempt": apart.attempt,
+    }
     if apart.doing == "started":
         return bool((yield from execute("finish_apart", of)))
     return bool((yield from execute("finish_revert", of)))
 
 
-def mark_of(ledger: Ledger, step: Step) -> str:
-    """What the statements of a step outside of a transaction begin with."""
-    return f"/* fencerow {ledger.table} {step.version} */"
+def mark_of(ledger: Ledger, migration: ShardMigration) -> str:
+    """What the statements of a migration outside of a transaction begin with."""
+    return f"/* fencerow {ledger.table} {migration.version} */"
 
 
-def session_of(ledger: Ledger, step: Step) -> str:
-    """The application name of the connection on which a step runs outside of a transaction.
+def session_of(ledger: Ledger, migration: ShardMigration) -> str:
+    """The application name of the connection on which a migration runs outside of a transaction.
 
-    The statements of a function of the user's bear no mark; this they do.
+    The statements of a function of the user's bear no mark; this they do. Older migrators look for it.
     """
-    return f"fencerow step {ledger.lock & (2**64 - 1):016x} {step.version}"
+    return f"fencerow step {ledger.lock & (2**64 - 1):016x} {migration.version}"
 
 
 def _locked(aim: Aim, *, create: bool) -> Steps[list[Noted] | WaitReason]:
@@ -172,13 +184,13 @@ def _locked(aim: Aim, *, create: bool) -> Steps[list[Noted] | WaitReason]:
         if not create:
             return []
         yield from make(aim.ledger, aim.dialect, baseline=aim.baseline)
-        for step in aim.steps:
-            if aim.baseline is not None and step.version <= aim.baseline:
+        for migration in aim.migrations:
+            if aim.baseline is not None and migration.version <= aim.baseline:
                 yield from execute(
-                    "note_step",
-                    version=step.version,
-                    name=step.name,
-                    checksum=step.checksum,
+                    "note_migrated",
+                    version=migration.version,
+                    name=migration.name,
+                    checksum=migration.checksum,
                     actor=aim.actor,
                 )
         noted = (yield from read(aim.ledger, aim.dialect)) or []
@@ -188,42 +200,42 @@ def _locked(aim: Aim, *, create: bool) -> Steps[list[Noted] | WaitReason]:
     return noted
 
 
-def _begun(noted: Sequence[Noted], step: Step) -> bool:
-    return any(line.version == step.version and not line.whole for line in noted)
+def _begun(noted: Sequence[Noted], migration: ShardMigration) -> bool:
+    return any(line.version == migration.version and not line.whole for line in noted)
 
 
-def _under_way(aim: Aim, step: Step) -> Steps[bool]:
-    """Whether the server still works for somebody who began this step and may be gone."""
+def _under_way(aim: Aim, migration: ShardMigration) -> Steps[bool]:
+    """Whether the server still works for somebody who began this migration and may be gone."""
     rows = yield from execute(
-        "statements_under_way", mark=mark_of(aim.ledger, step), session=session_of(aim.ledger, step)
+        "statements_under_way", mark=mark_of(aim.ledger, migration), session=session_of(aim.ledger, migration)
     )
     return bool(rows[0][0])
 
 
-def _take_apart(aim: Aim, step: Step, doing: str, *, resumed: bool) -> Steps[Advance]:
+def _take_apart(aim: Aim, migration: ShardMigration, doing: str, *, resumed: bool) -> Steps[Advance]:
     rows = yield from execute(
         "take_apart",
-        version=step.version,
-        name=step.name,
-        checksum=step.checksum,
+        version=migration.version,
+        name=migration.name,
+        checksum=migration.checksum,
         doing=doing,
         holder=aim.holder,
         lease_s=aim.lease_s,
         actor=aim.actor,
     )
-    return OutsideTransaction(step, whole(rows[0][0]), doing, resumed) if rows else WaitReason.LEASE
+    return OutsideTransaction(migration, whole(rows[0][0]), doing, resumed) if rows else WaitReason.LEASE
 
 
 def _run_inside(script: Script) -> Steps[None]:
     before = (yield from execute("this_transaction"))[0][0]
     if script.function is not None:
-        yield Code("step", {}, None, script.file.name, script.function)
+        yield Code("migration", {}, None, script.file.name, script.function)
     for piece in script.pieces:
-        yield Raw("step", {}, Query("step", (piece.text,), ()), script.file.name, piece.line)
+        yield Raw("migration", {}, Query("migration", (piece.text,), ()), script.file.name, piece.line)
     yield from execute("forget_settings")
     if (yield from execute("this_transaction"))[0][0] != before:
         raise MigrationFailed(
             f"{script.file.name} ended the transaction that it ran in",
-            "what it committed stays, and is not noted: this step is half done",
+            "what it committed stays, and is not noted: this migration is half done",
             "take its effects back by hand; leave COMMIT and ROLLBACK to the migrator",
         )

@@ -1,4 +1,4 @@
-"""Running a step outside of a transaction: under a lease in its line of the ledger, renewed while it runs."""
+"""Running a migration outside of a transaction: under a lease in its line of the ledger, renewed while it runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JOIN_S = 5.0  # a renewal that hangs is left to itself: it can do nothing but re
 
 
 class StepLease:
-    """Keeps a step ours from a thread with a connection of its own; the step's connection may be busy for hours.
+    """Keeps a migration ours from a thread with a connection of its own; the other one may be busy for hours.
 
     A second thread waits for the end of the belief, because a renewal may hang: it asks the server to give up what is
     under way, before anybody else may begin.
@@ -40,7 +40,7 @@ class StepLease:
     def __init__(
         self, connect: Connect, aim: Aim, apart: OutsideTransaction, sent: float, lost: Callable[[], None]
     ) -> None:
-        """The step was taken by a statement that was sent after this `steady()` time."""
+        """The migration was taken by a statement that was sent after this `steady()` time."""
         self._connect = connect
         self._aim = aim
         self._apart = apart
@@ -74,7 +74,7 @@ class StepLease:
 
     @property
     def lost(self) -> bool:
-        """Whether somebody else may have the step by now."""
+        """Whether somebody else may have the migration by now."""
         return self._belief.lost
 
     def _watch(self) -> None:
@@ -94,7 +94,7 @@ class StepLease:
                 else:
                     self._belief.lose()
             except Exception as error:
-                log.warning("the lease of step %s was not renewed: %s", self._apart.step, error)
+                log.warning("the lease of migration %s was not renewed: %s", self._apart.migration, error)
                 if connection is not None:
                     connection.close()
                 connection = None
@@ -103,16 +103,16 @@ class StepLease:
 
 
 def run_apart(shard: Direct, connect: Connect, aim: Aim, apart: OutsideTransaction, sent: float) -> int:
-    """Run the step and note it; returns how many statements of it had been done before a crash.
+    """Run the migration and note it; returns how many statements of it had been done before a crash.
 
-    `sent` is the `steady()` time before the statement that took it. The step has a connection of its own: by its name
+    `sent` is the `steady()` time before the statement that took it. It has a connection of its own: by its name
     whoever takes over sees that the server still works for it, and what it sets there moves no line of the ledger.
 
     Raises:
-        UserFailed: a statement raised. Those before it stay; the step is left as begun, free to be taken up.
+        UserFailed: a statement raised. Those before it stay; the migration is left as begun, free to be taken up.
         ShardBusy: the lease was lost on the way. Whoever has it goes on.
     """
-    with closing(connect(session=session_of(aim.ledger, apart.step))) as own:
+    with closing(connect(session=session_of(aim.ledger, apart.migration))) as own:
         lease = StepLease(connect, aim, apart, sent, lambda: _cancel(own))
         adopted = 0
         try:
@@ -136,14 +136,14 @@ def run_apart(shard: Direct, connect: Connect, aim: Aim, apart: OutsideTransacti
 
 def _parts(shard: Direct, aim: Aim, apart: OutsideTransaction) -> Iterator[Operation[bool]]:
     source, function = apart.script.file.name, apart.script.function
-    marked = Marked(source, mark_of(aim.ledger, apart.step))
+    marked = Marked(source, mark_of(aim.ledger, apart.migration))
     if function is not None:
 
         def call() -> Steps[bool]:
-            yield Code("step", {}, None, source, function)
+            yield Code("migration", {}, None, source, function)
             return True
 
-        yield Operation("step", call, alone=True)
+        yield Operation("migration", call, alone=True)
     for piece in apart.script.pieces:
         if shard.dialect == "postgres":
             if apart.resumed:
@@ -160,7 +160,7 @@ def _cancel(shard: Direct) -> None:
 
 def _lost(apart: OutsideTransaction) -> ShardBusy:
     return ShardBusy(
-        f"step {apart.step} may have been taken over by another migrator while it ran here",
+        f"migration {apart.migration} may have been taken over by another migrator while it ran here",
         "the lease was not renewed in time",
         "look at the shard's status; the other one goes on",
     )

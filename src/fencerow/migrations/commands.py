@@ -59,12 +59,12 @@ def status(context: click.Context, names: tuple[str, ...]) -> int:
 
 
 @shards.command()
-@click.option("--to", type=click.IntRange(min=1), metavar="N", help="Up to this step and no further.")
+@click.option("--to", type=click.IntRange(min=1), metavar="N", help="Up to this migration and no further.")
 @click.option(
     "--baseline",
     type=click.IntRange(min=0),
     metavar="N",
-    help="For shards with tables and no ledger: the last step that they have already, 0 for none.",
+    help="For shards with tables and no ledger: the last migration that they have already, 0 for none.",
 )
 @_shard_options
 @click.pass_context
@@ -75,17 +75,21 @@ def migrate(context: click.Context, names: tuple[str, ...], to: int | None, base
 
 @shards.command()
 @click.option(
-    "--to", type=click.IntRange(min=0), metavar="N", required=True, help="The step to go back to; 0 for none."
+    "--to",
+    type=click.IntRange(min=0),
+    metavar="N",
+    required=True,
+    help="The migration to go back to; 0 for none.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_shard_options
 @click.pass_context
 def down(context: click.Context, names: tuple[str, ...], to: int, yes: bool) -> int:
-    """Take back the steps above a number, newest first. What they dropped or changed is gone."""
+    """Take back the migrations above a number, newest first. What they dropped or changed is gone."""
     migrator = _migrator(context)
     chosen = names or tuple(migrator.shards)
     if not yes and sys.stdin.isatty():
-        click.confirm(f"take back every step above {to} on {', '.join(chosen)}?", abort=True, err=True)
+        click.confirm(f"take back every migration above {to} on {', '.join(chosen)}?", abort=True, err=True)
     return _told(context, migrator.down(to, shards=names or None))
 
 

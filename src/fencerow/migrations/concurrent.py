@@ -1,4 +1,4 @@
-"""CREATE and DROP INDEX CONCURRENTLY: how a step that a crash cut off in the middle of one goes on.
+"""CREATE and DROP INDEX CONCURRENTLY: how a migration that a crash cut off in the middle of one goes on.
 
 The server leaves an invalid index behind, which is dropped and made again. One that became valid although its
 client was gone is adopted, if it is what the file says: its name alone proves nothing.
@@ -29,13 +29,15 @@ SHAPE = "pg_temp.fencerow_shape"
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """How the statements of a step outside of a transaction are written, so that the server shows whose they are."""
+    """How the statements of a migration outside of a transaction are written, which tells the server whose they are."""
 
     source: str
     mark: str
 
     def raw(self, piece: Piece) -> Raw:
-        return Raw("step", {}, Query("step", (piece.text,), ()), self.source, piece.line, f"{self.mark} ")
+        return Raw(
+            "migration", {}, Query("migration", (piece.text,), ()), self.source, piece.line, f"{self.mark} "
+        )
 
 
 def unnamed_index(pieces: Sequence[Piece]) -> Piece | None:
@@ -86,7 +88,7 @@ def run_piece(piece: Piece, marked: Marked, *, resumed: bool) -> Steps[bool]:
         if found:
             name, valid, _ = found[0]
             if not valid:
-                # Whoever made it is gone: no statement of that mark was under way when the step was taken over.
+                # Whoever made it is gone: no statement of that mark was under way when the migration was taken over.
                 yield marked.raw(Piece(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", piece.line))
             elif resumed or created["maybe"]:
                 return False

@@ -7,32 +7,32 @@ from fencerow.core.errors.base import FencerowError
 
 
 class MigrationFailed(FencerowError):
-    """A step raised. In a transaction nothing of it stays; outside of one, the message says what to expect."""
+    """A migration raised. In a transaction nothing of it stays; outside of one, the message says what to expect."""
 
     code = "FR-750"
 
 
 class InvalidMigrations(FencerowError):
-    """The folder of steps, or the migrator itself, cannot work as declared. Nothing ran on any shard."""
+    """The folder of migrations, or the migrator itself, cannot work as declared. Nothing ran on any shard."""
 
     code = "FR-751"
     exit_code = exits.REFUSED
 
 
 class MigrationEdited(FencerowError):
-    """A step that ran has another text now. Restore it, and write the change as a new step."""
+    """A migration that ran has another text now. Restore it, and write the change as a new migration."""
 
     code = "FR-752"
 
 
 class MigrationMissing(FencerowError):
-    """The ledger has a step of which there is no file, and it is not merely ahead of this code."""
+    """The ledger has a migration of which there is no file, and it is not merely ahead of this code."""
 
     code = "FR-753"
 
 
 class MigrationLate(FencerowError):
-    """A step that never ran has a lower number than one that did. Renumber it, or allow `out_of_order`."""
+    """A migration that never ran has a lower number than one that did. Renumber it, or allow `out_of_order`."""
 
     code = "FR-754"
 
@@ -44,13 +44,13 @@ class LedgerUnreadable(FencerowError):
 
 
 class LedgerMissing(FencerowError):
-    """A shard has tables but no ledger. Say with a baseline which steps it has already."""
+    """A shard has tables but no ledger. Say with a baseline which migrations it has already."""
 
     code = "FR-756"
 
 
 class ShardUnreachable(FencerowError):
-    """A shard gave no connection, or it broke. Whole steps are done; run it again when the shard is back."""
+    """A shard gave no connection, or it broke. Whole migrations are done; run it again when the shard is back."""
 
     code = "FR-757"
     repeat = "yes"
@@ -64,7 +64,7 @@ class ShardBusy(FencerowError):
 
 
 class RevertRefused(FencerowError):
-    """A step cannot be taken back: it has no down part, or the target is not below what ran. Nothing was changed."""
+    """A migration cannot be taken back: it has no down part, or the target is not below what ran. Nothing changed."""
 
     code = "FR-759"
 

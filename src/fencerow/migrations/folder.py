@@ -1,4 +1,4 @@
-"""From a folder of numbered files to the steps of a migration, refused as a whole when one of them cannot be right."""
+"""From a folder of numbered files to migrations, refused as a whole when one of them cannot be right."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Run = Callable[[Any], object]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What one direction of a step does: statements, or a function of the connection."""
+    """What one direction of a migration does: statements, or a function of the connection."""
 
     file: Path
     in_transaction: bool
@@ -35,7 +35,7 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ShardMigration:
     """One numbered migration. The checksum is over the text of its file, whatever its line endings are."""
 
     version: int
@@ -48,43 +48,43 @@ class Step:
         return f"{self.version:04d}_{self.name}"
 
 
-def read_folder(folder: Path, dialect: str) -> list[Step]:
-    """The steps for one dialect in the order of their numbers: those of the folder and of its `postgres` or `sqlite`.
+def read_folder(folder: Path, dialect: str) -> list[ShardMigration]:
+    """The migrations for one dialect in the order of their numbers: of the folder and its `postgres` or `sqlite`.
 
     Raises:
         InvalidMigrations: two files have one number, a name is not understood, or a file cannot work.
     """
     if not folder.is_dir():
         raise InvalidMigrations(
-            f"there is no folder {folder}", "the migrator reads its steps from it", "correct `folder`"
+            f"there is no folder {folder}", "the migrator reads its migrations from it", "correct `folder`"
         )
     places = [folder, folder / dialect] if (folder / dialect).is_dir() else [folder]
-    files = [path for place in places for path in sorted(place.iterdir()) if _is_step(path)]
+    files = [path for place in places for path in sorted(place.iterdir()) if _is_migration(path)]
     ups = _by_version([path for path in files if not _parsed(path)["down"]])
     downs = _by_version([path for path in files if _parsed(path)["down"]])
     for version, path in downs.items():
         if version not in ups or _parsed(ups[version])["name"] != _parsed(path)["name"]:
             raise InvalidMigrations(
-                f"{path.name} takes back a step that is not there",
+                f"{path.name} takes back a migration that is not there",
                 f"expected {path.name.replace('.down', '')} beside it",
                 "correct its number and name, or remove it",
             )
     if not ups:
         raise InvalidMigrations(
-            f"{folder} has no steps for {dialect}",
+            f"{folder} has no migrations for {dialect}",
             "files such as 0001_create_messages.sql are expected, there or in a folder `postgres` or `sqlite` in it",
-            "correct `folder`, or write the first step",
+            "correct `folder`, or write the first migration",
         )
-    return [_step(ups[version], downs.get(version), dialect) for version in sorted(ups)]
+    return [_migration(ups[version], downs.get(version), dialect) for version in sorted(ups)]
 
 
-def _is_step(path: Path) -> bool:
-    """Whether a file is meant as a step. A name that almost is one must not be passed over in silence."""
+def _is_migration(path: Path) -> bool:
+    """Whether a file is meant as a migration. A name that almost is one must not be passed over in silence."""
     if path.suffix not in (".sql", ".py") or path.name.startswith(("_", ".")) or not path.is_file():
         return False
     if not NAME.fullmatch(path.name):
         raise InvalidMigrations(
-            f"{path} is not named like a step",
+            f"{path} is not named like a migration",
             "expected a number, an underscore and a name: 0007_add_index.sql, 0007_add_index.down.sql, 0008_fill.py",
             "rename it, or let its name begin with an underscore if it is none",
         )
@@ -104,24 +104,24 @@ def _by_version(paths: list[Path]) -> dict[int, Path]:
         if version in found:
             raise InvalidMigrations(
                 f"{found[version]} and {path} have one number",
-                "each number is one step, so that every shard runs them in one order",
+                "each number is one migration, so that every shard runs them in one order",
                 f"give one of them another number than {version}",
             )
         if version == 0:
             raise InvalidMigrations(
-                f"{path} has the number 0", "steps count from 1; 0 is before the first", "renumber it"
+                f"{path} has the number 0", "migrations count from 1; 0 is before the first", "renumber it"
             )
         found[version] = path
     return found
 
 
-def _step(path: Path, down: Path | None, dialect: str) -> Step:
+def _migration(path: Path, down: Path | None, dialect: str) -> ShardMigration:
     match, text = _parsed(path), _text(path)
     checksum = sha256(text.encode()).hexdigest()
     if match["kind"] == "py":
         if down is not None:
             raise InvalidMigrations(
-                f"{down.name} belongs to a step in Python",
+                f"{down.name} belongs to a migration in Python",
                 "its way back is its function down(connection)",
                 "move it there",
             )
@@ -129,7 +129,7 @@ def _step(path: Path, down: Path | None, dialect: str) -> Step:
     else:
         up_script = _sql(path, text, dialect)
         down_script = None if down is None else _sql(down, _text(down), dialect)
-    return Step(int(match["version"]), match["name"], checksum, up_script, down_script)
+    return ShardMigration(int(match["version"]), match["name"], checksum, up_script, down_script)
 
 
 def _text(path: Path) -> str:
@@ -145,7 +145,7 @@ def _sql(path: Path, text: str, dialect: str) -> Script:
     if ending is not None:
         raise InvalidMigrations(
             f"{path}, line {ending.line}: {ending.text.split()[0].upper()} begins or ends a transaction",
-            "a step and its row in the ledger are one transaction, which the migrator opens and commits",
+            "a migration and its row in the ledger are one transaction, which the migrator opens and commits",
             "leave it out; what cannot run in a transaction says so: -- migrate: no transaction",
         )
     in_transaction = not NO_TRANSACTION.search(text)
@@ -171,7 +171,7 @@ def _python(path: Path, text: str) -> tuple[Script, Script | None]:
         if inspect.iscoroutinefunction(function):
             raise InvalidMigrations(
                 f"{path}: {name} is a coroutine",
-                "a step gets the driver's plain connection",
+                "a migration gets the driver's plain connection",
                 "write `def` without async",
             )
     assert up is not None

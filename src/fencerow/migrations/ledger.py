@@ -1,4 +1,4 @@
-"""The ledger of a shard: which steps ran there. It lies in the shard itself, under a name of the user's."""
+"""The ledger of a shard: which migrations ran there. It lies in the shard itself, under a name of the user's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES = ("applied", "started", "reverting")
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """One line of the ledger. `lease_left_s` is there while a step that needs no transaction is under way."""
+    """One line of the ledger. `lease_left_s` is there while a migration that needs no transaction is under way."""
 
     version: int
     name: str
@@ -90,7 +90,7 @@ def read(ledger: Ledger, dialect: str) -> Steps[list[Noted] | None]:
     if missing := [column for column in COLUMNS if column not in columns]:
         raise LedgerUnreadable(
             f"{ledger.written(dialect)} is no ledger of a migrator: it has no {', '.join(missing)}",
-            "which steps ran here cannot be told, so none is run",
+            "which migrations ran here cannot be told, so none is run",
             "give the migrator another `ledger`, or find out what changed this table",
         )
     return _noted((yield from execute("read_ledger")), ledger.written(dialect))
@@ -112,14 +112,14 @@ def make(ledger: Ledger, dialect: str, *, baseline: int | None) -> Steps[None]:
 def missing_ledger(name: str, strangers: Sequence[str]) -> LedgerMissing:
     return LedgerMissing(
         f"there are tables ({', '.join(strangers)}) but no ledger {name}",
-        "which steps this database has already cannot be guessed",
-        "say so once with a baseline: the number of the last step that is in it, or 0 if none is",
+        "which migrations this database has already cannot be guessed",
+        "say so once with a baseline: the number of the last migration that is in it, or 0 if none is",
     )
 
 
 def _noted(rows: Rows, name: str) -> list[Noted]:
     found = []
-    for version, step, checksum, state, attempt, left_s in rows:
+    for version, migration, checksum, state, attempt, left_s in rows:
         if (
             not isinstance(version, int)
             or not isinstance(attempt, int)
@@ -128,11 +128,11 @@ def _noted(rows: Rows, name: str) -> list[Noted]:
         ):
             raise LedgerUnreadable(
                 f"{name} has a line that says nothing: version {ascii(version)[:40]}, state {ascii(state)[:40]}",
-                "which steps ran here cannot be told, so none is run",
+                "which migrations ran here cannot be told, so none is run",
                 "find out who wrote it, and correct it by hand",
             )
         left = left_s if isinstance(left_s, int | float) else None
-        found.append(Noted(version, str(step), str(checksum), state, attempt, left))
+        found.append(Noted(version, str(migration), str(checksum), state, attempt, left))
     return found
 
 

@@ -17,7 +17,7 @@ def load_migrator(name: str | None) -> Migrator:
     if not name:
         raise ConfigError(
             "no migrator was named",
-            "it names the shards and the folder of their steps",
+            "it names the shards and the folder of their migrations",
             "give -A module:migrator",
         )
     return loaded(name, Migrator, "migrator", title="Migrator", usual="migrator", arguments="...")

@@ -1,8 +1,9 @@
-"""`Migrator`: numbered steps for one database or many, each step once per shard."""
+"""`Migrator`: numbered migrations for one database or many, each migration once per shard."""
 
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +12,7 @@ from fencerow.core.db.verb import threaded
 from fencerow.core.model.defaults import check_number
 from fencerow.migrations.advance import Aim, apply_next, revert_next
 from fencerow.migrations.errors import InvalidMigrations, UnknownShard
-from fencerow.migrations.folder import Step, read_folder
+from fencerow.migrations.folder import ShardMigration, read_folder
 from fencerow.migrations.ledger import Ledger
 from fencerow.migrations.report import Report, ShardReport
 from fencerow.migrations.run import ShardRun
@@ -21,22 +22,22 @@ Names = Iterable[str] | None
 
 
 class Migrator:
-    """Brings databases of yours up to the steps in a folder, any number of them, several at a time.
+    """Brings databases of yours up to the migrations in a folder, any number of them, several at a time.
 
-        messages = Migrator({"a": "postgresql://…/a", "b": "postgresql://…/b"}, Path(__file__).parent / "steps")
+        messages = Migrator({"a": "postgresql://…/a", "b": "postgresql://…/b"}, Path(__file__).parent / "migrations")
         report = messages.migrate()
 
     The folder has `0001_create_messages.sql` (and `0001_create_messages.down.sql`), or `0002_fill.py` with
     `up(connection)` (and `down(connection)`), and folders `postgres` and `sqlite` where the dialects differ.
-    Which steps ran is noted in each shard, in the table `ledger`. A shard needs no tables of Fencerow.
+    Which migrations ran is noted in each shard, in the table `ledger`. A shard needs no tables of Fencerow.
 
-    Many migrators at once are safe: the lock of a shard is taken before its ledger is read, and a step, the
-    look at the ledger and its line there are one transaction. A step with the line
+    Many migrators at once are safe: the lock of a shard is taken before its ledger is read, and a migration, the
+    look at the ledger and its line there are one transaction. A migration with the line
     `-- migrate: no transaction` runs outside of one, under a lease of `lease_s`, and bears to be begun again.
 
-    At most `parallel` shards are worked on at a time, with a connection each, and two more while a step runs
+    At most `parallel` shards are worked on at a time, with a connection each, and two more while a migration runs
     outside of a transaction. A lock on a table is waited for `lock_wait_s` at a time, so that others get
-    through; `wait_s` is how long a shard may keep us waiting before the next step begins.
+    through; `wait_s` is how long a shard may keep us waiting before the next migration begins.
 
     Raises:
         InvalidMigrations: the folder or a shard cannot be used. UrlError: a URL names no database we can use.
@@ -70,7 +71,7 @@ class Migrator:
         self._connect_timeout_s = connect_timeout_s
         self._actor = actor
         for dialect in sorted(self.dialects):
-            self.steps(dialect)
+            self.migrations(dialect)
 
     @property
     def shards(self) -> Sequence[str]:
@@ -82,13 +83,20 @@ class Migrator:
         """Which of `postgres` and `sqlite` the shards are."""
         return {shard.dialect for shard in self._shards.values()}
 
-    def steps(self, dialect: str) -> list[Step]:
-        """The steps of the folder for one dialect, in order, read afresh.
+    def migrations(self, dialect: str) -> list[ShardMigration]:
+        """The migrations of the folder for one dialect, in order, read afresh.
 
         Raises:
             InvalidMigrations: two have one number, or a file cannot work.
         """
         return read_folder(self._folder, dialect)
+
+    def steps(self, dialect: str) -> list[ShardMigration]:
+        """The old name of `migrations`, with a DeprecationWarning; it goes away with 1.0."""
+        warnings.warn(
+            "Migrator.steps() is called Migrator.migrations() now", DeprecationWarning, stacklevel=2
+        )
+        return self.migrations(dialect)
 
     def plan(self, *, baseline: int | None = None, shards: Names = None) -> Report:
         """What `migrate` would run on each shard (`left`). Changes nothing and makes nothing.
@@ -106,8 +114,8 @@ class Migrator:
         """Run what is missing on every shard, up to number `to`. May be repeated; it does what is left.
 
         A shard that fails or cannot be reached stops nothing on the others: see the report's `ok` and `failed`,
-        or `raise_failed()`. A failing step leaves whole steps. `baseline` is for shards that have tables and no
-        ledger yet: steps up to that number are noted there as run. Where a ledger is, it says nothing.
+        or `raise_failed()`. A failing migration leaves whole ones. `baseline` is for shards that have tables and no
+        ledger yet: migrations up to that number are noted there as run. Where a ledger is, it says nothing.
 
         Raises:
             InvalidMigrations, UnknownShard: nothing was run on any shard.
@@ -115,16 +123,16 @@ class Migrator:
         return self._each(shards, baseline, lambda run: run.advance(lambda aim: apply_next(aim, to=to)))
 
     def down(self, to: int, *, shards: Names = None) -> Report:
-        """Take back, newest first, the steps above number `to`, each in one transaction with its line in the ledger.
+        """Take back, newest first, the migrations above number `to`, each with its line in one transaction.
 
-        Nothing is taken back on a shard where one of them has no way back. Data that a step dropped is gone.
+        Nothing is taken back on a shard where one of them has no way back. Data that a migration dropped is gone.
 
         Raises:
             InvalidMigrations, UnknownShard: nothing was run on any shard.
         """
         if to < 0:
             raise InvalidMigrations(
-                f"the target is {to}", "a step's number, or 0 for none, is expected", "correct it"
+                f"the target is {to}", "a migration's number, or 0 for none, is expected", "correct it"
             )
         return self._each(shards, None, lambda run: run.advance(lambda aim: revert_next(aim, to)))
 
@@ -135,10 +143,10 @@ class Migrator:
 
     def _each(self, names: Names, baseline: int | None, do: Callable[[ShardRun], ShardReport]) -> Report:
         chosen = self._chosen(names)
-        steps = {dialect: self.steps(dialect) for dialect in {shard.dialect for shard in chosen}}
-        for dialect in steps:
-            _check_baseline(baseline, steps[dialect])
-        runs = [self._run(shard, steps[shard.dialect], baseline) for shard in chosen]
+        migrations = {dialect: self.migrations(dialect) for dialect in {shard.dialect for shard in chosen}}
+        for dialect in migrations:
+            _check_baseline(baseline, migrations[dialect])
+        runs = [self._run(shard, migrations[shard.dialect], baseline) for shard in chosen]
         with ThreadPoolExecutor(self._parallel, thread_name_prefix="fencerow-migrator") as threads:
             waiting = [threads.submit(do, run) for run in runs]
             try:
@@ -147,11 +155,11 @@ class Migrator:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _run(self, shard: Shard, steps: Sequence[Step], baseline: int | None) -> ShardRun:
+    def _run(self, shard: Shard, migrations: Sequence[ShardMigration], baseline: int | None) -> ShardRun:
         aim = Aim(
             self._ledger,
             shard.dialect,
-            steps,
+            migrations,
             holder=str(uuid.uuid4()),
             actor=self._actor,
             lease_s=self._lease_s,
@@ -172,10 +180,14 @@ class Migrator:
         return [shard for name, shard in self._shards.items() if name in wanted]
 
 
-def _check_baseline(baseline: int | None, steps: Sequence[Step]) -> None:
-    if baseline is not None and baseline != 0 and baseline not in {step.version for step in steps}:
+def _check_baseline(baseline: int | None, migrations: Sequence[ShardMigration]) -> None:
+    if (
+        baseline is not None
+        and baseline != 0
+        and baseline not in {migration.version for migration in migrations}
+    ):
         raise InvalidMigrations(
-            f"the baseline {baseline} is no step",
-            f"the steps are {steps[0].version} to {steps[-1].version}",
-            "give the number of the last step that the database has already, or 0 if it has none",
+            f"the baseline {baseline} is no migration",
+            f"the migrations are {migrations[0].version} to {migrations[-1].version}",
+            "give the number of the last migration that the database has already, or 0 if it has none",
         )

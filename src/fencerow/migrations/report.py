@@ -14,15 +14,15 @@ class Outcome(StrEnum):
     """How a shard stands after a run, or now."""
 
     DONE = "done"  # nothing is left of what was asked for
-    PENDING = "pending"  # steps are left, and nobody asked to run them: of plans and status
-    FAILED = "failed"  # a step raised, or the ledger or the files forbid to go on
+    PENDING = "pending"  # migrations are left, and nobody asked to run them: of plans and status
+    FAILED = "failed"  # a migration raised, or the ledger or the files forbid to go on
     BUSY = "busy"  # somebody else is at work there
     UNREACHABLE = "unreachable"
 
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """One shard. `ran` are the steps that this run did, `left` those that it did not; `at` the newest that is whole."""
+    """One shard. `ran` are the migrations of this run, `left` those that it did not do; `at` the newest whole one."""
 
     shard: str
     outcome: Outcome
@@ -30,7 +30,7 @@ class ShardReport:
     ran: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()  # what newer code ran there
-    begun: str | None = None  # a step outside of a transaction that is under way, or was cut off
+    begun: str | None = None  # a migration outside of a transaction that is under way, or was cut off
     error: FencerowError | None = None
     took_s: float = 0.0
 

@@ -1,4 +1,4 @@
-"""One shard from beginning to end: step after step, waiting where somebody else is at work, and one report of it."""
+"""One shard from beginning to end: one migration after the other, waiting where others are at work, one report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fencerow.migrations.advance import Advance, Advanced, Aim, OutsideTransacti
 from fencerow.migrations.apart import run_apart
 from fencerow.migrations.direct import Direct, Raw, UserFailed, is_contention, is_lost
 from fencerow.migrations.errors import LedgerUnreadable, MigrationFailed, ShardBusy, ShardUnreachable
-from fencerow.migrations.folder import Step
+from fencerow.migrations.folder import ShardMigration
 from fencerow.migrations.judge import ahead, left_to_run
 from fencerow.migrations.ledger import Noted, missing_ledger
 from fencerow.migrations.report import Outcome, ShardReport
@@ -38,10 +38,10 @@ class ShardRun:
     aim: Aim
     wait_s: float
     connect_timeout_s: float
-    ran: list[Step] = field(default_factory=list)
+    ran: list[ShardMigration] = field(default_factory=list)
 
     def advance(self, following: Next) -> ShardReport:
-        """Do one step after the other until none is left. An error ends this shard's run, and no other's."""
+        """Do one migration after the other until none is left. An error ends this shard's run, and no other's."""
         started = time.monotonic()
         error: FencerowError | None = None
         try:
@@ -55,27 +55,27 @@ class ShardRun:
             error, outcome = standing.error, Outcome.DONE if standing.error is None else standing.outcome
         else:
             outcome = _outcome(error)
-        ran = tuple(str(step) for step in self.ran)
+        ran = tuple(str(migration) for migration in self.ran)
         return replace(standing, outcome=outcome, error=error, ran=ran, took_s=time.monotonic() - started)
 
     def look(self) -> ShardReport:
         """How the shard stands, and what is left. Changes nothing, and makes no file."""
         try:
             noted = self._noted()
-            left = left_to_run(self.aim.steps, noted, out_of_order=self.aim.out_of_order)
+            left = left_to_run(self.aim.migrations, noted, out_of_order=self.aim.out_of_order)
         except FencerowError as error:
             return ShardReport(self.shard.name, _outcome(error), error=error)
         return ShardReport(
             self.shard.name,
             Outcome.PENDING if left else Outcome.DONE,
             at=max((line.version for line in noted if line.whole), default=0),
-            left=tuple(str(step) for step in left),
-            ahead=tuple(str(line) for line in ahead(self.aim.steps, noted)),
+            left=tuple(str(migration) for migration in left),
+            ahead=tuple(str(line) for line in ahead(self.aim.migrations, noted)),
             begun=next((str(line) for line in noted if not line.whole), None),
         )
 
     def _noted(self) -> list[Noted]:
-        """The ledger; where there is none yet, what the first step would find in it."""
+        """The ledger; where there is none yet, what the first migration would find in it."""
         if self.shard.is_absent:
             return []
         with closing(self._connect(writes=False)) as shard, self._reading():
@@ -86,15 +86,15 @@ class ShardRun:
             raise missing_ledger(self.aim.ledger.written(self.aim.dialect), strangers)
         through = self.aim.baseline or 0
         return [
-            Noted(step.version, step.name, step.checksum, "applied", 1, None)
-            for step in self.aim.steps
-            if step.version <= through
+            Noted(migration.version, migration.name, migration.checksum, "applied", 1, None)
+            for migration in self.aim.migrations
+            if migration.version <= through
         ]
 
     def _all(self, shard: Direct, following: Next) -> None:
         pause_s, until = POLL_MIN_S, time.monotonic() + self.wait_s
         while (got := self._one(shard, following)) is not None:
-            if isinstance(got, Step):
+            if isinstance(got, ShardMigration):
                 self.ran.append(got)
                 pause_s, until = POLL_MIN_S, time.monotonic() + self.wait_s
             elif time.monotonic() + pause_s > until:
@@ -103,15 +103,15 @@ class ShardRun:
                 time.sleep(pause_s)  # in no transaction: a waiter inside one would hang against CONCURRENTLY
                 pause_s = min(2 * pause_s, POLL_MAX_S)
 
-    def _one(self, shard: Direct, following: Next) -> Step | str | None:
-        """The step that was done, why none could be done now, or None if none is left."""
+    def _one(self, shard: Direct, following: Next) -> ShardMigration | str | None:
+        """The migration that was done, why none could be done now, or None if none is left."""
         inside, sent = True, steady()
         try:
             got = shard.run(following(self.aim))
             if isinstance(got, OutsideTransaction):
                 inside = False
                 run_apart(shard, self._connect, self.aim, got, sent)
-                return got.step
+                return got.migration
         except UserFailed as error:
             raise _failed(self.shard, error, inside=inside) from error.__cause__
         except (psycopg.Error, sqlite3.Error) as error:
@@ -119,7 +119,7 @@ class ShardRun:
                 return first_line(error)
             raise _translated(self.shard, error) from error
         if isinstance(got, Advanced):
-            return got.step
+            return got.migration
         return got.value if isinstance(got, WaitReason) else None
 
     @contextmanager
@@ -154,7 +154,7 @@ def _failed(shard: Shard, error: UserFailed, *, inside: bool) -> MigrationFailed
     return MigrationFailed(
         f"{error.statement.source}{f', line {line}' if line else ''} failed on shard {shard.name}",
         f"{type(cause).__name__}: {first_line(cause)}" if cause else "",
-        "nothing of this step stays; correct it and run again"
+        "nothing of this migration stays; correct it and run again"
         if inside
         else "what its statements before this one did stays; correct it and run again, it begins anew",
     )

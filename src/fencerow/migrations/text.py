@@ -13,7 +13,7 @@ TOKEN = re.compile(
 )
 COMMENT_EDGE = re.compile(r"/\*|\*/")
 NO_TRANSACTION = re.compile(r"^(?:--|#) migrate: no transaction\b.*$", re.MULTILINE)
-# What would end the transaction that holds the step and its ledger row together. ROLLBACK TO a savepoint may stay.
+# What would end the transaction that holds the migration and its ledger row together. ROLLBACK TO a savepoint may stay.
 ENDING = re.compile(
     r"(?:BEGIN|START\s+TRANSACTION|COMMIT|END|ABORT|PREPARE\s+TRANSACTION|ROLLBACK(?!\s+(?:WORK\s+|TRANSACTION\s+)?TO))\b",
     re.IGNORECASE,

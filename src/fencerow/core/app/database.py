@@ -80,13 +80,13 @@ class Database:
             return self._engine
 
     def migrate(self) -> list[str]:
-        """Bring the tables up to what this code knows; returns the names of the steps that were applied.
+        """Bring the tables up to what this code knows; returns the names of the migrations that were applied.
 
         Raises:
             SchemaTooNew, SchemaTampered: this code must not work with this database.
             Busy: somebody else is migrating.
         """
-        return [step.name for step in store.migrate(self.engine, actor=self.actor)]
+        return [each.name for each in store.migrate(self.engine, actor=self.actor)]
 
     def check(self) -> None:
         """Look whether the tables are what this code needs.

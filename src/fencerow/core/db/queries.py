@@ -130,9 +130,9 @@ class Queries(Mapping[str, Query]):
 def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) -> Queries:
     """Read every `*.sql` of a package folder; `rename` maps a bare table or function name to a qualified one."""
     found = {name: _query(name, text, rename) for name, text in texts(package, folder).items()}
-    for step in migrations(package, folder):
-        for number, part in enumerate(step.parts):
-            found[step.part(number)] = _query(step.part(number), part, rename)
+    for migration in migrations(package, folder):
+        for number, part in enumerate(migration.parts):
+            found[migration.part(number)] = _query(migration.part(number), part, rename)
     return Queries(dialect, found, rename)
 
 
@@ -177,11 +177,11 @@ def expanded(name: str, body: str, fragments: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema: a numbered file, also a named query so that explorers can stop inside it.
+    """One migration of the schema: a numbered file, also a named query so that explorers can stop inside it.
 
     A file may consist of parts, divided by `-- next transaction: why`. Each is committed by itself, so that
-    what takes long holds no lock that anybody waits for. The last makes the step applied; the others must
-    bear to be repeated, and leave a schema with which workers of the step before go on.
+    what takes long holds no lock that anybody waits for. The last makes the migration applied; the others must
+    bear to be repeated, and leave a schema with which workers of the migration before go on.
     """
 
     version: int
@@ -196,12 +196,12 @@ class Migration:
         return PART.split(self.text)
 
     def part(self, number: int) -> str:
-        """The name of the query with this part: the last has the step's own."""
+        """The name of the query with this part: the last has the migration's own."""
         return self.name if number == len(self.parts) - 1 else f"{self.name}_part_{number + 1}"
 
 
 def migrations(package: str, folder: str) -> list[Migration]:
-    """The schema steps of a dialect in order; the checksum is over the text as it lies in the package."""
+    """The migrations of a dialect in order; the checksum is over the text as it lies in the package."""
     schema = files(package).joinpath(folder, "schema")
     if not schema.is_dir():
         return []

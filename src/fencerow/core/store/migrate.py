@@ -1,4 +1,4 @@
-"""Our own schema: applied in order, each step and its ledger row in one transaction, under a lock that is tried.
+"""Our own schema: applied in order, each migration and its ledger row in one transaction, under a lock that is tried.
 
 Many starters at once are safe: the lock is taken before the ledger is read. A schema that is newer
 than this code is worked with only if it says so (`compatible_from`), never taken for an older one.
@@ -23,7 +23,7 @@ WAIT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """One step as the ledger has it."""
+    """One migration as the ledger has it."""
 
     version: int
     name: str
@@ -33,7 +33,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A part of a step, but not its last, is committed."""
+    """A part of a migration, but not its last, is committed."""
 
     version: int
     parts: int
@@ -48,9 +48,9 @@ def apply_next(
     actor: str | None,
     prepared: Prepared | None = None,
 ) -> Steps[Migration | Prepared | bool | None]:
-    """Apply the first step that is missing, or the part of it that comes after those `prepared`.
+    """Apply the first migration that is missing, or the part of it that comes after those `prepared`.
 
-    None when no step is missing, False when another migrator holds the lock.
+    None when no migration is missing, False when another migrator holds the lock.
 
     Raises:
         SchemaTooNew, SchemaTampered: see `judged`. Nothing was changed.
@@ -68,39 +68,39 @@ def apply_next(
     missing = judged(applied, known)
     if not missing:
         return None
-    step = missing[0]
-    part = prepared.parts if prepared is not None and prepared.version == step.version else 0
-    yield from execute(step.part(part))
-    if part + 1 < len(step.parts):
-        return Prepared(step.version, part + 1)
+    migration = missing[0]
+    part = prepared.parts if prepared is not None and prepared.version == migration.version else 0
+    yield from execute(migration.part(part))
+    if part + 1 < len(migration.parts):
+        return Prepared(migration.version, part + 1)
     yield from execute(
         "note_migration",
-        version=step.version,
-        name=step.name,
-        checksum=step.checksum,
-        compatible_from=step.compatible_from,
+        version=migration.version,
+        name=migration.name,
+        checksum=migration.checksum,
+        compatible_from=migration.compatible_from,
         actor=actor,
     )
-    return step
+    return migration
 
 
 @operation(repeatable=True, writes="")
 def ledger(name: str) -> Steps[list[Applied]]:
-    """The steps that were applied; none when there is no ledger."""
+    """The migrations that were applied; none when there is no ledger."""
     if not (yield from execute("ledger_exists", ledger=name))[0][0]:
         return []
     return _ledger((yield from execute("read_ledger")))
 
 
 def migrate(engine: Engine, *, actor: str | None = None, wait_s: float = WAIT_S) -> list[Migration]:
-    """Bring the schema up to what this code knows; returns the steps that this call applied.
+    """Bring the schema up to what this code knows; returns the migrations that this call applied.
 
     Safe with many starters at once, and while workers of an earlier schema go on: a lock that they wait behind
-    is asked for briefly and again. A crash leaves whole steps and repeatable parts of one; run it again.
+    is asked for briefly and again. A crash leaves whole migrations and repeatable parts of one; run it again.
 
     Raises:
         SchemaTooNew: a newer Fencerow has been here. Upgrade this process.
-        SchemaTampered: an applied step is not what we know under that number.
+        SchemaTampered: an applied migration is not what we know under that number.
         Busy: another migrator held its lock all the time, or long transactions the tables'.
     """
     known = known_migrations(engine.dialect)
@@ -111,17 +111,17 @@ def migrate(engine: Engine, *, actor: str | None = None, wait_s: float = WAIT_S)
     while True:
         following = apply_next(known, ledger=name, lock=lock_number(name), actor=actor, prepared=prepared)
         try:
-            step = engine.run(following)
+            migration = engine.run(following)
         except Busy:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)  # others get through meanwhile
             continue
-        if isinstance(step, Migration):
-            done.append(step)
-        elif isinstance(step, Prepared):
-            prepared = step
-        elif step is None:
+        if isinstance(migration, Migration):
+            done.append(migration)
+        elif isinstance(migration, Prepared):
+            prepared = migration
+        elif migration is None:
             return done
         elif time.monotonic() > deadline:
             raise Busy(
@@ -162,33 +162,33 @@ def check_schema(engine: Engine) -> list[Applied]:
     missing = judged(applied, known)
     if missing:
         raise SchemaTooOld(
-            f"the schema is at step {applied[-1].version}",
-            f"this Fencerow needs step {known[-1].version}",
+            f"the schema is at migration {applied[-1].version}",
+            f"this Fencerow needs migration {known[-1].version}",
             "run `fencerow migrate`",
         )
     return applied
 
 
 def judged(applied: Sequence[Applied], known: Sequence[Migration]) -> list[Migration]:
-    """The steps that are missing, after a look at those that were applied."""
-    by_version = {step.version: step for step in known}
+    """The migrations that are missing, after a look at those that were applied."""
+    by_version = {migration.version: migration for migration in known}
     newest = known[-1].version
     for row in applied:
-        step = by_version.get(row.version)
-        if step is None and row.compatible_from > newest:
+        migration = by_version.get(row.version)
+        if migration is None and row.compatible_from > newest:
             raise SchemaTooNew(
-                f"the schema is at step {row.version}, which needs at least step {row.compatible_from} in the code",
-                f"this Fencerow knows steps up to {newest}",
+                f"the schema is at migration {row.version}, which needs code of migration {row.compatible_from}",
+                f"this Fencerow knows migrations up to {newest}",
                 "upgrade this process",
             )
-        if step is not None and step.checksum != row.checksum:
+        if migration is not None and migration.checksum != row.checksum:
             raise SchemaTampered(
-                f"step {row.version} ({row.name}) was applied with checksum {row.checksum[:12]}",
-                f"this Fencerow knows it as {step.checksum[:12]}",
+                f"migration {row.version} ({row.name}) was applied with checksum {row.checksum[:12]}",
+                f"this Fencerow knows it as {migration.checksum[:12]}",
                 "find out who changed it; use the Fencerow version that applied it",
             )
     there = {row.version for row in applied}
-    return [step for step in known if step.version not in there]
+    return [migration for migration in known if migration.version not in there]
 
 
 def ledger_name(engine: Engine) -> str:

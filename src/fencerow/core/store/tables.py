@@ -26,9 +26,9 @@ def sqlite_queries(prefix: str = "fencerow_") -> Queries:
 
 
 def known_migrations(dialect: str) -> list[Migration]:
-    """The schema steps that this code knows, in order: numbered through, whichever wing they belong to."""
-    steps = [step for package in packages() for step in migrations(package, dialect)]
-    return sorted(steps, key=lambda step: step.version)
+    """The migrations of the schema that this code knows, numbered through whichever wing they belong to."""
+    found = [migration for package in packages() for migration in migrations(package, dialect)]
+    return sorted(found, key=lambda migration: migration.version)
 
 
 def add_packages(names: Sequence[str]) -> None:

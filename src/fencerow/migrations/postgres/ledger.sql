@@ -28,7 +28,7 @@ ORDER BY rel.relname
 LIMIT 3;
 
 -- name: make_ledger
--- The ledger itself is no step: it comes before the first.
+-- The ledger itself is no migration: it comes before the first.
 CREATE TABLE fencerow.ledger (
     version bigint PRIMARY KEY,
     name text NOT NULL,
@@ -42,36 +42,36 @@ CREATE TABLE fencerow.ledger (
 );
 
 -- name: read_ledger
--- Every step that ran or began to, in order; the last column is what is left of a lease.
+-- Every migration that ran or began to, in order; the last column is what is left of a lease.
 SELECT version, name, checksum, state, attempt,
     CAST(extract(epoch FROM lease_until - clock_timestamp()) AS double precision)
 FROM fencerow.ledger
 ORDER BY version;
 
 -- name: this_transaction
--- Its number, by which we see that a step has not ended it.
+-- Its number, by which we see that a migration has not ended it.
 SELECT CAST(pg_current_xact_id() AS text);
 
 -- name: forget_settings
--- What a step has set for its session ends with it: else the next step, and the ledger's own line, would go where it said.
+-- What a migration has set for its session ends with it: else the next migration, and the ledger's own line, would go where it said.
 -- The role is not among what RESET ALL resets.
 RESET SESSION AUTHORIZATION;
 RESET ROLE;
 RESET ALL;
 
--- name: note_step
--- Note a step in the transaction that ran it: both or neither.
+-- name: note_migrated
+-- Note a migration in the transaction that ran it: both or neither.
 INSERT INTO fencerow.ledger (version, name, checksum, state, noted_by)
 VALUES (CAST(:version AS bigint), :name, :checksum, 'applied', CAST(:actor AS text));
 
--- name: forget_step
--- Forget a step in the transaction that took it back. Guard: it is whole, or begun by somebody whose lease has passed.
+-- name: forget_migrated
+-- Forget a migration in the transaction that took it back. Guard: it is whole, or begun by somebody whose lease has passed.
 DELETE FROM fencerow.ledger
 WHERE version = CAST(:version AS bigint) AND (state = 'applied' OR lease_until <= clock_timestamp())
 RETURNING version;
 
 -- name: take_apart
--- Begin, or take over, a step that runs outside of a transaction; the attempt is the fence of whoever runs it.
+-- Begin, or take over, a migration that runs outside of a transaction; the attempt is the fence of whoever runs it.
 -- Guard: it is not begun, or whole where it shall be taken back, or its holder's lease has passed.
 INSERT INTO fencerow.ledger AS known (version, name, checksum, state, holder, lease_until, noted_by)
 VALUES (
@@ -92,7 +92,7 @@ WHERE (known.state = 'applied' AND excluded.state = 'reverting')
 RETURNING attempt;
 
 -- name: renew_apart
--- Move the lease of a step on. Guard: it is still this holder's, in this attempt.
+-- Move the lease of a migration on. Guard: it is still this holder's, in this attempt.
 UPDATE fencerow.ledger
 SET lease_until = clock_timestamp() + CAST(:lease_s AS double precision) * INTERVAL '1 second'
 WHERE version = CAST(:version AS bigint)
@@ -102,7 +102,7 @@ WHERE version = CAST(:version AS bigint)
 RETURNING attempt;
 
 -- name: finish_apart
--- Note that a step outside of a transaction is whole. Guard: still this holder's, in this attempt.
+-- Note that a migration outside of a transaction is whole. Guard: still this holder's, in this attempt.
 UPDATE fencerow.ledger
 SET state = 'applied', holder = NULL, lease_until = NULL, noted_at = clock_timestamp()
 WHERE version = CAST(:version AS bigint)
@@ -112,7 +112,7 @@ WHERE version = CAST(:version AS bigint)
 RETURNING version;
 
 -- name: finish_revert
--- Forget a step that was taken back outside of a transaction. Guard: still this holder's, in this attempt.
+-- Forget a migration that was taken back outside of a transaction. Guard: still this holder's, in this attempt.
 DELETE FROM fencerow.ledger
 WHERE version = CAST(:version AS bigint)
   AND state = 'reverting'

@@ -20,7 +20,7 @@ ORDER BY name
 LIMIT 3;
 
 -- name: make_ledger
--- The ledger itself is no step: it comes before the first.
+-- The ledger itself is no migration: it comes before the first.
 CREATE TABLE fencerow.ledger (
     version INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
@@ -34,32 +34,32 @@ CREATE TABLE fencerow.ledger (
 );
 
 -- name: read_ledger
--- Every step that ran or began to, in order; the last column is what is left of a lease.
+-- Every migration that ran or began to, in order; the last column is what is left of a lease.
 SELECT version, name, checksum, state, attempt, lease_until - (julianday('now') - 2440587.5) * 86400.0
 FROM fencerow.ledger
 ORDER BY version;
 
 -- name: this_transaction
--- A step cannot end it here: the connection refuses.
+-- A migration cannot end it here: the connection refuses.
 SELECT 'this one';
 
 -- name: forget_settings
 -- A connection keeps what PRAGMA says, and none of it changes where the ledger is.
 SELECT 1;
 
--- name: note_step
--- Note a step in the transaction that ran it: both or neither.
+-- name: note_migrated
+-- Note a migration in the transaction that ran it: both or neither.
 INSERT INTO fencerow.ledger (version, name, checksum, state, noted_by)
 VALUES (:version, :name, :checksum, 'applied', :actor);
 
--- name: forget_step
--- Forget a step in the transaction that took it back. Guard: it is whole, or begun by somebody whose lease has passed.
+-- name: forget_migrated
+-- Forget a migration in the transaction that took it back. Guard: it is whole, or begun by somebody whose lease has passed.
 DELETE FROM fencerow.ledger
 WHERE version = :version AND (state = 'applied' OR lease_until <= (julianday('now') - 2440587.5) * 86400.0)
 RETURNING version;
 
 -- name: take_apart
--- Begin, or take over, a step that runs outside of a transaction; the attempt is the fence of whoever runs it.
+-- Begin, or take over, a migration that runs outside of a transaction; the attempt is the fence of whoever runs it.
 -- Guard: it is not begun, or whole where it shall be taken back, or its holder's lease has passed.
 INSERT INTO fencerow.ledger AS known (version, name, checksum, state, holder, lease_until, noted_by)
 VALUES (
@@ -80,21 +80,21 @@ WHERE (known.state = 'applied' AND excluded.state = 'reverting')
 RETURNING attempt;
 
 -- name: renew_apart
--- Move the lease of a step on. Guard: it is still this holder's, in this attempt.
+-- Move the lease of a migration on. Guard: it is still this holder's, in this attempt.
 UPDATE fencerow.ledger
 SET lease_until = (julianday('now') - 2440587.5) * 86400.0 + :lease_s
 WHERE version = :version AND state <> 'applied' AND holder = :holder AND attempt = :attempt
 RETURNING attempt;
 
 -- name: finish_apart
--- Note that a step outside of a transaction is whole. Guard: still this holder's, in this attempt.
+-- Note that a migration outside of a transaction is whole. Guard: still this holder's, in this attempt.
 UPDATE fencerow.ledger
 SET state = 'applied', holder = NULL, lease_until = NULL, noted_at = strftime('%Y-%m-%d %H:%M:%fZ', 'now')
 WHERE version = :version AND state = 'started' AND holder = :holder AND attempt = :attempt
 RETURNING version;
 
 -- name: finish_revert
--- Forget a step that was taken back outside of a transaction. Guard: still this holder's, in this attempt.
+-- Forget a migration that was taken back outside of a transaction. Guard: still this holder's, in this attempt.
 DELETE FROM fencerow.ledger
 WHERE version = :version AND state = 'reverting' AND holder = :holder AND attempt = :attempt
 RETURNING version;

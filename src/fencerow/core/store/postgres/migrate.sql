@@ -6,7 +6,7 @@
 SELECT pg_try_advisory_xact_lock(CAST(:lock AS bigint));
 
 -- name: ledger_exists
--- Whether any step was ever applied here.
+-- Whether any migration was ever applied here.
 SELECT to_regclass(CAST(:ledger AS text)) IS NOT NULL;
 
 -- name: schema_exists
@@ -18,7 +18,7 @@ SELECT to_regnamespace(split_part(CAST(:ledger AS text), '.', 1)) IS NOT NULL;
 CREATE SCHEMA fencerow.own_schema;
 
 -- name: make_ledger
--- The ledger itself is no step: it comes before the first.
+-- The ledger itself is no migration: it comes before the first.
 CREATE TABLE IF NOT EXISTS fencerow.schema_migrations (
     version integer PRIMARY KEY,
     name text NOT NULL,
@@ -29,10 +29,10 @@ CREATE TABLE IF NOT EXISTS fencerow.schema_migrations (
 );
 
 -- name: read_ledger
--- The steps that were applied, in order, each with the checksum of its text.
+-- The migrations that were applied, in order, each with the checksum of its text.
 SELECT version, name, checksum, compatible_from FROM fencerow.schema_migrations ORDER BY version;
 
 -- name: note_migration
--- Note a step in the transaction that applied it: both or neither.
+-- Note a migration in the transaction that applied it: both or neither.
 INSERT INTO fencerow.schema_migrations (version, name, checksum, compatible_from, applied_by)
 VALUES (CAST(:version AS integer), :name, :checksum, CAST(:compatible_from AS integer), CAST(:actor AS text));

@@ -5,7 +5,7 @@
 SELECT :lock IS NOT NULL;
 
 -- name: ledger_exists
--- Whether any step was ever applied here.
+-- Whether any migration was ever applied here.
 SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :ledger);
 
 -- name: schema_exists
@@ -17,7 +17,7 @@ SELECT :ledger IS NOT NULL;
 SELECT 1;
 
 -- name: make_ledger
--- The ledger itself is no step: it comes before the first.
+-- The ledger itself is no migration: it comes before the first.
 CREATE TABLE IF NOT EXISTS fencerow.schema_migrations (
     version INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
@@ -28,10 +28,10 @@ CREATE TABLE IF NOT EXISTS fencerow.schema_migrations (
 );
 
 -- name: read_ledger
--- The steps that were applied, in order, each with the checksum of its text.
+-- The migrations that were applied, in order, each with the checksum of its text.
 SELECT version, name, checksum, compatible_from FROM fencerow.schema_migrations ORDER BY version;
 
 -- name: note_migration
--- Note a step in the transaction that applied it: both or neither.
+-- Note a migration in the transaction that applied it: both or neither.
 INSERT INTO fencerow.schema_migrations (version, name, checksum, compatible_from, applied_by)
 VALUES (:version, :name, :checksum, :compatible_from, :actor);
