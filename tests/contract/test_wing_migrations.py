@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fencerow.core.store.tables as tables
-from fencerow.core.db.run import Steps, execute, operation, whole
+from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.store import store
 from fencerow.errors import SchemaTampered, SchemaTooOld
 from tests.contract.starter import engine_of
@@ -114,7 +114,7 @@ def opened(place: tuple[str, str]) -> AnyEngine:
 @operation()
 def beat(worker: str) -> Steps[int]:
     """As an operation of the wing would be."""
-    return whole((yield from execute("beat", worker=worker))[0][0])
+    return as_int((yield from execute("beat", worker=worker))[0][0])
 
 
 @pytest.mark.usefixtures("wing")

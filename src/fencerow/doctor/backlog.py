@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Steps, execute, operation, whole
+from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.finding import Finding, fail, info, ok, warn
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.loss import losses_of
@@ -31,13 +31,13 @@ AHEAD_US = 2_000_000  # a row that was renewed later than now
 def orphans() -> Steps[tuple[int, float]]:
     """How many running jobs have a holder whose lease is over, and for how many seconds the oldest."""
     rows = yield from execute("orphans")
-    return whole(rows[0][0]), whole(rows[0][1]) / 1e6
+    return as_int(rows[0][0]), as_int(rows[0][1]) / 1e6
 
 
 @operation(alone=True, repeatable=True, writes="")
 def leftovers() -> Steps[int]:
     """How many keys of `once` and admissions of windows have been over for a day and are still there."""
-    return whole((yield from execute("leftovers", age_s=LEFT_S, limit=LEFT_MAX))[0][0])
+    return as_int((yield from execute("leftovers", age_s=LEFT_S, limit=LEFT_MAX))[0][0])
 
 
 def examine_backlog(engine: Engine, config: CoreConfig) -> Iterator[Finding]:

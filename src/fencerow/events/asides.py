@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, execute, operation, whole
+from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.events.consumers import BATCH_ROWS, PartitionLease, Stored, lost, stored
 from fencerow.events.groups import known_group
 from fencerow.events.topics import check_group
@@ -29,15 +29,15 @@ def waiting(lease: PartitionLease) -> Steps[Asides]:
     """What is put aside in the partition and not parked."""
     row = (yield from execute("waiting_asides", grp=lease.group, part=lease.part))[0]
     keys = [] if row[0] is None else msgspec.json.decode(str(row[0]), type=list[str])
-    due_in_s = None if row[2] is None else max(0.0, whole(row[2]) / 1e6)
-    return Asides(frozenset(keys), whole(row[1]), due_in_s, whole(row[3]))
+    due_in_s = None if row[2] is None else max(0.0, as_int(row[2]) / 1e6)
+    return Asides(frozenset(keys), as_int(row[1]), due_in_s, as_int(row[3]))
 
 
 @operation(alone=True, repeatable=True, writes="")
 def due_asides(lease: PartitionLease, *, limit: int = BATCH_ROWS) -> Steps[list[Stored]]:
     """Events put aside that are due: of each key the first alone."""
     rows = yield from execute("due_asides", grp=lease.group, part=lease.part, limit=limit)
-    return [stored((row[1], row[0], *row[3:]), whole(row[2])) for row in rows]
+    return [stored((row[1], row[0], *row[3:]), as_int(row[2])) for row in rows]
 
 
 @operation()
@@ -49,7 +49,7 @@ def try_aside(lease: PartitionLease, seq: int) -> Steps[int | None]:
     """
     yield from _hold(lease)
     rows = yield from execute("try_aside", grp=lease.group, seq=seq)
-    return whole(rows[0][0]) if rows else None
+    return as_int(rows[0][0]) if rows else None
 
 
 @operation()
@@ -111,7 +111,7 @@ def redrive(group: str, places: Sequence[int] | None = None) -> Steps[list[int]]
     """
     yield from known_group(check_group(group))
     wanted = None if places is None else list(places)
-    return [whole(row[0]) for row in (yield from execute("redrive_events", grp=group, places=wanted))]
+    return [as_int(row[0]) for row in (yield from execute("redrive_events", grp=group, places=wanted))]
 
 
 @operation(repeatable=True)
@@ -135,6 +135,8 @@ def _parked(row: Row) -> Parked:
     event = (
         None
         if topic is None
-        else stored((event_id, seq, topic, key, data, headers, published_at), whole(deliveries))
+        else stored((event_id, seq, topic, key, data, headers, published_at), as_int(deliveries))
     )
-    return Parked(str(group), event, whole(seq), whole(parked_at), msgspec.json.decode(str(error or "null")))
+    return Parked(
+        str(group), event, as_int(seq), as_int(parked_at), msgspec.json.decode(str(error or "null"))
+    )

@@ -10,7 +10,7 @@ import fencerow.events.consumers as consumers
 import fencerow.events.groups as groups
 import fencerow.events.lag as lag
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.run import Procedure, Steps, WakeUp, ask, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Procedure, Steps, WakeUp, as_int, ask, execute, operation, text_or_none
 from fencerow.core.db.verb import PlaceVerbs, averb, verb
 from fencerow.core.model.wakeup import Placed, encode
 from fencerow.events.asides import Parked
@@ -147,11 +147,11 @@ def show(position: int | None, event_id: int | None) -> Steps[Stored]:
         )
     event_id_, seq, topic, key, data, headers, published_at = rows[0]
     return Stored(
-        whole(event_id_),
-        0 if seq is None else whole(seq),
+        as_int(event_id_),
+        0 if seq is None else as_int(seq),
         str(topic),
         text_or_none(key),
         str(data),
         text_or_none(headers),
-        whole(published_at),
+        as_int(published_at),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Param, Row, Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Param, Row, Steps, as_int, execute, operation, text_or_none
 from fencerow.events.errors import PartitionLost
 from fencerow.events.groups import known_group
 
@@ -95,7 +95,7 @@ def hold_partitions(group: str, *, holder: str, name: str, lease_s: float) -> St
         UnknownGroup: the group was removed.
     """
     yield from execute("renew_drainer", grp=group, holder=holder, name=name, lease_s=lease_s)
-    live = max(1, whole((yield from execute("live_drainers", grp=group))[0][0]))
+    live = max(1, as_int((yield from execute("live_drainers", grp=group))[0][0]))
     rows = yield from execute("read_cursors", grp=group)
     if not rows:
         yield from known_group(group)
@@ -108,7 +108,7 @@ def hold_partitions(group: str, *, holder: str, name: str, lease_s: float) -> St
             "take_cursors", grp=group, holder=holder, dead=dead, count=share - len(mine)
         )
         mine += [
-            PartitionLease(group, whole(part), holder, whole(fence), whole(cursor), bool(careful))
+            PartitionLease(group, as_int(part), holder, as_int(fence), as_int(cursor), bool(careful))
             for part, cursor, fence, careful in taken
         ]
     return Held(tuple(sorted(mine, key=lambda each: each.part)), max(0, len(mine) - share))
@@ -151,12 +151,12 @@ def partitions(group: str) -> Steps[list[Partition]]:
     rows = yield from execute("read_cursors", grp=group)
     return [
         Partition(
-            whole(row[0]),
-            whole(row[1]),
-            whole(row[2]),
+            as_int(row[0]),
+            as_int(row[1]),
+            as_int(row[2]),
             text_or_none(row[3]),
             bool(row[5]),
-            None if row[6] is None else whole(row[6]),
+            None if row[6] is None else as_int(row[6]),
         )
         for row in rows
     ]
@@ -188,7 +188,7 @@ def read_events(
         span=span,
     )
     events = tuple(stored(row[1:8]) for row in rows if row[1] is not None)
-    head, found = whole(rows[0][0]), whole(rows[0][8])
+    head, found = as_int(rows[0][0]), as_int(rows[0][8])
     if events and (found == limit or found > len(events)):
         return Page(events, events[-1].seq, False)
     seen = min(head, after + span)
@@ -224,7 +224,7 @@ def try_event(lease: PartitionLease, seq: int) -> Steps[int]:
     rows = yield from execute("try_event", {**lease.named, "seq": seq})
     if not rows:
         raise lost(lease)
-    return whole(rows[0][0])
+    return as_int(rows[0][0])
 
 
 @operation(alone=True, repeatable=True)
@@ -246,19 +246,19 @@ def lost(lease: PartitionLease) -> PartitionLost:
 
 
 def _lease(group: str, holder: str, row: Row) -> PartitionLease:
-    return PartitionLease(group, whole(row[0]), holder, whole(row[2]), whole(row[1]), bool(row[4]))
+    return PartitionLease(group, as_int(row[0]), holder, as_int(row[2]), as_int(row[1]), bool(row[4]))
 
 
 def stored(row: Row, deliveries: int = 0) -> Stored:
     event_id, seq, topic, key, data, headers, published_at = row
     return Stored(
-        whole(event_id),
-        whole(seq),
+        as_int(event_id),
+        as_int(seq),
         str(topic),
         text_or_none(key),
         str(data),
         text_or_none(headers),
-        whole(published_at),
+        as_int(published_at),
         deliveries,
     )
 

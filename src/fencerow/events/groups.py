@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, execute, operation, whole
+from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.events.errors import GroupMismatch, UnknownGroup
 from fencerow.events.sequencer import head, sequence_all
@@ -155,7 +155,7 @@ def replay(name: str, start: GroupStart) -> Steps[Replayed]:
     generation = yield from execute("begin_generation", grp=name)
     if not generation:
         raise _unknown(name, [])
-    return Replayed(after, len(moved), whole(generation[0][0]))
+    return Replayed(after, len(moved), as_int(generation[0][0]))
 
 
 @operation()
@@ -178,7 +178,7 @@ def _after(start: GroupStart) -> Steps[int]:
     if start.time_us is not None:
         found = (yield from execute("place_at_time", from_us=start.time_us))[0][0]
         if found is not None:
-            return whole(found)
+            return as_int(found)
     return (yield from head())
 
 
@@ -191,11 +191,11 @@ def _group(row: Row) -> Group:
     return Group(
         str(row[0]),
         tuple(msgspec.json.decode(str(row[1]), type=list[str])),
-        whole(row[2]),
-        whole(row[3]),
-        whole(row[4]),
-        None if row[5] is None else whole(row[5]),
-        None if row[6] is None else whole(row[6]),
+        as_int(row[2]),
+        as_int(row[3]),
+        as_int(row[4]),
+        None if row[5] is None else as_int(row[5]),
+        None if row[6] is None else as_int(row[6]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Row, Steps, execute, operation, whole
+from fencerow.core.db.run import Row, Steps, as_int, execute, operation
 
 LOOK = 10_000
 ALL = 2**62  # as many events as are to be kept, when there is no bound
@@ -54,7 +54,7 @@ def retention_estimate(*, keep: int | None = None) -> Steps[Retention]:
     rows = yield from execute("event_rate", look=LOOK)
     if not rows:
         return Retention(0, 0.0, None, None)
-    head, events, took_us, first_us, now_us = map(whole, rows[0])
+    head, events, took_us, first_us, now_us = map(as_int, rows[0])
     rate = events / (took_us / 1e6) if took_us > 0 else 0.0
     lasts_s = keep / rate if keep is not None and rate > 0 else None
     return Retention(head, rate, (now_us - first_us) / 1e6, lasts_s)
@@ -91,7 +91,7 @@ def trim(
         limit=limit,
     )
     if rows:
-        yield from execute("note_trimmed", trimmed=max(whole(row[0]) for row in rows))
+        yield from execute("note_trimmed", trimmed=max(as_int(row[0]) for row in rows))
     return len(rows)
 
 
@@ -101,18 +101,18 @@ def _lag(row: Row) -> Lag:
     )
     return Lag(
         str(name),
-        whole(head),
-        whole(cursor),
-        whole(events),
+        as_int(head),
+        as_int(cursor),
+        as_int(events),
         _age_s(first_us, now_us),
-        whole(waiting),
-        whole(parked),
-        whole(readers),
-        None if alarmed_at is None else whole(alarmed_at),
-        whole(unplaced),
+        as_int(waiting),
+        as_int(parked),
+        as_int(readers),
+        None if alarmed_at is None else as_int(alarmed_at),
+        as_int(unplaced),
         _age_s(none_us, now_us),
     )
 
 
 def _age_s(first_us: object, now_us: object) -> float:
-    return 0.0 if first_us is None else max(0.0, (whole(now_us) - whole(first_us)) / 1e6)
+    return 0.0 if first_us is None else max(0.0, (as_int(now_us) - as_int(first_us)) / 1e6)

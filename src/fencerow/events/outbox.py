@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, run
-from fencerow.core.db.run import Operation, Steps, execute, operation, whole
+from fencerow.core.db.run import Operation, Steps, as_int, execute, operation
 from fencerow.core.errors import InvalidPayload
 from fencerow.core.model.labels import encode_headers
 from fencerow.core.model.value import PAYLOAD_BYTES_MAX, Misfit, ValueType, check_size
@@ -123,7 +123,7 @@ def _append(rows: Sequence[_Row]) -> Steps[list[int]]:
     if not rows:
         return []
     found = yield from execute("append_events", events=msgspec.json.encode(rows).decode())
-    return [whole(row[0]) for row in found]
+    return [as_int(row[0]) for row in found]
 
 
 class _Row(msgspec.Struct, frozen=True):

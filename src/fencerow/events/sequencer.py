@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.locks import lock_number, take_lock, try_lock
-from fencerow.core.db.run import Steps, execute, operation, whole
+from fencerow.core.db.run import Steps, as_int, execute, operation
 
 LOCK = lock_number("events", "sequencer")
 BATCH_ROWS = 1000
@@ -88,13 +88,13 @@ def log_head() -> Steps[int]:
 
 def head() -> Steps[int]:
     """The same as part of other operations."""
-    return whole((yield from execute("head_of_events"))[0][0])
+    return as_int((yield from execute("head_of_events"))[0][0])
 
 
 def _look(memory: Memory | None, limit: int, settle: bool = True) -> Steps[Sequenced]:
     if memory is None:
         # A statement of its own, after the lock: what others have settled is known.
-        settled = whole((yield from execute("read_settled"))[0][0])
+        settled = as_int((yield from execute("read_settled"))[0][0])
         memory = Memory(settled, noted=settled)
     rows = yield from execute(
         "sequence_events",
@@ -107,17 +107,17 @@ def _look(memory: Memory | None, limit: int, settle: bool = True) -> Steps[Seque
     came: list[int] = _decoded(late)
     memory = remembered(
         memory,
-        last=None if last is None else whole(last),
+        last=None if last is None else as_int(last),
         late=came,
         fresh=_decoded(gaps),
-        number=0 if number is None else whole(number),
+        number=0 if number is None else as_int(number),
         # What did not fit into this look lies in the gaps still.
-        oldest=0 if len(came) >= limit else whole(oldest),
+        oldest=0 if len(came) >= limit else as_int(oldest),
     )
     if settle and memory.settled >= memory.noted + SETTLE_IDS:
         yield from execute("settle_events", settled=memory.settled)
         memory = replace(memory, noted=memory.settled)
-    return Sequenced(whole(count), whole(count) >= limit, memory)
+    return Sequenced(as_int(count), as_int(count) >= limit, memory)
 
 
 def remembered(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from fencerow.core.db.queries import Query
-from fencerow.core.db.run import Param, Steps, execute, operation, whole
+from fencerow.core.db.run import Param, Steps, as_int, execute, operation
 from fencerow.migrations.direct import Code, Raw
 from fencerow.migrations.errors import MigrationFailed
 from fencerow.migrations.folder import Script, ShardMigration
@@ -223,7 +223,7 @@ def _take_apart(aim: Aim, migration: ShardMigration, doing: str, *, resumed: boo
         lease_s=aim.lease_s,
         actor=aim.actor,
     )
-    return OutsideTransaction(migration, whole(rows[0][0]), doing, resumed) if rows else WaitReason.LEASE
+    return OutsideTransaction(migration, as_int(rows[0][0]), doing, resumed) if rows else WaitReason.LEASE
 
 
 def _run_inside(script: Script) -> Steps[None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import read_or, record_of
@@ -101,9 +101,9 @@ def events(job_id: str, *, limit: int = 1000) -> Steps[list[Happening]]:
     rows = yield from execute("events", id=job_id, limit=limit)
     return [
         Happening(
-            at_us=whole(row[1]),
+            at_us=as_int(row[1]),
             kind=str(row[2]),
-            attempt=whole(row[0]),
+            attempt=as_int(row[0]),
             actor=text_or_none(row[3]),
             detail=None if row[4] is None else read_or(str(row[4]), Any, str(row[4])),
         )
@@ -115,7 +115,7 @@ def events(job_id: str, *, limit: int = 1000) -> Steps[list[Happening]]:
 def logs(job_id: str, *, limit: int = 1000) -> Steps[list[LogLine]]:
     """The lines kept with a job, in order."""
     rows = yield from execute("logs", id=job_id, limit=limit)
-    return [LogLine(whole(row[0]), whole(row[1]), str(row[2]), str(row[3])) for row in rows]
+    return [LogLine(as_int(row[0]), as_int(row[1]), str(row[2]), str(row[3])) for row in rows]
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -123,7 +123,7 @@ def counts() -> Steps[list[Count]]:
     """Live jobs by queue, name and state."""
     rows = yield from execute("counts")
     return [
-        Count(str(row[0]), str(row[1]), State(str(row[2])), whole(row[3]), whole(row[4]), whole(row[5]))
+        Count(str(row[0]), str(row[1]), State(str(row[2])), as_int(row[3]), as_int(row[4]), as_int(row[5]))
         for row in rows
     ]
 
@@ -132,11 +132,11 @@ def counts() -> Steps[list[Count]]:
 def finished_counts() -> Steps[list[tuple[str, State, int]]]:
     """Finished jobs that are still kept: queue, state, number."""
     rows = yield from execute("finished_counts")
-    return [(str(row[0]), State(str(row[1])), whole(row[2])) for row in rows]
+    return [(str(row[0]), State(str(row[1])), as_int(row[2])) for row in rows]
 
 
 @operation(alone=True, repeatable=True, writes="")
 def ahead(job_id: str) -> Steps[int]:
     """How many queued jobs are claimed before this one, counted up to 1,000."""
     rows = yield from execute("ahead", id=job_id)
-    return whole(rows[0][0])
+    return as_int(rows[0][0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
 
 
 class PausedQueue(msgspec.Struct, frozen=True):
@@ -33,5 +33,5 @@ def paused_queues() -> Steps[list[PausedQueue]]:
     """The paused queues."""
     rows = yield from execute("paused_queues")
     return [
-        PausedQueue(str(row[0]), whole(row[1]), text_or_none(row[2]), text_or_none(row[3])) for row in rows
+        PausedQueue(str(row[0]), as_int(row[1]), text_or_none(row[2]), text_or_none(row[3])) for row in rows
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Steps, execute, operation, whole
+from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.model.state import State
 
 AHEAD = 2  # how many periods exist that have not begun
@@ -49,12 +49,12 @@ def periods() -> Steps[list[Period]]:
     rows = yield from execute("periods")
     return [
         Period(
-            whole(row[0]),
+            as_int(row[0]),
             State(str(row[1])),
-            whole(row[2]),
-            whole(row[3]),
+            as_int(row[2]),
+            as_int(row[3]),
             bool(row[4]),
-            whole(row[5]),
+            as_int(row[5]),
             str(row[6]),
         )
         for row in rows
@@ -78,7 +78,7 @@ def make_period(state: State, *, length_s: float, lock: int) -> Steps[Period | N
     known = yield from periods().steps()
     if sum(each.is_ahead for each in known if each.state is state) >= AHEAD:
         return None
-    number = whole((yield from execute("open_period", state=state.value, length_s=length_s))[0][0])
+    number = as_int((yield from execute("open_period", state=state.value, length_s=length_s))[0][0])
     yield from execute("make_partition", partition=partition(state, number), period=number)
     (made,) = [each for each in (yield from periods().steps()) if each.id == number]
     return made
@@ -93,7 +93,7 @@ def close_periods(state: State, *, age_s: float) -> Steps[int]:
 @operation(alone=True, repeatable=True, writes="schema")
 def forget_lost_periods() -> Steps[list[int]]:
     """Forget open periods whose table was detached or dropped by hand; jobs end row by row until the next begins."""
-    return [whole(row[0]) for row in (yield from execute("forget_lost_periods"))]
+    return [as_int(row[0]) for row in (yield from execute("forget_lost_periods"))]
 
 
 @operation(writes="schema")

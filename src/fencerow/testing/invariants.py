@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from fencerow.core.db.queries import parse, qualified, split
-from fencerow.core.db.run import Rows, whole
+from fencerow.core.db.run import Rows, as_int
 from fencerow.core.model.state import FINAL, RULES, State
 from fencerow.testing.sql import ANYTHING
 
@@ -73,7 +73,7 @@ class History:
     def look(self, rows: Rows, *, moves: int = 1) -> None:
         """Take in the rows of `SNAPSHOT`, after so many transactions (1: then every move must be an edge)."""
         now = {
-            str(row[0]): Standing(State(str(row[1])), whole(row[2]), None if row[3] is None else str(row[3]))
+            str(row[0]): Standing(State(str(row[1])), as_int(row[2]), None if row[3] is None else str(row[3]))
             for row in rows
         }
         if len(now) != len(rows):

@@ -221,15 +221,15 @@ def first_column(rows: Iterable[Row]) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-def whole(value: object) -> int:
+def as_int(value: object) -> int:
     """A column that holds a whole number."""
     assert isinstance(value, int), f"expected a whole number, found {type(value).__name__}"
     return value
 
 
-def whole_or_none(value: object) -> int | None:
+def as_int_or_none(value: object) -> int | None:
     """A column that holds a whole number, or nothing."""
-    return None if value is None else whole(value)
+    return None if value is None else as_int(value)
 
 
 def text_or_none(value: object) -> str | None:

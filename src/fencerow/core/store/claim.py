@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Rows, Statement, Steps, execute, operation, whole
+from fencerow.core.db.run import Rows, Statement, Steps, as_int, execute, operation
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import Claimed, Lane
 from fencerow.core.model.value import UNREADABLE
@@ -93,8 +93,8 @@ def claim_suspect(
 def lanes(queue: str) -> Steps[tuple[list[Lane], int]]:
     """The lanes of a queue that hold queued jobs, and the database's now in microseconds (0 when there is no lane)."""
     rows = yield from execute("lanes", queue=queue)
-    found = [Lane(None if row[0] is None else whole(row[0]), whole(row[1])) for row in rows]
-    return found, max((whole(row[2]) for row in rows), default=0)
+    found = [Lane(None if row[0] is None else as_int(row[0]), as_int(row[1])) for row in rows]
+    return found, max((as_int(row[2]) for row in rows), default=0)
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -10,7 +10,16 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Rows, Statement, Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.db.run import (
+    Rows,
+    Statement,
+    Steps,
+    as_int,
+    execute,
+    first_column,
+    operation,
+    text_or_none,
+)
 from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL, State
 
@@ -131,7 +140,7 @@ def read_fences(ids: Sequence[str]) -> Steps[dict[str, Fence]]:
     fences: dict[str, Fence] = {}
     for row in (yield from execute("read_fences", ids=list(ids))):
         fence = Fence(
-            str(row[0]), State(str(row[1])), text_or_none(row[2]), whole(row[3]), bool(row[4]), bool(row[5])
+            str(row[0]), State(str(row[1])), text_or_none(row[2]), as_int(row[3]), bool(row[4]), bool(row[5])
         )
         if fence.id not in fences or fences[fence.id].state in FINAL:
             fences[fence.id] = fence
@@ -151,7 +160,7 @@ def moved_rows(rows: Rows) -> list[Moved]:
 
 
 def requeued_rows(rows: Rows) -> list[Requeued]:
-    return [Requeued(str(row[0]), str(row[1]), whole(row[2]), whole(row[3])) for row in rows]
+    return [Requeued(str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3])) for row in rows]
 
 
 def _then_archive(name: str, outcomes: Sequence[msgspec.Struct], holder: str) -> Steps[list[Moved]]:

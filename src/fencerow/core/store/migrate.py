@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fencerow.core.db import locks
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.queries import Migration
-from fencerow.core.db.run import Rows, Steps, execute, operation, whole
+from fencerow.core.db.run import Rows, Steps, as_int, execute, operation
 from fencerow.core.errors import Busy, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
 from fencerow.core.store.tables import known_migrations
 
@@ -210,4 +210,4 @@ def _missing() -> SchemaMissing:
 
 
 def _ledger(rows: Rows) -> list[Applied]:
-    return [Applied(whole(row[0]), str(row[1]), str(row[2]), whole(row[3])) for row in rows]
+    return [Applied(as_int(row[0]), str(row[1]), str(row[2]), as_int(row[3])) for row in rows]

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.run import Operation, Steps, execute, operation, whole
+from fencerow.core.db.run import Operation, Steps, as_int, execute, operation
 from fencerow.core.errors import OrderRefused, OutcomeUnknown, WorkerGone, WorkerNotFound
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
@@ -36,7 +36,7 @@ def order_worker(
     rows = yield from execute(
         "order_worker", holder=holder, version=version, wanted=text, actor=actor, reason=reason
     )
-    return whole(rows[0][0]) if rows else None
+    return as_int(rows[0][0]) if rows else None
 
 
 def ordering(

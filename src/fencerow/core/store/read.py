@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Statement, Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.db.run import Statement, Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.model.job import Ended, JobRecord
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import record_of
@@ -68,11 +68,11 @@ def existing(ids: Sequence[str]) -> Steps[set[str]]:
 def releases(job_id: str, *, reason: str) -> Steps[Releases]:
     """How often, and for how long, a job has been given back for a reason that begins so, with no attempt between."""
     count, first_us, now_us = (yield from execute("releases", id=job_id, reason=reason))[0]
-    return Releases(whole(count), 0.0 if first_us is None else (whole(now_us) - whole(first_us)) / 1e6)
+    return Releases(as_int(count), 0.0 if first_us is None else (as_int(now_us) - as_int(first_us)) / 1e6)
 
 
 @operation(alone=True, repeatable=True, writes="")
 def clock() -> Steps[int]:
     """The database's now, in microseconds since 1970."""
     rows = yield from execute("clock")
-    return whole(rows[0][0])
+    return as_int(rows[0][0])

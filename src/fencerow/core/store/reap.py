@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Rows, Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.db.run import Rows, Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.finish import Moved, archive
 
@@ -49,7 +49,7 @@ def die(*, judge: str, until_us: int) -> Steps[list[str]]:
 def leases_ahead() -> Steps[list[LeaseAhead]]:
     """Living workers whose lease lies further ahead than a renewal of now would put it."""
     rows = yield from execute("leases_ahead")
-    return [LeaseAhead(str(row[0]), whole(row[1]), float(str(row[2]))) for row in rows]
+    return [LeaseAhead(str(row[0]), as_int(row[1]), float(str(row[2]))) for row in rows]
 
 
 @operation(alone=True, writes="workers")
@@ -114,9 +114,9 @@ def settle(rows: Rows) -> Steps[tuple[list[Reclaimed], list[Moved]]]:
             str(row[0]),
             State(str(row[1])),
             str(row[2]),
-            whole(row[3]),
-            whole(row[4]),
-            whole(row[5]),
+            as_int(row[3]),
+            as_int(row[4]),
+            as_int(row[5]),
             text_or_none(row[6]) if len(row) > 6 else None,
             bool(row[7]) if len(row) > 7 else True,
         )

@@ -15,11 +15,11 @@ from fencerow.core.db.run import (
     Param,
     Statement,
     Steps,
+    as_int,
     execute,
     execute_fresh,
     first_column,
     operation,
-    whole,
 )
 from fencerow.core.errors import KeyConflict
 from fencerow.core.model.ids import may_be_ours
@@ -72,7 +72,7 @@ def submit_by_copy(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     COPY takes rows as they are, so the time they count from is asked first.
     """
     ((now_us, subscribed),) = yield from execute("before_copy")
-    yield from execute("copy_jobs", lines=as_lines(jobs, Acceptance(whole(now_us), bool(subscribed))))
+    yield from execute("copy_jobs", lines=as_lines(jobs, Acceptance(as_int(now_us), bool(subscribed))))
     ids = [job.id for job in jobs]
     yield from execute("refuse_repeated", ids=ids)
     return ids

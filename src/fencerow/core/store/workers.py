@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Steps, execute, first_column, operation, text_or_none, whole
+from fencerow.core.db.run import Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.model.job import HeldJob, WorkerRecord
 from fencerow.core.model.wanted import Wanted
 from fencerow.core.store.decoding import read_or, worker_of
@@ -73,7 +73,7 @@ def renew(*, holder: str, stated: str | None = None) -> Steps[Renewed | None]:
         return None
     text = text_or_none(rows[0][1])
     wanted = None if text is None else read_or(None, Wanted, text)
-    return Renewed(whole(rows[0][0]), wanted, whole(rows[0][2]))
+    return Renewed(as_int(rows[0][0]), wanted, as_int(rows[0][2]))
 
 
 @operation(alone=True, repeatable=True, writes="workers")
@@ -86,7 +86,7 @@ def retire(*, holder: str) -> Steps[bool]:
 def last_renewal(*, holder: str) -> Steps[int | None]:
     """The database's instant of the last renewal it has, in microseconds; None when it has no such worker."""
     rows = yield from execute("last_renewal", holder=holder)
-    return whole(rows[0][0]) if rows else None
+    return as_int(rows[0][0]) if rows else None
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -106,7 +106,7 @@ def describe_worker(*, holder: str, info: str) -> Steps[bool]:
 def holdings(*, holder: str) -> Steps[list[Holding]]:
     """What the database says this worker runs."""
     rows = yield from execute("holdings", holder=holder)
-    return [Holding(str(row[0]), whole(row[1]), bool(row[2]), text_or_none(row[3])) for row in rows]
+    return [Holding(str(row[0]), as_int(row[1]), bool(row[2]), text_or_none(row[3])) for row in rows]
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -118,11 +118,11 @@ def held_jobs(holder: str, *, limit: int = 100) -> Steps[list[HeldJob]]:
             str(row[0]),
             str(row[1]),
             str(row[2]),
-            whole(row[3]),
-            whole(row[4]),
-            whole(row[5]),
+            as_int(row[3]),
+            as_int(row[4]),
+            as_int(row[5]),
             bool(row[6]),
-            whole(row[7]),
+            as_int(row[7]),
         )
         for row in rows
     ]
@@ -132,7 +132,7 @@ def held_jobs(holder: str, *, limit: int = 100) -> Steps[list[HeldJob]]:
 def held_counts(holders: Sequence[str]) -> Steps[dict[str, int]]:
     """How many jobs each of these workers holds; one that holds none is not in the answer."""
     rows = yield from execute("held_counts", holders=list(holders))
-    return {str(row[0]): whole(row[1]) for row in rows}
+    return {str(row[0]): as_int(row[1]) for row in rows}
 
 
 @operation(alone=True, repeatable=True, writes="workers")

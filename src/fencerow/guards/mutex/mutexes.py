@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.run import Operation, Rows, Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Operation, Rows, Steps, as_int, execute, operation, text_or_none
 from fencerow.core.errors import LeaseLost
 from fencerow.core.model.job import instant
 
@@ -169,7 +169,7 @@ def purge(after: str, *, age_s: float, limit: int) -> Steps[str]:
         return ""
     gone = yield from execute("purge_mutexes", after=after, last=str(last), age_s=age_s)
     if gone:
-        yield from execute("raise_mutex_floor", token=max(whole(row[0]) for row in gone))
+        yield from execute("raise_mutex_floor", token=max(as_int(row[0]) for row in gone))
     return str(last) if looked == limit else ""
 
 
@@ -188,7 +188,7 @@ def defer(key: str, job_id: str, attempt: int, fence: Fence, *, most: int) -> St
     yield from _check(fence)
     rows = yield from execute("count_deferral", key=key, job_id=job_id, attempt=attempt)
     yield from execute("purge_deferrals", age_s=DEFERRAL_AGE_S)
-    deferrals = whole(rows[0][0]) if rows else most + 1
+    deferrals = as_int(rows[0][0]) if rows else most + 1
     if deferrals <= most:
         return deferrals
     yield from execute("forget_deferrals", key=key, job_id=job_id, attempt=attempt)
@@ -230,29 +230,29 @@ def _parameters(taker: Taker) -> dict[str, str | int | float | None]:
 
 
 def _token(rows: Rows) -> int | None:
-    return whole(rows[0][0]) if rows else None
+    return as_int(rows[0][0]) if rows else None
 
 
 def _record(row: tuple[object, ...]) -> MutexRecord:
     def number(value: object) -> int | None:
-        return None if value is None else whole(value)
+        return None if value is None else as_int(value)
 
     assert isinstance(row[3], float)
     return MutexRecord(
         key=str(row[0]),
-        token=whole(row[1]),
+        token=as_int(row[1]),
         holder=text_or_none(row[2]),
         stale_s=row[3],
-        since_us=whole(row[4]),
-        until_us=whole(row[5]),
+        since_us=as_int(row[4]),
+        until_us=as_int(row[5]),
         job_id=text_or_none(row[6]),
         attempt=number(row[7]),
         job_name=text_or_none(row[8]),
         host=str(row[9]),
-        pid=whole(row[10]),
+        pid=as_int(row[10]),
         purpose=text_or_none(row[11]),
         freed_at_us=number(row[12]),
         freed_by=text_or_none(row[13]),
         freed_reason=text_or_none(row[14]),
-        now_us=whole(row[15]),
+        now_us=as_int(row[15]),
     )

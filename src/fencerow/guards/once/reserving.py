@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole, whole_or_none
+from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import Busy
 from fencerow.core.store.running import Running
 from fencerow.guards.checked import hold_attempt
@@ -148,12 +148,12 @@ def _read(scope: str, key: str) -> Steps[_Found | None]:
     owner, attempt, token, fingerprint, done, result, since_us, lapsed, over = rows[0]
     return _Found(
         str(owner),
-        whole_or_none(attempt),
+        as_int_or_none(attempt),
         str(token),
         str(fingerprint),
         bool(done),
         text_or_none(result),
-        whole(since_us),
+        as_int(since_us),
         bool(lapsed),
         bool(over),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from fencerow.core.db.run import Param, Steps, execute, operation, text_or_none, whole, whole_or_none
+from fencerow.core.db.run import Param, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import Busy
 from fencerow.core.store.running import Running
 from fencerow.guards.checked import hold_attempt
@@ -124,7 +124,7 @@ def reserve_source(
                 stale_s=wanted.stale_s,
             )
             if rows:
-                return Reservation(Found.NEEDED, whole(rows[0][0]), wanted.owner), columns
+                return Reservation(Found.NEEDED, as_int(rows[0][0]), wanted.owner), columns
             continue
         is_behind = answer.found is Found.UNCHANGED and _is_behind(known, wanted)
         if not is_behind or (yield from _confirmed(wanted)):
@@ -245,16 +245,16 @@ def _read(wanted: WantedContent) -> Steps[_Source | None]:
         reserved,
     ) = rows[0]
     return _Source(
-        whole(number),
-        whole_or_none(version),
+        as_int(number),
+        as_int_or_none(version),
         text_or_none(content_hash),
-        whole(written_number),
+        as_int(written_number),
         text_or_none(written_by),
         str(owner),
-        whole_or_none(attempt),
+        as_int_or_none(attempt),
         text_or_none(token),
         bool(reserved),
-        whole_or_none(reserved_version),
+        as_int_or_none(reserved_version),
         text_or_none(reserved_hash),
     )
 

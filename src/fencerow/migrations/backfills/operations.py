@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from fencerow.core.db.queries import Queries
-from fencerow.core.db.run import Param, Rows, Steps, execute, execute_composed, operation, text_or_none, whole
+from fencerow.core.db.run import (
+    Param,
+    Rows,
+    Steps,
+    as_int,
+    execute,
+    execute_composed,
+    operation,
+    text_or_none,
+)
 from fencerow.guards.names import quoted
 from fencerow.guards.replace.user_table import UserTable
 from fencerow.migrations.errors import InvalidBackfill
@@ -134,7 +143,7 @@ def take(walk: Walk) -> Steps[TakenRange | None]:
         return None
     kind, first, last, cursor, failures = rows[0]
     return TakenRange(
-        str(kind), text_or_none(first), text_or_none(last), text_or_none(cursor), whole(failures)
+        str(kind), text_or_none(first), text_or_none(last), text_or_none(cursor), as_int(failures)
     )
 
 
@@ -179,7 +188,7 @@ def fail(walk: Walk, tried: Range | None, error: str, failures_max: int) -> Step
     rows = yield from execute(
         "fail_backfill", walk.params(first=first, last=last, error=error, failures_max=failures_max)
     )
-    return (whole(rows[0][0]), rows[0][1] == "failed") if rows else None
+    return (as_int(rows[0][0]), rows[0][1] == "failed") if rows else None
 
 
 @operation(writes="jobs")
@@ -191,7 +200,7 @@ def pause(name: str) -> Steps[int]:
 @operation(writes="jobs")
 def resume(name: str) -> Steps[list[tuple[int, int]]]:
     """Begin a new run of every lane that is not done; number and run of each."""
-    return [(whole(row[0]), whole(row[1])) for row in (yield from execute("resume_backfill", name=name))]
+    return [(as_int(row[0]), as_int(row[1])) for row in (yield from execute("resume_backfill", name=name))]
 
 
 @operation(writes="jobs")
@@ -240,7 +249,7 @@ def _ends(source: Source, queries: Queries) -> Steps[tuple[Any, Any]]:
 def _count(source: Source, queries: Queries) -> Steps[int]:
     """Estimated if it is large, else counted."""
     rows = yield from execute("estimated_rows", target=source.table.quoted)
-    estimated = whole(rows[0][0]) if rows else -1
+    estimated = as_int(rows[0][0]) if rows else -1
     if estimated > COUNTED_MAX:
         return estimated
     text = f"SELECT count(*) AS rows FROM {source.table.quoted}"  # noqa: S608
@@ -286,7 +295,7 @@ def _make(
         last_key=last,
         rows_planned=rows,
     )
-    return whole(made[0][0]) if made else None
+    return as_int(made[0][0]) if made else None
 
 
 def _lanes(rows: Rows) -> list[Lane]:

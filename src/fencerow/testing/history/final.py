@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import load, postgres_names, sqlite_names
-from fencerow.core.db.run import Steps, execute, operation, text_or_none, whole
+from fencerow.core.db.run import Steps, as_int, execute, operation, text_or_none
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.operators import looking
@@ -102,10 +102,10 @@ def _rows() -> Steps[dict[str, list[FinalRow]]]:
             FinalRow(
                 str(row[1]),
                 State(str(row[2])),
-                whole(row[3]),
+                as_int(row[3]),
                 text_or_none(row[4]),
-                whole(row[5]),
-                whole(row[6]),
+                as_int(row[5]),
+                as_int(row[6]),
                 text_or_none(row[7]),
                 text_or_none(row[8]),
                 _maybe_whole(row[9]),
@@ -121,7 +121,7 @@ def _noted() -> Steps[dict[str, list[Noted]]]:
     found: dict[str, list[Noted]] = {}
     for row in (yield from execute("final_events")):
         found.setdefault(str(row[0]), []).append(
-            Noted(str(row[1]), whole(row[2]), whole(row[3]), _maybe_whole(row[4]), text_or_none(row[5]))
+            Noted(str(row[1]), as_int(row[2]), as_int(row[3]), _maybe_whole(row[4]), text_or_none(row[5]))
         )
     return found
 
@@ -130,7 +130,7 @@ def _noted() -> Steps[dict[str, list[Noted]]]:
 def _effects() -> Steps[dict[str, list[int]]]:
     found: dict[str, list[int]] = {}
     for row in (yield from execute("final_effects")):
-        found.setdefault(str(row[0]), []).append(whole(row[1]))
+        found.setdefault(str(row[0]), []).append(as_int(row[1]))
     return found
 
 
@@ -163,4 +163,4 @@ def _ask(engine: Engine, text: str) -> list[str]:
 
 
 def _maybe_whole(value: object) -> int | None:
-    return None if value is None else whole(value)
+    return None if value is None else as_int(value)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from fencerow.core.db.run import Operation, Rows, Statement, Steps, whole
+from fencerow.core.db.run import Operation, Rows, Statement, Steps, as_int
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import FencerowError
 from fencerow.testing.history.line import UNEXPECTED, Kind
@@ -86,7 +86,7 @@ class Witness:
             step.rows = rows
         column = CLOCKS.get(statement.name)
         if column is not None and rows:
-            self.recorder.saw_clock(max(whole(row[column]) for row in rows), sent_us)
+            self.recorder.saw_clock(max(as_int(row[column]) for row in rows), sent_us)
         return rows
 
     def _begun(self, statement: Statement) -> Step | None:
