@@ -11,7 +11,7 @@ import fencerow.events.groups as groups
 import fencerow.events.lag as lag
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure, Steps, WakeUp, as_int, ask, execute, operation, text_or_none
-from fencerow.core.db.verb import PlaceVerbs, averb, verb
+from fencerow.core.db.verb import LocatorVerbs, averb, verb
 from fencerow.core.model.wakeup import Placed, encode
 from fencerow.events.asides import Parked
 from fencerow.events.consumers import Partition, Stored
@@ -22,7 +22,7 @@ from fencerow.events.lag import Lag, Retention
 WAKE_UP = encode(Placed())
 
 
-class EventBus(PlaceVerbs):
+class EventBus(LocatorVerbs):
     """The groups that read the events of a database: `EventBus(app).lag()`.
 
     Every verb has an async twin with an `a` before its name.

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, run
+from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
 from fencerow.core.db.run import Operation, Steps, as_int, execute, operation
 from fencerow.core.errors import InvalidPayload
 from fencerow.core.model.labels import encode_headers
@@ -40,7 +40,7 @@ class NewEvent:
 
 
 def publish(
-    place: Place,
+    place: Locator,
     topic: str,
     data: Any = None,
     *,
@@ -65,7 +65,7 @@ def publish(
 
 
 async def apublish(
-    place: Place,
+    place: Locator,
     topic: str,
     data: Any = None,
     *,
@@ -79,7 +79,9 @@ async def apublish(
     return event_id
 
 
-def publish_many(place: Place, events: Sequence[NewEvent], *, connection: object | None = None) -> list[int]:
+def publish_many(
+    place: Locator, events: Sequence[NewEvent], *, connection: object | None = None
+) -> list[int]:
     """Publish events in their order, in one statement: all of them or none. Returns their ids.
 
     With `connection` they are part of the transaction that is open there. See `publish` for what an event may be.
@@ -98,7 +100,7 @@ def publish_many(place: Place, events: Sequence[NewEvent], *, connection: object
 
 
 async def apublish_many(
-    place: Place, events: Sequence[NewEvent], *, connection: object | None = None
+    place: Locator, events: Sequence[NewEvent], *, connection: object | None = None
 ) -> list[int]:
     """`publish_many` for async code."""
     appending = append(events)

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from fencerow.core.composed import config_type
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.place import note_ready
+from fencerow.core.db.locator import note_ready
 from fencerow.core.errors import DeclarationError, SchemaMissing, SchemaTooOld
 from fencerow.core.model.url import PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.store import store

@@ -20,7 +20,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
-from fencerow.core.db.place import Place, acheck_tables, check_tables
+from fencerow.core.db.locator import Locator, acheck_tables, check_tables
 from fencerow.core.db.run import Pause, Request, Runner, WakeUp, arun, run
 
 P = ParamSpec("P")
@@ -117,11 +117,11 @@ class CheckTables:
     """A request of a procedure in a place: `check_tables`."""
 
 
-PlaceRequest = Request | CheckTables
-PlaceProcedure = Generator[PlaceRequest | Pause, Any, T]
+LocatorRequest = Request | CheckTables
+LocatorProcedure = Generator[LocatorRequest | Pause, Any, T]
 
 
-class PlaceVerbs:
+class LocatorVerbs:
     """Verbs that run in a place: in the transaction that is open on the caller's `connection`, or in their own.
 
     Each has an async twin with an `a` before its name. A refusal or an error costs only our part of a lent
@@ -133,28 +133,28 @@ class PlaceVerbs:
         BlockingCall: without a connection, inside a running event loop.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Locator) -> None:
         self._place = place
 
-    def _run(self, procedure: PlaceProcedure[T], connection: object | None = None) -> T:
+    def _run(self, procedure: LocatorProcedure[T], connection: object | None = None) -> T:
         if connection is None:
             refuse_in_loop()
         return run(procedure, partial(self._answer, self._runs_on(connection)))
 
-    async def _arun(self, procedure: PlaceProcedure[T], connection: object | None = None) -> T:
+    async def _arun(self, procedure: LocatorProcedure[T], connection: object | None = None) -> T:
         return await arun(procedure, partial(self._aanswer, self._runs_on(connection)))
 
     def _runs_on(self, connection: object | None) -> Runner:
         return self._place.engine if connection is None else borrowed(connection, self._place.engine)
 
-    def _answer(self, runner: Runner, request: PlaceRequest) -> Any:
+    def _answer(self, runner: Runner, request: LocatorRequest) -> Any:
         if isinstance(request, WakeUp):
             return self._place.engine.wake(request.messages)
         if isinstance(request, CheckTables):
             return check_tables(self._place)
         return runner.run(request)
 
-    async def _aanswer(self, runner: Runner, request: PlaceRequest) -> Any:
+    async def _aanswer(self, runner: Runner, request: LocatorRequest) -> Any:
         if isinstance(request, WakeUp):
             return self._place.engine.wake(request.messages)
         if isinstance(request, CheckTables):

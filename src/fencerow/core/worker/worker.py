@@ -16,7 +16,7 @@ from fencerow.core.chore import Chore, Ticking
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.connections import told
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.place import note_ready
+from fencerow.core.db.locator import note_ready
 from fencerow.core.db.run import arun
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import ConfigError, OrderRefused

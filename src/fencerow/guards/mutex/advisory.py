@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from fencerow.core.db.locator import Locator, arun, run
 from fencerow.core.db.locks import lock_number
-from fencerow.core.db.place import Place, arun, run
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.errors import Busy, InvalidInput, RetryTransaction, UnusableConnection
 from fencerow.core.model.text import check_text
@@ -29,7 +29,7 @@ def try_number(number: int) -> Steps[bool]:
     return bool((yield from execute("try_advisory_lock", lock=number))[0][0])
 
 
-def advisory_lock(place: Place, *parts: Part, connection: object, namespace: str = NAMESPACE) -> None:
+def advisory_lock(place: Locator, *parts: Part, connection: object, namespace: str = NAMESPACE) -> None:
     """Wait until no other transaction holds the lock of this name; yours holds it until it commits or rolls back.
 
     The name is all of `parts`, so ("a", "b") and ("ab",) are two. May be repeated. PostgreSQL notices when two
@@ -43,12 +43,14 @@ def advisory_lock(place: Place, *parts: Part, connection: object, namespace: str
     run(place, hold_number(number_of(parts, namespace)), _given(connection))
 
 
-async def aadvisory_lock(place: Place, *parts: Part, connection: object, namespace: str = NAMESPACE) -> None:
+async def aadvisory_lock(
+    place: Locator, *parts: Part, connection: object, namespace: str = NAMESPACE
+) -> None:
     """`advisory_lock` for async code; the connection is an async one."""
     await arun(place, hold_number(number_of(parts, namespace)), _given(connection))
 
 
-def try_advisory_lock(place: Place, *parts: Part, connection: object, namespace: str = NAMESPACE) -> bool:
+def try_advisory_lock(place: Locator, *parts: Part, connection: object, namespace: str = NAMESPACE) -> bool:
     """`advisory_lock` without waiting: whether your transaction holds it now.
 
     On SQLite false also means that your transaction has read what another has changed since: roll it back.
@@ -62,7 +64,7 @@ def try_advisory_lock(place: Place, *parts: Part, connection: object, namespace:
 
 
 async def atry_advisory_lock(
-    place: Place, *parts: Part, connection: object, namespace: str = NAMESPACE
+    place: Locator, *parts: Part, connection: object, namespace: str = NAMESPACE
 ) -> bool:
     """`try_advisory_lock` for async code."""
     try:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.db.blocking import refuse_in_loop
-from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, run
+from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
 from fencerow.core.db.run import Operation
 from fencerow.core.db.run import arun as arun_requests
 from fencerow.core.db.run import run as run_requests
@@ -63,7 +63,7 @@ class Mutex:
 
     def __init__(
         self,
-        place: Place,
+        place: Locator,
         key: str,
         *,
         purpose: str | None = None,

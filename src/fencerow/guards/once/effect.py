@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, joining, run
+from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, joining, run
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.signature import return_annotation
@@ -34,7 +34,7 @@ class Once:
 
     def __init__(
         self,
-        place: Place,
+        place: Locator,
         key: str | Callable[..., str],
         *,
         scope: str,
@@ -239,7 +239,7 @@ class Once:
 
 
 def once(
-    place: Place,
+    place: Locator,
     key: str | Callable[..., str],
     *,
     scope: str = "once",

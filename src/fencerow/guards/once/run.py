@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from fencerow.core.db.place import Place, arun, arun_back, joining, run, still_open
+from fencerow.core.db.locator import Locator, arun, arun_back, joining, run, still_open
 from fencerow.core.db.run import Operation
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.value import ValueCodec
@@ -23,7 +23,7 @@ class OnceRun:
 
     def __init__(
         self,
-        place: Place,
+        place: Locator,
         wanted: OnceKey,
         token: str,
         reserved: Reserved,

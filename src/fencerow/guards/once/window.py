@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fencerow.core.db.place import Place, acheck_tables, arun, check_tables, joining, run
+from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, joining, run
 from fencerow.core.db.run import Operation, Steps, execute, operation
 from fencerow.core.errors import Busy, FencerowError
 from fencerow.core.model.ids import new_id
@@ -67,7 +67,7 @@ class DedupeWindow:
     the transaction that is open there: others with the same key wait for its end.
     """
 
-    def __init__(self, place: Place, name: str, window_s: float, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, place: Locator, name: str, window_s: float, *, timeout_s: float = 10.0) -> None:
         self._place = place
         self._name = check_key(name, "the window's name")
         self._window_s = check_seconds(window_s, "window_s", 0.001)

@@ -13,7 +13,7 @@ from typing import Any, Self
 from uuid import UUID
 
 import fencerow.guards.replace.sources as sources
-from fencerow.core.db.place import Place, acheck_tables, arun, arun_back, check_tables, run, still_open
+from fencerow.core.db.locator import Locator, acheck_tables, arun, arun_back, check_tables, run, still_open
 from fencerow.core.db.run import Operation, Steps
 from fencerow.core.errors import FencerowError, InvalidInput
 from fencerow.core.model.ids import new_id
@@ -47,7 +47,7 @@ class Replacing:
     """
 
     def __init__(
-        self, place: Place, table: UserTable, source: object, wanted: WantedContent, *, wait_s: float
+        self, place: Locator, table: UserTable, source: object, wanted: WantedContent, *, wait_s: float
     ) -> None:
         self._place = place
         self._table = table
@@ -302,7 +302,7 @@ class Replacing:
 
 
 def replace_for(
-    place: Place,
+    place: Locator,
     *,
     table: str,
     source_column: str,
@@ -361,7 +361,7 @@ def replace_for(
     return Replacing(place, known, source, wanted, wait_s=check_seconds(wait_s, "wait_s", 0.0))
 
 
-def forget_source(place: Place, *, table: str, source: object, connection: object | None = None) -> bool:
+def forget_source(place: Locator, *, table: str, source: object, connection: object | None = None) -> bool:
     """Forget what is known of a source, for one that is gone for good; its rows are the caller's to remove."""
     check_tables(place)
     look = partial(UserTable(table, "source").looked_up, place.engine.dialect)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from fencerow.core.db.place import Place
+from fencerow.core.db.locator import Locator
 from fencerow.core.db.run import Operation, WakeUp
-from fencerow.core.db.verb import CheckTables, PlaceProcedure
+from fencerow.core.db.verb import CheckTables, LocatorProcedure
 from fencerow.core.errors import SchemaMissing, SchemaTooOld
 from fencerow.core.store.running import running_on
 from fencerow.guards.transitions.checking import as_wrong_table, explained
@@ -29,7 +29,7 @@ class MoveProcedures:
     """One declaration in one place."""
 
     def __init__(
-        self, place: Place, declared: DeclaredTable, publisher: Publisher | None, *, by_attempt: bool
+        self, place: Locator, declared: DeclaredTable, publisher: Publisher | None, *, by_attempt: bool
     ) -> None:
         self.place = place
         self.declared = declared
@@ -37,7 +37,7 @@ class MoveProcedures:
         self._by_attempt = by_attempt
         self._ready: Written | None = None
 
-    def making(self, make: Make[T], connection: object | None) -> PlaceProcedure[T]:
+    def making(self, make: Make[T], connection: object | None) -> LocatorProcedure[T]:
         """Run an operation; `connection`: the lent one, if there is one."""
         written = self._ready or (yield from self.looking())
         operation = make(self.operations(written, connection))
@@ -56,7 +56,7 @@ class MoveProcedures:
         noting = Noting(written, self._publisher)
         return Operations(written, noting, attempt if self._by_attempt else None, handover)
 
-    def looking(self) -> PlaceProcedure[Written]:
+    def looking(self) -> LocatorProcedure[Written]:
         """See that the table fits. On the lent connection: its transaction may have made the table.
 
         Raises:
@@ -69,7 +69,7 @@ class MoveProcedures:
         self._ready = Written(self.declared, facts, queries)
         return self._ready
 
-    def checking(self) -> PlaceProcedure[None]:
+    def checking(self) -> LocatorProcedure[None]:
         """See that the table fits, and that the database takes every statement."""
         written = yield from self.looking()
         for told, operation in explained(written, self.operations(written)):

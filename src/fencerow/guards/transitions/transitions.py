@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fencerow.core.db.place import Place
-from fencerow.core.db.verb import PlaceProcedure, averb, verb
+from fencerow.core.db.locator import Locator
+from fencerow.core.db.verb import LocatorProcedure, averb, verb
 from fencerow.guards.names import table_name
 from fencerow.guards.transitions.ddl import constraint_sql, history_sql
 from fencerow.guards.transitions.declaring import Move, Names, Overdue, SubState, listed
@@ -44,7 +44,7 @@ class Transitions(Moves):
 
     def __init__(
         self,
-        place: Place,
+        place: Locator,
         *,
         table: str,
         column: str,
@@ -89,7 +89,7 @@ class Transitions(Moves):
     # --- from the same declaration ---------------------------------------------------------------
 
     @verb
-    def check(self) -> PlaceProcedure[None]:
+    def check(self) -> LocatorProcedure[None]:
         """Look at the table, and have the database explain every statement without running it.
 
         Before the first use the columns are looked at anyway; this finds besides what is wrong with a condition, a

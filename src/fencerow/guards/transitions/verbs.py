@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fencerow.core.db.verb import PlaceProcedure, PlaceVerbs, averb, verb
+from fencerow.core.db.verb import LocatorProcedure, LocatorVerbs, averb, verb
 from fencerow.guards.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.guards.transitions.errors import InvalidMove
 from fencerow.guards.transitions.machine import Machine
@@ -15,7 +15,7 @@ from fencerow.guards.transitions.procedures import MoveProcedures
 MANY = 100
 
 
-class Moves(PlaceVerbs):
+class Moves(LocatorVerbs):
     """The moves of a table's main state, or of one of its sub-states.
 
     `connection` runs a verb inside the transaction that is open there: a commit makes it so, after a rollback it
@@ -48,7 +48,7 @@ class Moves(PlaceVerbs):
         values: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         connection: object | None = None,
-    ) -> PlaceProcedure[Record | None]:
+    ) -> LocatorProcedure[Record | None]:
         """Make a move and return the row as it is now; None means that nothing happened.
 
         One UPDATE that names the states it may start from, so of any who race one wins. `fence` is what the claim
@@ -73,7 +73,7 @@ class Moves(PlaceVerbs):
         values: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         connection: object | None = None,
-    ) -> PlaceProcedure[Record | Refusal]:
+    ) -> LocatorProcedure[Record | Refusal]:
         """`move` that tells why not: gone, or in which state the row is, read in a later statement."""
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
         return self._procedures.making(lambda make: make.move_or_why(self._machine, asked), connection)
@@ -81,7 +81,7 @@ class Moves(PlaceVerbs):
     amove_or_why = averb(move_or_why)
 
     @verb
-    def read(self, id: Any, *, connection: object | None = None) -> PlaceProcedure[Record | None]:  # noqa: A002
+    def read(self, id: Any, *, connection: object | None = None) -> LocatorProcedure[Record | None]:  # noqa: A002
         """The row as it stands; None if there is none. After an OutcomeUnknown: look at its state and its fence."""
         return self._procedures.making(lambda make: make.read(id), connection)
 
@@ -96,7 +96,7 @@ class Moves(PlaceVerbs):
         fence: int,
         values: Mapping[str, Any] | None = None,
         connection: object | None = None,
-    ) -> PlaceProcedure[Record | None]:
+    ) -> LocatorProcedure[Record | None]:
         """Begin the lease of a claimed row anew, and note progress; None: it is no longer held, stop working on it."""
         asked = ask_renewal(self._machine, claim, id, fence=fence, values=values)
         return self._procedures.making(lambda make: make.renew(self._machine, asked), connection)
@@ -114,7 +114,7 @@ class Moves(PlaceVerbs):
         values: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         connection: object | None = None,
-    ) -> PlaceProcedure[list[Record]]:
+    ) -> LocatorProcedure[list[Record]]:
         """Make a move, mostly a claim, with up to `count` rows that may make it, and return them in no order.
 
         They are taken by the columns of `order`, those whose lease ran out first. Rows that others have locked are
@@ -132,7 +132,7 @@ class Moves(PlaceVerbs):
     @verb
     def find_stuck(
         self, *, count: int = MANY, connection: object | None = None
-    ) -> PlaceProcedure[list[Stuck]]:
+    ) -> LocatorProcedure[list[Stuck]]:
         """Rows that have been in a state for too long: past their lease, or past a declared age. Changes nothing.
 
         Up to `count` for each state, the oldest first. A leased row that nobody stamped is among them.
@@ -143,7 +143,7 @@ class Moves(PlaceVerbs):
     afind_stuck = averb(find_stuck)
 
     @verb
-    def reap(self, *, count: int = MANY, connection: object | None = None) -> PlaceProcedure[Reaped]:
+    def reap(self, *, count: int = MANY, connection: object | None = None) -> LocatorProcedure[Reaped]:
         """Make the declared moves with what is past its lease, its attempts or its age, up to `count` rows each.
 
         Safe in any number of processes at once: the UPDATE itself asks again whether the time is past.

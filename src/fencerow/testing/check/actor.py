@@ -16,7 +16,7 @@ import msgspec
 from fencerow.app import App
 from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.app.options import submit_options
-from fencerow.core.db.place import check_tables
+from fencerow.core.db.locator import check_tables
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.codec import args_version_of

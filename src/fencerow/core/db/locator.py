@@ -24,7 +24,7 @@ T = TypeVar("T")
 _ready: WeakSet[Engine] = WeakSet()
 
 
-class Place(Protocol):
+class Locator(Protocol):
     """A database that primitives work in: an `App`, or a `Database` for programs without jobs."""
 
     @property
@@ -47,7 +47,7 @@ class Place(Protocol):
         ...
 
 
-def run(place: Place, operation: Operation[T], connection: object | None = None) -> T:
+def run(place: Locator, operation: Operation[T], connection: object | None = None) -> T:
     """Run an operation on `connection`, inside the transaction that is open there, or else in one of its own.
 
     On a lent connection a refusal or an error costs only our part, never the user's transaction.
@@ -63,14 +63,16 @@ def run(place: Place, operation: Operation[T], connection: object | None = None)
     return borrowed(connection, place.engine).run(operation)
 
 
-async def arun(place: Place, operation: Operation[T], connection: object | None = None) -> T:
+async def arun(place: Locator, operation: Operation[T], connection: object | None = None) -> T:
     """`run` for async code; the connection is an async one."""
     if connection is None:
         return await place.engine.arun(operation)
     return await borrowed(connection, place.engine).arun(operation)
 
 
-async def arun_back(place: Place, operation: Operation[T], connection: object | None, *, plainly: bool) -> T:
+async def arun_back(
+    place: Locator, operation: Operation[T], connection: object | None, *, plainly: bool
+) -> T:
     """`arun` at the end of an async block, for what was marked in the caller's transaction on `connection`.
 
     `plainly`: it was marked by a sync verb, so the connection is a sync one and takes no async verb. Such a one
@@ -86,7 +88,7 @@ def joining(operation: Operation[T], connection: object | None) -> Operation[T]:
     return operation if connection is None else replace(operation, inside=True)
 
 
-def still_open(place: Place, connection: object) -> bool:
+def still_open(place: Locator, connection: object) -> bool:
     """Whether a transaction of the caller's is open on a connection. Asks nobody, and begins none."""
     try:
         return borrowed(connection, place.engine).is_open()
@@ -99,7 +101,7 @@ def note_ready(engine: Engine) -> None:
     _ready.add(engine)
 
 
-def check_tables(place: Place) -> None:
+def check_tables(place: Locator) -> None:
     """`place.check_or_create()` before the first use of its database in this process."""
     engine = place.engine
     if engine not in _ready:
@@ -107,7 +109,7 @@ def check_tables(place: Place) -> None:
         note_ready(engine)
 
 
-async def acheck_tables(place: Place) -> None:
+async def acheck_tables(place: Locator) -> None:
     """`check_tables` without keeping the event loop waiting."""
     if place.engine not in _ready:
         await asyncio.to_thread(check_tables, place)
