@@ -9,15 +9,15 @@ from fencerow.core.model.state import FINAL, RULES, WORKER_RULES, Move, Rule, St
 
 HEAD = """# The life of a job
 
-This page is printed from the table in `src/fencerow/core/model/state.py` by `tools/life_of_a_job.py`; a test compares
-them.
-Every move is one guarded statement with exactly one winner: it changes the job only if the job is in a state *from*
-which the move is legal and the guard holds, and otherwise it changes nothing.
+Every move is one guarded statement with exactly one winner. It changes the job only if the job is in a state *from*
+which the move is legal and if the guard holds. Otherwise it changes nothing.
+
+`tools/life_of_a_job.py` prints this page from the table in `src/fencerow/core/model/state.py`; a test compares them.
 """
 
 LATER = """
-`wake` and `suspend` belong to jobs that wait for a signal, a child or a time. The table has their place; no statement
-makes them yet, so no job is `waiting` today.
+`wake` and `suspend` are for jobs that wait for a signal, a child job or a time. The table has them already, but no
+statement makes these moves yet. So no job is `waiting` today.
 """
 
 
@@ -51,7 +51,8 @@ def moves() -> Iterator[str]:
         target = rule.target or "gone"
         yield f"| `{move}` | {sources(rule)} | {target} | {', '.join(rule.otherwise) or '–'} | {rule.guard} |"
     yield ""
-    yield f"Final states: {', '.join(state for state in State if state in FINAL)}. Only a person leads out of them."
+    final = ", ".join(state for state in State if state in FINAL)
+    yield f"Final states: {final}. Only a person can move a job out of them."
 
 
 def workers() -> Iterator[str]:

@@ -10,14 +10,18 @@ from fencerow.core.config import PREFIX, Setting, settings
 
 HEAD = """# Settings
 
-This page is printed from `Config` by `tools/settings.py`; a test compares them. The core's settings come first
-(`src/fencerow/core/config/config.py`), then those of each wing (`settings.py` in its folder).
-
 Every setting is a field of `Config` and has an environment variable: `FENCEROW_` and its name in capitals. A name
-ends with its unit: `_s` seconds, `_bytes` bytes. A blank variable counts as absent. One that is nearly the name
-of a setting is an error, because a misspelled setting must not be passed over; any other unknown one is a warning in
-the log. What Kubernetes puts into each container for a service named `fencerow` or `fencerow-…` (`FENCEROW_PORT`,
-`FENCEROW_SERVICE_HOST` and so on) is ignored. `FENCEROW_CLI_…` stands for options of the command.
+ends with its unit: `_s` seconds, `_bytes` bytes.
+
+- An empty variable counts as not set.
+- A variable whose name is nearly that of a setting is an error, because a misspelled setting must not be ignored. Any
+  other unknown `FENCEROW_` variable is a warning in the log.
+- Variables that Kubernetes puts into each container for a service named `fencerow` or `fencerow-…` (`FENCEROW_PORT`,
+  `FENCEROW_SERVICE_HOST` and so on) are ignored.
+- `FENCEROW_CLI_…` sets options of the command: [cli.md](cli.md#variables).
+
+`tools/settings.py` prints this page from `Config`; a test compares them. The core's settings come first
+(`src/fencerow/core/config/config.py`), then those of each wing (`settings.py` in its folder).
 
 | setting | variable | default | values | meaning |
 |---|---|---|---|---|

@@ -16,17 +16,20 @@ MODES = {"plain": "whole statements", "held": "held", "sqlite": "SQLite"}
 HEAD = """\
 # Races, and how many of their orders were played
 
-Each line is a race of actors who do what workers, clients, reapers and operators do, on a real database, one step at a
-time, in every order; after each order its own check and the invariants of all jobs must hold. Made from
-[{file}]({file}) by `python -m tests.race.table`, which a test repeats.
+Each line is one race. Its actors do what workers, clients, reapers and operators do, on a real database, one step at a
+time, in every order. After each order the race's own check and the invariants of all jobs must hold. The numbers are
+from [{file}]({file}); `python -m tests.race.table` makes this
+page, and a test compares them.
 
-- **Whole statements**: on PostgreSQL each statement is one step. **Held**: a statement that changes data is two, one
-  that takes its snapshot and one that goes on. **SQLite**: each transaction is one, because the file has one writer.
-- A number alone is **all** orders that are told apart: of orders that come to the same one is played
-  ([0033](decisions/0033-orders-that-come-to-the-same.md)). `300 of ≈ 40,000` is a sample drawn by a fixed seed.
-- **Red**: how often the race went wrong, as it should, without a guard or done the wrong way round (the controls).
-- Races with a star are played to the last order in every run of the tests, where whole statements are ordered; held as
-  well by `python3 dev.py race --long --evidence FILE`. The numbers are those of the design.
+- **Whole statements**: on PostgreSQL each statement is one step. **Held**: a statement that changes data is two steps.
+  The first takes its snapshot, the second makes the change. **SQLite**: each transaction is one step, because the file
+  has one writer.
+- A number alone means that **all** orders were played. Of several orders with the same effect, one is played
+  ([0033](decisions/0033-orders-that-come-to-the-same.md)). `300 of ≈ 40,000` is a sample that a fixed seed draws.
+- **Red** counts the controls: how often the race went wrong, as it should, when a guard was removed or done in the
+  wrong order.
+- Every run of the tests plays all orders of the races with a star, with whole statements. With held statements
+  `python3 dev.py race --long --evidence FILE` plays them too. The races have the numbers of the design.
 
 Run on {machine}, {cores} cores, {postgres}, SQLite {sqlite}, Python {python}, commit {commit};
 {minutes} minutes of playing.

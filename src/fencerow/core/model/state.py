@@ -112,7 +112,7 @@ RULES: dict[Move, Rule] = {
     Move.RECLAIM: rule(
         "running",
         State.QUEUED,
-        "its holder is dead, named by value; if it may have begun it becomes suspect, and crashes + 1 if it ran alone; "
+        "its holder is dead, named by value; a job that may have started is suspect, and crashes + 1 if it ran alone; "
         "cancelled instead if a cancel was asked, failed when the crash budget is spent",
         State.CANCELLED,
         State.FAILED,
@@ -120,7 +120,7 @@ RULES: dict[Move, Rule] = {
     Move.TIMEOUT: rule(
         "running",
         State.QUEUED,
-        "its living holder calls this attempt overdue, by its own clock; failures + 1 if it had begun; "
+        "its living holder calls this attempt overdue, by its own clock; failures + 1 if it had started; "
         "cancelled instead if a cancel was asked, failed when the failure budget is spent",
         State.CANCELLED,
         State.FAILED,
@@ -170,7 +170,7 @@ class WorkerRule:
 WORKER_RULES: dict[WorkerMove, WorkerRule] = {
     WorkerMove.REGISTER: WorkerRule(None, WorkerState.ALIVE, "a fresh id, never used before"),
     WorkerMove.RENEW: WorkerRule(WorkerState.ALIVE, WorkerState.ALIVE, "lease_until moves on"),
-    WorkerMove.RETIRE: WorkerRule(WorkerState.ALIVE, WorkerState.RETIRED, "it handed back what it held"),
+    WorkerMove.RETIRE: WorkerRule(WorkerState.ALIVE, WorkerState.RETIRED, "it released what it held"),
     WorkerMove.DIE: WorkerRule(
         WorkerState.ALIVE,
         WorkerState.DEAD,
