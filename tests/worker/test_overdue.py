@@ -44,7 +44,7 @@ class Scene:
 
     def begin(self) -> None:
         assert self.attempt.starts()
-        self.attempt.begin(lambda _: None, lambda: None, kill_s=1.0, limited=False)
+        self.attempt.begin(lambda _: None, lambda: None, kill_s=1.0)
         self.attempt.started = self.now
 
     def looks(self, *seconds: float) -> list[bool | None]:

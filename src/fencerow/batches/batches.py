@@ -86,7 +86,7 @@ class Batches:
             run = partial(middleware, items, run)
         for item, attempt in batch.open.items():
             ignored = partial(self._give_up_item, batch, item)
-            attempt.begin(batch.asked, ignored, kill_s=self._calls.kill_s, limited=False)
+            attempt.begin(batch.asked, ignored, kill_s=self._calls.kill_s)
         beside = tuple(batch.open.values())
         _, error = await self._calls.interruptible(call, _awaited(run), leave, raise_in, beside)
         ran_late(call)  # then each item that is open ran out of time; what it said of the others stands

@@ -67,7 +67,6 @@ class Assembly:
     ) -> None:
         loop = asyncio.get_running_loop()
         shares = shared(queues, slots)
-        self.handlers = handlers
         # What is believed, and what is beside the jobs.
         self.fatal = Fatal(name, loop)
         self.loops = Loops(self.fatal)

@@ -136,25 +136,18 @@ class Attempt:
             return self._withdrawn
 
     def begin(
-        self,
-        raise_in: Callable[[Interrupt], None],
-        give_up: Callable[[], None],
-        *,
-        kill_s: float,
-        limited: bool = True,
+        self, raise_in: Callable[[Interrupt], None], give_up: Callable[[], None], *, kill_s: float
     ) -> None:
         """The handler starts now. `raise_in` raises an exception in it; `give_up` goes on without it.
 
-        A handler that ignores the exception for `kill_s` seconds is given up. With `limited=False` its time limit
-        is watched from `limit_time` on.
+        A handler that ignores the exception for `kill_s` seconds is given up. Its time limit is watched from
+        `limit_time` on.
         """
         self.started = time.monotonic()
         self.is_over = False
         self._raise = raise_in
         self._give_up = give_up
         self._kill_s = kill_s
-        if limited:
-            self.limit_time()
 
     def limit_time(self) -> None:
         """The handler waits for something: from now on it may have to be ended. Before, nothing could end it."""

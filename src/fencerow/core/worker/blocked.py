@@ -72,8 +72,6 @@ class Ending:
         acker: Acker,
         decider: Decider,
         keeper: Keeper,
-        *,
-        exit_: Callable[[int], None] = os._exit,
     ) -> None:
         self._engine = engine
         self._lease = lease
@@ -81,7 +79,6 @@ class Ending:
         self._acker = acker
         self._decider = decider
         self._keeper = keeper
-        self._exit = exit_
 
     def end(self, reason: str, late: Sequence[Attempt]) -> None:
         """Count those that ran out of time, write what had ended, give the rest back uncounted, and exit."""
@@ -106,7 +103,7 @@ class Ending:
             except BaseException as met:
                 # The blocked handler may hold the very lock. What is missing is told by the sweeps of others.
                 log.error("not all could be written at the end: %r", met)
-        self._exit(EXIT_CODE)
+        os._exit(EXIT_CODE)
 
     def _outcomes(self, late: Sequence[Attempt]) -> list[Pending]:
         known = {each.key: each for each in self._acker.unconfirmed()}

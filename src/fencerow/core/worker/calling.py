@@ -139,7 +139,7 @@ class Calls:
         value: Any = None
         error: BaseException | None = None
         # A handler that never waits cannot be ended, so its limit is watched from its first wait on.
-        attempt.begin(raise_in or partial(_cancel, task), give_up, kill_s=self.kill_s, limited=False)
+        attempt.begin(raise_in or partial(_cancel, task), give_up, kill_s=self.kill_s)
         try:
             value = await self._on_loop.run((attempt, *beside), coroutine)
         except asyncio.CancelledError as raised:
