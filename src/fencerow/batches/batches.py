@@ -16,6 +16,7 @@ from fencerow.batches.item import BatchItem, Said
 from fencerow.core.errors import InvalidPayload, LeaseLost
 from fencerow.core.model.handler import VALUE
 from fencerow.core.model.outcome import Outcome, Released, Stopped, Succeeded
+from fencerow.core.threads import soon
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.calling import Calls, ran_late
 from fencerow.core.worker.deciding import Decider, Decision, timeout_error
@@ -95,10 +96,7 @@ class Batches:
 
     def _told(self, batch: Batch, item: Item) -> None:
         """Something was said of an item, on any thread."""
-        try:
-            self._calls.loop.call_soon_threadsafe(self._settle_said, batch, item)
-        except RuntimeError:
-            pass  # the loop is closed: the worker has gone
+        soon(self._calls.loop, self._settle_said, batch, item)
 
     def _settle_said(self, batch: Batch, item: Item) -> None:
         # Only the database knows whether a lost lease is true; it is asked when the handler is over.

@@ -110,7 +110,12 @@ def _tell(
         else:
             future.set_exception(error)
 
+    soon(loop, settle)  # nobody to tell: the worker has gone, and the fence refuses what this thread did
+
+
+def soon(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *given: Any) -> None:
+    """Run something on the event loop, from any thread; nothing when the loop has gone."""
     try:
-        loop.call_soon_threadsafe(settle)
+        loop.call_soon_threadsafe(call, *given)
     except RuntimeError:
-        pass  # the loop is closed: the worker has gone, and the fence refuses what this thread did
+        pass  # it is closed

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from fencerow.core.threads import soon
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.processes.starting import Started
 from fencerow.processes.wire import (
@@ -178,10 +179,7 @@ class Child:
         if told is None and self._group is not None:
             kill_group(self._group)  # the warden was killed and could not do it
         code = code if told is None else told
-        try:
-            loop.call_soon_threadsafe(self._died, code)
-        except RuntimeError:
-            pass  # the loop is closed: the worker has gone
+        soon(loop, self._died, code)
 
     def _told_code(self) -> int | None:
         """How the child ended, if its warden came to tell."""

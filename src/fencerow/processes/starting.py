@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from fencerow.core.db.service import Service
+from fencerow.core.threads import soon
 
 BOOT = Path(__file__).with_name("_boot.py")
 STOP_S = 2.0
@@ -111,7 +112,4 @@ def _tell(
         started = start()
     except Exception as raised:
         error = raised
-    try:
-        loop.call_soon_threadsafe(settle)
-    except RuntimeError:
-        pass  # the loop is closed; the child sees the end of its connection
+    soon(loop, settle)  # nobody to tell: then the child sees the end of its connection

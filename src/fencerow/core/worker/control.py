@@ -24,6 +24,7 @@ from fencerow.core.model.wanted import Descriptors, Leave, Share, ShareNow, Stat
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
 from fencerow.core.telemetry import Event
+from fencerow.core.threads import soon
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.blocked import LastBlock
 from fencerow.core.worker.claimer import Claims
@@ -31,7 +32,7 @@ from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Key, Roster
-from fencerow.core.worker.wakeups import WakeUps, soon
+from fencerow.core.worker.wakeups import WakeUps
 
 log = logging.getLogger("fencerow.worker")
 

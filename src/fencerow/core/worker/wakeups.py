@@ -6,23 +6,15 @@ Nothing depends on a hint; polling and the sweeps lie beneath them always.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fencerow.core.background.chores import Chores
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import CancelAsked, Ordered, Queued, decode, encode, encode_ended
 from fencerow.core.store.finish import Requeued
+from fencerow.core.threads import soon
 from fencerow.core.worker.lease import Lease
 from fencerow.core.worker.pool import Pool
-
-
-def soon(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *given: Any) -> None:
-    """Run something on the event loop, from any thread; nothing when the loop has gone."""
-    try:
-        loop.call_soon_threadsafe(call, *given)
-    except RuntimeError:
-        pass  # closed: the worker is over
 
 
 class WakeUps:

@@ -24,6 +24,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.threads import soon
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described
 from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
@@ -171,11 +172,8 @@ class Worker:
             self._parts.watch.leave_asked(hurry=hurry)
         if self._loop is None:
             self.request_stop()
-            return
-        try:
-            self._loop.call_soon_threadsafe(self.request_stop)
-        except RuntimeError:
-            pass  # closed: it has ended
+        else:
+            soon(self._loop, self.request_stop)
 
     async def change(
         self,
