@@ -32,7 +32,7 @@ from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts
 from fencerow.core.worker.lease import Failover
-from fencerow.core.worker.roster import Roster
+from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.wakeups import WakeUps
 
 log = logging.getLogger("fencerow.worker")
@@ -48,9 +48,8 @@ class Pending(msgspec.Struct, eq=False, gc=False):
     """One outcome that the database has not confirmed."""
 
     attempt: Attempt
-    key: tuple[
-        str, int
-    ]  # two attempts of one job may be here at once, when a lost registration left the first behind
+    # The attempt's: two of one job may be here at once, when a lost registration left the first behind.
+    key: Key
     outcome: Outcome
     duration_s: float
     apart_until: float = 0.0  # monotonic: until then it waits apart
@@ -77,7 +76,7 @@ class Acker:
         self._wakeups = wakeups
         self._failover = failover
         self._pending: list[Pending] = []
-        self._writing: dict[tuple[str, int], Pending] = {}
+        self._writing: dict[Key, Pending] = {}
         self._apart: list[Pending] = []  # behind a stranger's lock, or refused: tried again after a pause
         self._rows_max = BATCH_ROWS_MAX
         self._given_up_s = math.inf  # how long the server had for the last group that it did not write

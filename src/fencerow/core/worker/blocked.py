@@ -31,7 +31,7 @@ from fencerow.core.worker.calling import OnLoop
 from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.keeper import Keeper
 from fencerow.core.worker.lease import Lease
-from fencerow.core.worker.roster import Roster
+from fencerow.core.worker.roster import Key, Roster
 
 log = logging.getLogger("fencerow.worker")
 
@@ -138,7 +138,7 @@ class LoopWatch:
         self,
         loop: asyncio.AbstractEventLoop,
         on_loop: OnLoop,
-        held: Mapping[tuple[str, int], Attempt],
+        held: Mapping[Key, Attempt],
         telemetry: Telemetry,
         block: LastBlock,
         ending: Ending | None,

@@ -184,7 +184,7 @@ class Calls:
     ) -> Decision:
         """Run the handler to its outcome; `give_up` is called when it ignores its end."""
         handler = attempt.handler
-        job = Job(attempt, self._engine, self.loop, self._decider.held_max_s)
+        job = self.job(attempt)
         given = kwargs if handler.job_parameter is None else {**kwargs, handler.job_parameter: job}
         run: Callable[[], Awaitable[Any]] = partial(handler.function, *args, **given)
         leave: Callable[[], None] = partial(_leave, job, give_up)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-from fencerow.core.db.engine import AsyncSession, Engine, Session
+from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER
 from fencerow.core.errors import CancelRequested, InvalidInput, TransactionMisuse
@@ -244,23 +244,21 @@ class Job:
 
     def _write(self, operation: Operation[bool]) -> Awaitable[None]:
         if not self._on_loop():
-            self._told((self._own_session() or self._engine).run(operation))
+            inside = self._inside()
+            session = inside.session if inside is not None else None
+            self._told((session or self._engine).run(operation))
             return Done()
         # A task at once, not a coroutine: a forgotten await must not be a silent loss.
         return asyncio.ensure_future(self._awrite(operation))
 
     async def _awrite(self, operation: Operation[bool]) -> None:
-        own = self._own_asession()
-        self._told(await (own.arun(operation) if own is not None else self._engine.arun(operation)))
+        inside = self._inside()
+        session = inside.asession if inside is not None else None
+        self._told(await (session or self._engine).arun(operation))
 
-    def _own_session(self) -> Session | None:
+    def _inside(self) -> JobTransaction | None:
         """Where there is one writer, what is said inside the handler's transaction must travel in it."""
-        inside = self._transaction is not None and self._engine.traits.one_writer
-        return self._transaction.session if inside and self._transaction is not None else None
-
-    def _own_asession(self) -> AsyncSession | None:
-        inside = self._transaction is not None and self._engine.traits.one_writer
-        return self._transaction.asession if inside and self._transaction is not None else None
+        return self._transaction if self._engine.traits.one_writer else None
 
     def _told(self, held: bool) -> None:
         if not held:

@@ -100,7 +100,7 @@ class Control:
 
     def on_keeper_failed(self, error: BaseException) -> None:
         """The keeper cannot go on."""
-        soon(self._loop, self._fatal.tell, error)
+        soon(self._loop, self._fatal.tell, error, "the keeper")
 
     def stated(self) -> str:
         """What this worker does now, as JSON for its row."""

@@ -109,11 +109,6 @@ class Worker:
         parts = self._parts = self._made()
         try:
             await asyncio.to_thread(parts.keeper.start)
-        except BaseException:
-            parts.dispatch.abandon()
-            await asyncio.to_thread(parts.keeper.stop)
-            raise
-        try:
             self._unlisten = self._engine.listen(parts.wakeups.hear)
         except BaseException:
             parts.dispatch.abandon()
