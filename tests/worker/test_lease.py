@@ -72,6 +72,19 @@ def test_a_gap_takes_the_right_to_judge_away(now: list[float], failure_was_seen:
     assert lease.may_judge()
 
 
+def test_a_gap_in_which_others_lost_their_lease_is_never_overlooked(now: list[float]) -> None:
+    """Who renewed last three seconds before an outage has lost its lease when that is over, and did nothing wrong."""
+    lease = Lease(9.0, 3.0)
+    lease.begin("a", sent=1000.0)
+    for _ in range(4):
+        now[0] += 3.0
+        renewed(lease, now[0])
+    assert lease.may_judge()
+    now[0] += 6.1
+    renewed(lease, now[0])
+    assert lease.holds() and not lease.may_judge()
+
+
 def test_a_machine_that_slept_has_no_lease_and_judges_nobody(now: list[float]) -> None:
     """The clock counts suspended time; with one that stands still this worker would bury all the others."""
     lease = Lease(10.0, 1.0)
@@ -132,6 +145,22 @@ def test_a_reply_that_was_late_is_no_certain_clock(now: list[float]) -> None:
     now[0] += 4.0
     lease.renewed(sent, round(sent * 1_000_000))
     assert not lease.may_judge()
+
+
+def test_the_right_to_judge_comes_a_lease_after_the_answer_that_showed_the_jump(now: list[float]) -> None:
+    """The clock may have jumped at the end of the renewal's way: others had to renew only since then."""
+    lease = _judging(now)
+    sent = now[0] + 1.0
+    now[0] = answered = sent + 0.9
+    lease.renewed(sent, round((answered + 3600.0) * 1_000_000))
+    for _ in range(9):
+        now[0] += 1.0
+        lease.renewed(now[0], round((now[0] + 3600.0) * 1_000_000))
+    now[0] = answered + 9.5
+
+    assert lease.holds() and not lease.may_judge()
+    now[0] = answered + 10.0
+    assert lease.may_judge()
 
 
 def test_a_verdict_holds_for_a_margin_only_by_the_databases_clock(now: list[float]) -> None:

@@ -40,7 +40,8 @@ class Lease:
     def __init__(self, lease_s: float, renew_s: float) -> None:
         self.lease_s = lease_s
         self.margin_s = margin_of(lease_s)
-        self._gap_s = max(renew_s * 2.5, 0.5)
+        # What an outage may last that nobody here notices: others who could not renew meanwhile have a lease still.
+        self._gap_s = max(min(renew_s * 2.5, lease_s / 2), 0.5)
         self._lock = threading.Lock()
         # The id under which jobs are claimed now; None while there is no registration.
         self.holder: str | None = None
@@ -68,10 +69,11 @@ class Lease:
     def renewed(self, sent: float, at_us: int) -> None:
         """A renewal sent at this `steady()` time succeeded, at this instant of the database."""
         with self._lock:
+            now = steady()
             if sent - self._renewed_at > self._gap_s or self._may_have_jumped(sent, at_us):
-                self._gapless_since = sent
+                self._gapless_since = now  # not `sent`: what broke the run may have been later
             self._deadline = deadline_of(self.lease_s, sent)
-            self._renewed_at, self._replied_at = sent, steady()
+            self._renewed_at, self._replied_at = sent, now
             self._renewed_us = at_us
 
     def _may_have_jumped(self, sent: float, at_us: int) -> bool:
