@@ -14,9 +14,9 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
-from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.proxy import FaultProxy
+from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.leftovers import no_connections_left, no_threads_left
 from tests.race.evidence import (  # noqa: F401 (hooks must be found here)
     pytest_addoption,

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import PgBouncer
 
 WAIT_S = 30.0  # an ended thread and a closed connection's backend take a moment to go
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from fencerow.testing.pg_binaries import BinariesMissing
-from fencerow.testing.pgbouncer import find_pgbouncer
+from fencerow_proof.servers.pgbouncer import find_pgbouncer
 
 MARK = "outside"
 left_out = pytest.StashKey[int]()

@@ -11,11 +11,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fencerow import Config, errors
+from fencerow import Config
 from fencerow.core.config import settings
 from fencerow.core.wing import wings
 from fencerow.errors import FencerowError
 from tools.public.aliases import aliases
+from tools.public.errors import kinds
 from tools.public.listed import PAGES, Page, entries, records
 from tools.public.names import Entry
 from tools.public.source import ROOT, module_of
@@ -220,15 +221,6 @@ def index() -> str:
 
 
 # --- errors ---------------------------------------------------------------------------------------------
-
-
-@cache
-def kinds() -> tuple[type[FencerowError], ...]:
-    """All errors, by their codes."""
-    found = (
-        kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, FencerowError)
-    )
-    return tuple(sorted(found, key=lambda kind: kind.code))
 
 
 def error_anchor(kind: type[FencerowError]) -> str:

@@ -6,6 +6,8 @@ Codes never change their meaning; docs/errors.md has a paragraph for each.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fencerow.core.errors.attempts import AttemptTimeout as AttemptTimeout
 from fencerow.core.errors.attempts import CancelRequested as CancelRequested
 from fencerow.core.errors.attempts import DecidedTwice as DecidedTwice
@@ -93,16 +95,27 @@ from fencerow.migrations.errors import ShardBusy as ShardBusy
 from fencerow.migrations.errors import ShardUnreachable as ShardUnreachable
 from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
-from fencerow.testing.check.errors import CheckArguments as CheckArguments
-from fencerow.testing.check.errors import CheckNeedsMore as CheckNeedsMore
-from fencerow.testing.check.errors import CheckStuck as CheckStuck
-from fencerow.testing.check.errors import NothingRecorded as NothingRecorded
-from fencerow.testing.check.errors import NothingToCheck as NothingToCheck
-from fencerow.testing.check.errors import ScratchNotEmpty as ScratchNotEmpty
-from fencerow.testing.errors import ActorStuck as ActorStuck
-from fencerow.testing.errors import CannotExplore as CannotExplore
+from fencerow.proof import moved
 from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp
 from fencerow.testing.errors import NoTestDatabase as NoTestDatabase
-from fencerow.testing.errors import NotRepeatable as NotRepeatable
+
+if not TYPE_CHECKING:
+    __getattr__ = moved(
+        __name__,
+        dict.fromkeys(
+            (
+                "CheckArguments",
+                "CheckNeedsMore",
+                "CheckStuck",
+                "NothingRecorded",
+                "NothingToCheck",
+                "ScratchNotEmpty",
+                "ActorStuck",
+                "CannotExplore",
+                "NotRepeatable",
+            ),
+            "fencerow_proof.errors",
+        ),
+    )

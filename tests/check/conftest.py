@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.testing.check.scratch_postgres import PRIVATE_SETTINGS
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.check.scratch_postgres import PRIVATE_SETTINGS
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fencerow.testing.check import Fault, Outside, Question, Report, check_handler
+from fencerow_proof.check import Fault, Outside, Question, Report, check_handler
 
 HANDLERS = Path(__file__).parent / "handlers"
 ORDERS = 6  # enough for each that shows itself only side by side; the command plays more

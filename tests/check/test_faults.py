@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.errors import NothingRecorded
-from fencerow.testing.check import Fault, Question
+from fencerow_proof.check import Fault, Question
+from fencerow_proof.errors import NothingRecorded
 from tests.check.faults import PLANTED, Planted, assert_found, checked, place_of
 
 MENDED = [planted for planted in PLANTED if planted.good]

@@ -8,7 +8,7 @@ import pytest
 
 from fencerow.cli.main import run
 from fencerow.core.errors import exits
-from fencerow.testing.check import Fault, Outside, Report, check_handler
+from fencerow_proof.check import Fault, Outside, Report, check_handler
 from tests.check.faults import CHARGE, place_of
 
 HERE = "tests.check.handlers.guarded"

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 
 from fencerow.cli.main import run
-from fencerow.errors import (
+from fencerow_proof.check import Fault, check, check_handler, scratch
+from fencerow_proof.errors import (
     CheckArguments,
     CheckNeedsMore,
     CheckStuck,
@@ -20,7 +21,6 @@ from fencerow.errors import (
     NothingToCheck,
     ScratchNotEmpty,
 )
-from fencerow.testing.check import Fault, check, check_handler, scratch
 from tests.check.faults import place_of
 
 ODD = "tests.check.handlers.odd"

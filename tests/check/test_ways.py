@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fencerow.testing.check import Fault, Report, check_handler
+from fencerow_proof.check import Fault, Report, check_handler
 from tests.check.faults import CHARGE, FEW, ORDERS, place_of
 
 

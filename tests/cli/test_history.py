@@ -8,7 +8,7 @@ import pytest
 
 from fencerow import App
 from fencerow.core.db.engine import Engine
-from fencerow.testing.history import recording
+from fencerow_proof.history import recording
 from tests.cli.conftest import Cli
 from tests.jobs import AnyEngine
 

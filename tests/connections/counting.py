@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import PgBouncer
 
 PAUSE_S = 0.005
 

@@ -18,8 +18,8 @@ from fencerow.core.db.connections import of_client, of_worker, shares, told
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event
-from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.connections.counting import counted
 from tests.house.tree import ROOT
 from tests.jobs import QUEUE

@@ -14,7 +14,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.store.claim import NIL, Mark
 from fencerow.core.store.finish import Success
-from fencerow.testing.pgbouncer import is_pooled
+from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.contract.test_plans import FILL, OWN_CLOCK, flat, scans, touched
 from tests.jobs import new_job, register
 

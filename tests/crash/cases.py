@@ -21,8 +21,8 @@ from fencerow.retention.purging import (
     purge_repeated,
     purge_spent,
 )
-from fencerow.testing.actor import Script, later
-from fencerow.testing.crash import Case
+from fencerow_proof.arena.actor import Script, later
+from fencerow_proof.arena.crash import Case
 from tests.race.people import (
     FIRST,
     JOB,

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
-from fencerow.testing.crash import Point, ending
+from fencerow_proof.arena.crash import Point, ending
 from tests.crash.cases import CASES
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation, Steps
-from fencerow.testing.crash import Point
+from fencerow_proof.arena.crash import Point
 
 PATIENCE_S = 60.0
 

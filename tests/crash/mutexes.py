@@ -11,8 +11,8 @@ from fencerow.core.store import store
 from fencerow.errors import LeaseLost
 from fencerow.guards.mutex import advisory, mutexes
 from fencerow.guards.mutex.mutexes import Taker
-from fencerow.testing.actor import Script, later
-from fencerow.testing.crash import Case
+from fencerow_proof.arena.actor import Script, later
+from fencerow_proof.arena.crash import Case
 from tests.race.people import FIRST, JOB, uid, with_running
 
 KEY, STALE_S = "k", 30.0

@@ -13,7 +13,7 @@ import pytest
 from fencerow.core.store import store
 from fencerow.operators import queues
 from fencerow.retention import disown, periods, purging
-from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
+from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
 from tests.crash.cases import CASES, ON_POSTGRES, swept
 from tests.race.people import FIRST, JOB, fail, reclaim, with_running, with_zombie
 

@@ -13,8 +13,8 @@ from fencerow.events import asides, consumers, lag
 from fencerow.events.consumers import Aside
 from fencerow.events.groups import GroupStart, groups, make_group, remove_group, replay
 from fencerow.events.sequencer import sequence
-from fencerow.testing.actor import Script, later
-from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
+from fencerow_proof.arena.actor import Script, later
+from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
 from tests.race.people import FIRST, SECOND
 from tests.race.test_events import GROUP, READER, data_of, effect, hold, published, read
 

@@ -16,9 +16,9 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.core.store.migrate import apply_next, ledger_name, lock_number
-from fencerow.testing.crash import Point, crash, ending, points
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.race import Scenario
+from fencerow_proof.arena.crash import Point, crash, ending, points
+from fencerow_proof.arena.race import Scenario
 from tests.crash.cases import CASES
 from tests.race.bare import LEDGER, Bare
 from tests.race.people import nothing

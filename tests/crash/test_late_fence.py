@@ -22,8 +22,8 @@ from fencerow.core.store.running import HoldFence, Running
 from fencerow.errors import LeaseLost
 from fencerow.guards.once.reserving import OnceKey, Turn, end_once, reserve_once
 from fencerow.guards.replace.sources import Found, Stamp, replace_rows
-from fencerow.testing.actor import Script, later
-from fencerow.testing.crash import Case, Point, Unrecovered, crash, crash_everywhere
+from fencerow_proof.arena.actor import Script, later
+from fencerow_proof.arena.crash import Case, Point, Unrecovered, crash, crash_everywhere
 from tests.crash.frozen import PATIENCE_S, Frozen
 from tests.race import users
 from tests.race.moved import Raced

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from fencerow.migrations.advance import Advanced, apply_next, revert_next
-from fencerow.testing.crash import Point, points
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.race import Scenario
+from fencerow_proof.arena.crash import Point, points
+from fencerow_proof.arena.race import Scenario
 from tests.race.people import nothing
 from tests.race.shards import MIGRATIONS, ShardArena, aim, asked
 

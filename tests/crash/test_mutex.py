@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fencerow.guards.mutex import advisory, mutexes
-from fencerow.testing.crash import Unrecovered, crash_everywhere
+from fencerow_proof.arena.crash import Unrecovered, crash_everywhere
 from tests.crash.mutexes import MUTEX_CASES
 
 BY_NAME = {case.name: case for case in MUTEX_CASES}

@@ -25,8 +25,8 @@ from fencerow.guards.replace.sources import (
     settle_source,
 )
 from fencerow.guards.replace.user_table import Known
-from fencerow.testing.actor import Script, later
-from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
+from fencerow_proof.arena.actor import Script, later
+from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
 from tests.race import users
 from tests.race.test_once import WINDOW_S, key, token
 from tests.race.test_replace import OLD, reserve, wanted, write, written

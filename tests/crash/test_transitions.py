@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fencerow.core.db.run import Operation
-from fencerow.testing.actor import Script, later
-from fencerow.testing.crash import Case, Unrecovered, crash_everywhere
+from fencerow_proof.arena.actor import Script, later
+from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
 from tests.guards.transitions.tables import LEASE_S
 from tests.race.moved import Raced
 

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
-from fencerow.testing.pgbouncer import is_pooled
+from fencerow_proof.servers.pgbouncer import is_pooled
 
 T = TypeVar("T")
 

@@ -20,8 +20,8 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.core.store.finish import Success
 from fencerow.errors import Busy, OutcomeUnknown, RetryTransaction, Unavailable, UnusableConnection
-from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.conftest import postgres_engine
 from tests.db.lenders import Lender, Loan
 from tests.db.test_borrow_refusals import on_postgres, on_sqlite

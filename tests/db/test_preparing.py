@@ -15,8 +15,8 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Operation, Steps, execute_composed, operation
 from fencerow.core.store import store
-from fencerow.testing.pgbouncer import PgBouncer, is_pooled
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import PgBouncer, is_pooled
 from tests.conftest import ROLE, postgres_engine
 from tests.jobs import new_job, register
 

@@ -15,7 +15,7 @@ from fencerow.core.store.finish import Failure, Success
 from fencerow.errors import OutcomeUnknown, Unavailable
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.proxy import FaultProxy
 from tests.jobs import new_job, read, register, running
 
 INSERT = "INSERT INTO"

@@ -19,9 +19,9 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.doctor.why import why
 from fencerow.errors import Busy
-from fencerow.testing.arena_sqlite import SqliteArena
-from fencerow.testing.crash import Case
-from fencerow.testing.race import perform
+from fencerow_proof.arena.crash import Case
+from fencerow_proof.arena.race import perform
+from fencerow_proof.arena.sqlite import SqliteArena
 from tests.crash.cases import CASES
 from tests.jobs import claim, register, running, submit
 from tests.race.people import FIRST, JOB, nothing, with_jobs, with_running

@@ -17,9 +17,9 @@ from fencerow.core.db.run import Operation
 from fencerow.core.db.watchdog import Watched
 from fencerow.core.store import store
 from fencerow.errors import OutcomeUnknown, Unavailable
-from fencerow.testing.faults import Fault, Phase
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.faults import Fault, Phase
+from fencerow_proof.network.proxy import FaultProxy
 from tests.db.silence import LIMIT_S, Silence, engine_to
 from tests.db.test_postgres import plain
 from tests.jobs import new_job

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.proxy import FaultProxy
-from fencerow.testing.standby import StandbyServer, together
+from fencerow_proof.network.proxy import FaultProxy
+from fencerow_proof.servers.standby import StandbyServer, together
 from tests.outages.conftest import report  # noqa: F401 (a fixture)
 
 ROLE = DATABASE = "app"

@@ -18,7 +18,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.doctor.examine import examine
 from fencerow.errors import ReadOnly
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.proxy import FaultProxy
 from tests.failover.conftest import DATABASE, ROLE, Pair
 from tests.jobs import new_job
 from tests.outages.after import check_books

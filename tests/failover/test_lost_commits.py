@@ -24,7 +24,7 @@ from fencerow.doctor.examine import examine
 from fencerow.errors import LeaseLost
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.standby import restore_files, save_files
+from fencerow_proof.servers.standby import restore_files, save_files
 from tests.conftest import postgres_engine
 from tests.failover.conftest import Pair
 from tests.jobs import claim, new_job, read, register

@@ -16,7 +16,7 @@ from fencerow.errors import DatabaseError, Unavailable
 from fencerow.guards.bounded import awithin, within
 from fencerow.guards.once import DedupeWindow, once
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.proxy import FaultProxy
 from tests.guards.places import At
 
 TIMEOUT_S = 0.5

@@ -15,10 +15,10 @@ from fencerow.core.model.job import Claimed, KeyClaim, NewJob
 from fencerow.core.store import store
 from fencerow.core.store.claim import Mark
 from fencerow.errors import FencerowError
-from fencerow.testing.history.check import Options, check
-from fencerow.testing.history.engine import RecordingEngine
-from fencerow.testing.history.recorder import Recorder
-from fencerow.testing.history.report import Report
+from fencerow_proof.history.check import Options, check
+from fencerow_proof.history.engine import RecordingEngine
+from fencerow_proof.history.recorder import Recorder
+from fencerow_proof.history.report import Report
 from tests.jobs import LATE_US, AnyEngine, new_job
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fencerow.testing.history.recorder import SUFFIX
+from fencerow_proof.history.recorder import SUFFIX
 
 JOBLESS = {"claim", "claim_suspect", "reclaim", "time_out", "expire", "die", "adopt"}
 

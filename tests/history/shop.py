@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fencerow import App, Backoff, Config, Defaults, Job
-from fencerow.testing.history.engine import recording
+from fencerow_proof.history.engine import recording
 
 SETTINGS: dict[str, Any] = {
     "lease_s": 2.0,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fencerow import App, Job
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.proxy import FaultProxy
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 

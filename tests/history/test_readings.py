@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fencerow.errors import InvalidInput
-from fencerow.testing.history.check import Options, check
-from fencerow.testing.history.reading import read_history
-from fencerow.testing.history.report import Report
+from fencerow_proof.history.check import Options, check
+from fencerow_proof.history.reading import read_history
+from fencerow_proof.history.report import Report
 from tests.history.scribe import Scribe
 
 J = "j1"

@@ -18,10 +18,10 @@ from fencerow import App
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove, KeyConflict
 from fencerow.operators import looking
-from fencerow.testing.history.check import Options, check
-from fencerow.testing.history.final import create_effects
-from fencerow.testing.history.reading import read_history
-from fencerow.testing.history.recorder import SUFFIX, Recorder
+from fencerow_proof.history.check import Options, check
+from fencerow_proof.history.final import create_effects
+from fencerow_proof.history.reading import read_history
+from fencerow_proof.history.recorder import SUFFIX, Recorder
 from tests.history import shop as shops
 from tests.jobs import new_job
 

@@ -21,7 +21,7 @@ from fencerow.core.store import store
 from fencerow.errors import InvalidInput, KeyConflict
 from fencerow.operators import looking
 from fencerow.retention.purging import purge_spent
-from fencerow.testing.history.final import create_effects
+from fencerow_proof.history.final import create_effects
 from tests.history.play import Cut, Play, altered
 from tests.jobs import AnyEngine, new_job
 

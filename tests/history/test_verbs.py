@@ -8,7 +8,7 @@ import pytest
 
 from fencerow.core.db.queries import Queries
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
-from fencerow.testing.history.verbs import VERBS
+from fencerow_proof.history.verbs import VERBS
 
 WRITES = re.compile(r"\b(INSERT INTO|(?<!FOR )UPDATE|DELETE FROM|COPY)\b", re.IGNORECASE)
 

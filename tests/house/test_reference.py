@@ -11,10 +11,9 @@ from importlib import import_module
 
 import pytest
 
-from fencerow import errors
-from fencerow.errors import FencerowError
 from tests.house.tree import ROOT
 from tools import reference
+from tools.public.errors import by_name
 from tools.public.listed import PAGES, Page, entries, records
 from tools.public.names import Entry, entry_of, pairs
 from tools.public.text import markdown, raises
@@ -83,7 +82,7 @@ def test_what_a_verb_raises_by_itself_is_said(page: Page) -> None:
         f"{entry.name}: {name}"
         for entry in each(page)
         for name in entry.raised
-        if not said(entry) & {kind.__name__ for kind in getattr(errors, name).__mro__}
+        if not said(entry) & {kind.__name__ for kind in by_name()[name].__mro__}
     ]
     assert unsaid == []
 
@@ -94,11 +93,7 @@ def said(entry: Entry) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_is_said_to_be_raised_exists(page: Page) -> None:
-    known = {
-        name
-        for name, kind in vars(errors).items()
-        if isinstance(kind, type) and issubclass(kind, FencerowError)
-    }
+    known = set(by_name())
     public = {entry.name for page in PAGES for entry in entries(page)}
     unknown = [
         f"{entry.name}: {name}"

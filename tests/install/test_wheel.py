@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from fencerow import __version__
 from tests.house.tree import ROOT, tracked
 
 BUILD = "import sys; from hatchling import build; print(getattr(build, sys.argv[1])(sys.argv[2]))"
@@ -42,6 +43,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def proofs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("wheel", SOURCE / "fencerow_proof", tmp_path_factory.mktemp("proofs"))
+
+
+@pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
 
@@ -53,9 +59,12 @@ def in_wheel(path: Path) -> set[str]:
 
 def of_the_package() -> set[str]:
     """Every file of the package, the documents of the demo among them, and the pytest plugin beside it."""
-    found = (path for path in (SOURCE / "fencerow").rglob("*") if path.is_file())
-    package = {str(path.relative_to(SOURCE)) for path in found if path.suffix not in (".pyc", ".so")}
-    return {*package, "pytest_fencerow.py"}
+    return {*files_of("fencerow"), "pytest_fencerow.py"}
+
+
+def files_of(package: str) -> set[str]:
+    found = (path for path in (SOURCE / package).rglob("*") if path.is_file())
+    return {str(path.relative_to(SOURCE)) for path in found if path.suffix not in (".pyc", ".so")}
 
 
 def test_the_wheel_has_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
@@ -64,6 +73,36 @@ def test_the_wheel_has_every_file_of_the_package_and_nothing_else(wheel: Path) -
     for suffix, least in {".sql": 20, ".pdf": 10, "py.typed": 1}.items():
         assert sum(name.endswith(suffix) for name in names) >= least, suffix
     assert wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_the_proofs_are_a_wheel_of_their_own_with_all_that_is_theirs(proofs: Path, wheel: Path) -> None:
+    beside = {"pyproject.toml", "README.md", "LICENSE", "NOTICE"}
+
+    assert in_wheel(proofs) == files_of("fencerow_proof") - {f"fencerow_proof/{name}" for name in beside}
+    assert in_wheel(proofs).isdisjoint(in_wheel(wheel))
+
+
+def test_an_archive_of_the_proofs_makes_the_same_wheel(proofs: Path, tmp_path: Path) -> None:
+    packed = built("sdist", SOURCE / "fencerow_proof", tmp_path)
+    with tarfile.open(packed) as opened:
+        opened.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+
+    again = built("wheel", unpacked, tmp_path)
+
+    assert in_wheel(again) == in_wheel(proofs)
+
+
+def test_the_two_wheels_name_each_others_very_version(wheel: Path, proofs: Path) -> None:
+    assert f"Requires-Dist: fencerow-proof=={__version__}; extra == 'proof'" in metadata(wheel)
+    assert f"Requires-Dist: fencerow=={__version__}" in metadata(proofs)
+    assert f"Version: {__version__}" in metadata(wheel) and f"Version: {__version__}" in metadata(proofs)
+
+
+def metadata(path: Path) -> list[str]:
+    with zipfile.ZipFile(path) as opened:
+        (name,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+        return opened.read(name).decode().splitlines()
 
 
 def test_the_archive_makes_the_same_wheel_and_has_what_a_packager_needs(
@@ -136,3 +175,39 @@ def test_the_installed_package_is_typed_and_not_the_clone(installed: Path, tmp_p
     assert ROOT not in Path(place).parents
     version = run(installed / "fencerow", "version", cwd=tmp_path)
     assert version.returncode == 0, version.stderr
+
+
+def test_a_check_says_what_to_install_until_the_proofs_are(
+    installed: Path, proofs: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(
+        "import sqlite3\nfrom fencerow import App\napp = App()\n@app.job\ndef sell() -> None:\n"
+        "    with sqlite3.connect('shop.db') as shop:\n"
+        "        shop.execute('INSERT INTO sold VALUES (1) ON CONFLICT DO NOTHING')\n"
+        "def tables(url: str) -> None:\n"
+        "    with sqlite3.connect('shop.db') as shop:\n"
+        "        shop.execute('CREATE TABLE sold (n integer PRIMARY KEY)')\n"
+    )
+    check = (installed / "fencerow", "check", "shop:sell", "--setup", "shop:tables")
+
+    without = run(*check, cwd=tmp_path)
+    added = run(
+        *(
+            installed / "python",
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--disable-pip-version-check",
+            proofs,
+        ),
+        cwd=tmp_path,
+    )
+    judged = run(*check, cwd=tmp_path)
+
+    assert (without.returncode, len(without.stderr.splitlines())) == (2, 3), without.stderr
+    assert 'pip install "fencerow[proof]"' in without.stderr
+    assert added.returncode == 0, added.stderr
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+    assert "idempotent re-run: yes" in judged.stdout

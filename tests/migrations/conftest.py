@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.conftest import MEMORY, ROLE
 
 _numbers = itertools.count(1)

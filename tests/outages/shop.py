@@ -16,7 +16,7 @@ from fencerow import App, Backoff, Config, Defaults, Job, Worker
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
 from fencerow.core.telemetry import Event
-from fencerow.testing.invariants import together
+from fencerow_proof.arena.invariants import together
 
 # An outage may cost a running job an attempt; how many of them it may cost is not asked here.
 PATIENT = Defaults(attempts_max=500, backoff=Backoff(base_s=0.05, cap_s=0.2))

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.proxy import FaultProxy
 from tests.outages.after import check_books
 from tests.outages.callers import calling, until
 from tests.outages.cuts import OF_CALLERS, OF_WORKERS

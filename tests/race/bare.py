@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fencerow.core.db.queries import Migration, Queries, Query
 from fencerow.core.store import store
-from fencerow.testing.arena_postgres import PostgresArena
-from fencerow.testing.invariants import History
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.race import Scenario
+from fencerow_proof.arena.invariants import History
+from fencerow_proof.arena.postgres import PostgresArena
+from fencerow_proof.arena.race import Scenario
 
 LEDGER = '"fencerow".schema_migrations'
 # A second step, so that a migrator can come between two.

@@ -15,10 +15,10 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import Queries, postgres_names, qualified, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
-from fencerow.testing.arena_postgres import PostgresArena
-from fencerow.testing.arena_sqlite import SqliteArena
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.race import Report, Scenario, Violation, explore
+from fencerow_proof.arena.postgres import PostgresArena
+from fencerow_proof.arena.race import Report, Scenario, Violation, explore
+from fencerow_proof.arena.sqlite import SqliteArena
 from tests.race.named import WHOLE
 
 ALL = 1_000_000  # orders: no race has so many that are told apart

@@ -20,7 +20,7 @@ from fencerow.guards.transitions.handing import Handover
 from fencerow.guards.transitions.machine import Machine
 from fencerow.guards.transitions.noting import Noting
 from fencerow.guards.transitions.operations import Operations
-from fencerow.testing.actor import Script
+from fencerow_proof.arena.actor import Script
 from tests.guards.transitions.tables import EXTRACTIONS, TYPES, extractions
 from tests.race.people import JOB
 

@@ -11,8 +11,8 @@ from fencerow.core.db.run import Operation
 from fencerow.core.model.job import Claimed, Fence, KeyClaim, NewJob, Template
 from fencerow.core.model.wanted import OverdueAttempt, Stated
 from fencerow.core.store import store
-from fencerow.testing.actor import Actor, Script, later
-from fencerow.testing.race import Story
+from fencerow_proof.arena.actor import Actor, Script, later
+from fencerow_proof.arena.race import Story
 
 LEASE_S = 30.0
 LATE_US = 4_102_444_800_000_000  # the year 2100: whoever judges until then is never late

@@ -11,12 +11,12 @@ from fencerow.migrations.advance import Aim
 from fencerow.migrations.folder import Script, ShardMigration
 from fencerow.migrations.ledger import Ledger
 from fencerow.migrations.text import pieces
-from fencerow.testing.arena_postgres import PostgresArena
-from fencerow.testing.arena_sqlite import SqliteArena
-from fencerow.testing.held import PREPARE, TRIGGER
-from fencerow.testing.invariants import History
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.race import Scenario
+from fencerow_proof.arena.held import PREPARE, TRIGGER
+from fencerow_proof.arena.invariants import History
+from fencerow_proof.arena.postgres import PostgresArena
+from fencerow_proof.arena.race import Scenario
+from fencerow_proof.arena.sqlite import SqliteArena
 
 LEDGER = Ledger.of("public.schema_ledger")
 TABLES = ("schema_ledger", "trail")

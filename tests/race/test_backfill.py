@@ -13,9 +13,9 @@ from fencerow.core.db.run import Operation, Rows, Statement, Steps
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
 from fencerow.migrations.backfills import operations as backfills
 from fencerow.migrations.backfills.operations import Range, Source, Walk
-from fencerow.testing.actor import Abandoned, Actor, Script, transaction
-from fencerow.testing.crash import Point, points
-from fencerow.testing.race import Scenario, Story, perform
+from fencerow_proof.arena.actor import Abandoned, Actor, Script, transaction
+from fencerow_proof.arena.crash import Point, points
+from fencerow_proof.arena.race import Scenario, Story, perform
 from tests.race.conftest import Cut, Race, in_modes
 
 # On PostgreSQL in our schema, where the explorer's role may make it.

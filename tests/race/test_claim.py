@@ -7,8 +7,8 @@ from typing import Any
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove
 from fencerow.operators.queues import pause_queue
-from fencerow.testing.actor import Actor, Script, doing, later, transaction
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Actor, Script, doing, later, transaction
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.named import named
 from tests.race.people import (

@@ -15,8 +15,8 @@ from fencerow.events.consumers import Aside, Page, PartitionLease, Stored
 from fencerow.events.groups import GroupStart, make_group, replay
 from fencerow.events.outbox import NewEvent, append
 from fencerow.events.sequencer import Memory, sequence
-from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Abandoned, Actor, Script, doing, later, transaction
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.named import named
 from tests.race.people import FIRST, LEASE_S, SECOND, THIRD, uid

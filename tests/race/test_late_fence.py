@@ -13,8 +13,8 @@ from fencerow.core.store import store
 from fencerow.core.store.running import Running
 from fencerow.errors import LeaseLost
 from fencerow.guards.once.reserving import OnceKey, Turn, end_once, reserve_once
-from fencerow.testing.actor import Actor, Script, later
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Actor, Script, later
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race import users
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.testing.actor import Script
-from fencerow.testing.race import Scenario, Violation
+from fencerow_proof.arena.actor import Script
+from fencerow_proof.arena.race import Scenario, Violation
 from tests.race.conftest import Race
 from tests.race.people import acting, anything, with_jobs
 from tests.race.shards import asked

@@ -11,9 +11,9 @@ import pytest
 
 from fencerow.core.store import store
 from fencerow.core.store.migrate import Prepared, apply_next, lock_number
-from fencerow.testing.actor import Script
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.race import Scenario, Story, Violation, explore
+from fencerow_proof.arena.actor import Script
+from fencerow_proof.arena.race import Scenario, Story, Violation, explore
 from tests.race.bare import KNOWN, LEDGER, Bare, with_second
 from tests.race.people import acting, nothing
 

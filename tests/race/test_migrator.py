@@ -25,10 +25,10 @@ from fencerow.migrations.advance import (
 )
 from fencerow.migrations.judge import left_to_run
 from fencerow.migrations.ledger import make, read
-from fencerow.testing.actor import Abandoned, Actor, Script
-from fencerow.testing.crash import Point, ending, points
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.race import Scenario, Story, Violation, explore
+from fencerow_proof.arena.actor import Abandoned, Actor, Script
+from fencerow_proof.arena.crash import Point, ending, points
+from fencerow_proof.arena.race import Scenario, Story, Violation, explore
 from tests.race.people import nothing
 from tests.race.shards import MIGRATIONS, ShardArena, ShardFile, aim, asked, cut, migration
 

@@ -14,8 +14,8 @@ from fencerow.errors import LeaseLost, StaleToken
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
 from fencerow.operators import looking
-from fencerow.testing.actor import Actor, Script, doing, later, transaction
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Actor, Script, doing, later, transaction
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import FIRST, JOB, LEASE_S, SECOND, acting, die, reclaim, uid, with_running
 

@@ -13,8 +13,8 @@ from fencerow.core.store.running import Running
 from fencerow.errors import LeaseLost
 from fencerow.guards.once.reserving import OnceKey, Reserved, Turn, end_once, release_once, reserve_once
 from fencerow.guards.once.window import Admitted, admit, purge_windows, withdraw_admitted
-from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Abandoned, Actor, Script, doing, later, transaction
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race import users
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import (

@@ -10,8 +10,8 @@ from fencerow.core.db.run import Operation
 from fencerow.core.model.wanted import Change, ShareNow, Stated
 from fencerow.core.store import store
 from fencerow.errors import OrderRefused, WorkerGone
-from fencerow.testing.actor import Actor, Script, later
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Actor, Script, later
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race.conftest import Cut, Race
 from tests.race.people import FIRST, LEASE_S, SECOND, THIRD, acting, die, register
 

@@ -13,8 +13,8 @@ from fencerow.retention.periods import (
     periods,
     take_period,
 )
-from fencerow.testing.actor import Script, doing, later
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Script, doing, later
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import FIRST, acting, revive, state, succeed, with_running
 

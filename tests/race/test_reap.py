@@ -11,8 +11,8 @@ from fencerow.core.db.run import Operation
 from fencerow.core.store import store
 from fencerow.core.store.reap import LeaseAhead
 from fencerow.operators import looking
-from fencerow.testing.actor import Actor, Script, doing, later
-from fencerow.testing.race import Scenario, Story, perform
+from fencerow_proof.arena.actor import Actor, Script, doing, later
+from fencerow_proof.arena.race import Scenario, Story, perform
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.named import named
 from tests.race.people import (

@@ -13,11 +13,11 @@ from fencerow.core.db.queries import Query, qualified
 from fencerow.core.db.queries import postgres_names as names
 from fencerow.core.store import store
 from fencerow.operators import looking
-from fencerow.testing.arena_postgres import PostgresArena
-from fencerow.testing.orders import Choose, play_reduced
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.race import Arena, Scenario, Violation, play, play_again
-from fencerow.testing.reduction import Reduction, may_write
+from fencerow_proof.arena.postgres import PostgresArena
+from fencerow_proof.arena.race import Arena, Scenario, Violation, play, play_again
+from fencerow_proof.arena.reduction import Reduction, may_write
+from fencerow_proof.explorer.orders import Choose, play_reduced
 from tests.race import (
     test_claim,
     test_finish,

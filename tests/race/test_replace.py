@@ -17,8 +17,8 @@ from fencerow.guards.replace.sources import (
     replace_rows,
     reserve_source,
 )
-from fencerow.testing.actor import Actor, Script, later, transaction
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Actor, Script, later, transaction
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race import users
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.people import uid

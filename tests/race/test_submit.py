@@ -13,8 +13,8 @@ from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
 from fencerow.errors import JobNotFound, KeyConflict
 from fencerow.retention.purging import purge_keys
-from fencerow.testing.actor import Abandoned, Script, doing, later, transaction
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Abandoned, Script, doing, later, transaction
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race.conftest import Cut, Race, in_modes
 from tests.race.named import named
 from tests.race.people import (

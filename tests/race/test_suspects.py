@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fencerow.core.store import store
 from fencerow.operators import looking
-from fencerow.testing.actor import Script, doing, later
-from fencerow.testing.race import Scenario, Story
+from fencerow_proof.arena.actor import Script, doing, later
+from fencerow_proof.arena.race import Scenario, Story
 from tests.race.conftest import Cut, Race
 from tests.race.named import named
 from tests.race.people import (

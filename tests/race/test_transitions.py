@@ -13,8 +13,8 @@ import pytest
 from fencerow.core.db.run import Steps
 from fencerow.errors import LeaseLost
 from fencerow.guards.transitions import Refusal
-from fencerow.testing.actor import Abandoned, Actor, Script, doing, later, transaction
-from fencerow.testing.race import Scenario, Story, Violation, explore
+from fencerow_proof.arena.actor import Abandoned, Actor, Script, doing, later, transaction
+from fencerow_proof.arena.race import Scenario, Story, Violation, explore
 from tests.guards.transitions.tables import BOXES, LEASE_S, MAIN
 from tests.race.conftest import Asked, Cut, Race, in_modes
 from tests.race.moved import Raced

@@ -12,7 +12,7 @@ from fencerow.core.db.queries import Queries
 from fencerow.core.db.run import Operation, Steps, execute_composed
 from fencerow.core.store import store
 from fencerow.guards.replace.user_table import Rows, UserTable
-from fencerow.testing.race import Story
+from fencerow_proof.arena.race import Story
 
 TABLES = {"chunks": "(source text, text text)", "effects": "(who text)"}
 

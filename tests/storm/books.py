@@ -11,9 +11,9 @@ from pathlib import Path
 from fencerow.core.db.queries import postgres_names, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import FINAL, State
-from fencerow.testing.history.check import Options, check
-from fencerow.testing.history.report import NAMES, Report, Violation
-from fencerow.testing.invariants import EDGES, together
+from fencerow_proof.arena.invariants import EDGES, together
+from fencerow_proof.history.check import Options, check
+from fencerow_proof.history.report import NAMES, Report, Violation
 from tests.storm import ledger
 from tests.storm.post import HISTORY
 from tests.storm.record import Told, lines, operations

@@ -8,7 +8,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.testing.history.engine import RecordingEngine
+from fencerow_proof.history.engine import RecordingEngine
 
 # Name of the bug: dialect: (query, the guard, what stands there instead).
 BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {

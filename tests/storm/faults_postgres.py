@@ -10,8 +10,8 @@ from contextlib import ExitStack, suppress
 
 import psycopg
 
-from fencerow.testing.faults import Fault as Aimed
-from fencerow.testing.faults import Phase
+from fencerow_proof.network.faults import Fault as Aimed
+from fencerow_proof.network.faults import Phase
 from tests.outages.cuts import OF_CALLERS, OF_WORKERS
 from tests.storm import faults
 from tests.storm.ground import PostgresGround

@@ -14,7 +14,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, PostgresClock, clock_of
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.proxy import FaultProxy
 from tests.outages.disk import Disk, small_disk
 from tests.storm import ledger
 

@@ -13,7 +13,7 @@ from fencerow import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.trouble import is_trouble
-from fencerow.testing.history.engine import recording
+from fencerow_proof.history.engine import recording
 from tests.storm import orders
 from tests.storm.bugs import beneath, spoil
 from tests.storm.client import Client

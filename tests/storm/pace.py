@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fencerow.testing.history.acts import Act
-from fencerow.testing.history.reading import read_history
+from fencerow_proof.history.acts import Act
+from fencerow_proof.history.reading import read_history
 from tests.storm.plan import RENEW_S, SWEEP_S
 
 # A worker that has all but ceased to sweep is not excused by its few sweeps: it renews as ever, from another thread.

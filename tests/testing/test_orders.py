@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.testing.orders import Choose, OrderImpossible, play_all, play_reduced, replay
+from fencerow_proof.explorer.orders import Choose, OrderImpossible, play_all, play_reduced, replay
 
 
 class Steps:

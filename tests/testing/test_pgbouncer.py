@@ -16,8 +16,8 @@ from fencerow.doctor import on_postgres
 from fencerow.doctor.examine import examine
 from fencerow.operators import looking
 from fencerow.testing.pg_binaries import BinariesMissing
-from fencerow.testing.pgbouncer import PgBouncer, find_pgbouncer
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import PgBouncer, find_pgbouncer
 from tests.jobs import claim, new_job, register
 
 ROLE = "app"

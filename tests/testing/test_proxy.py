@@ -17,10 +17,10 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.errors import DatabaseError
 from fencerow.operators import looking
-from fencerow.testing.faults import CUTS, Dice, Fault, Phase, Plan
-from fencerow.testing.link import Link
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.faults import CUTS, Dice, Fault, Phase, Plan
+from fencerow_proof.network.link import Link
+from fencerow_proof.network.proxy import FaultProxy
 from tests.jobs import new_job
 
 Run = Callable[[str], Awaitable[object]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.testing.sql import ANYTHING, LOCKS, Kind, meaning_of, touch_alike
+from fencerow_proof.sql import ANYTHING, LOCKS, Kind, meaning_of, touch_alike
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from fencerow.core.worker import keeper as keeper_module
 from fencerow.core.worker.context import Job
 from fencerow.errors import OutcomeUnknown
 from fencerow.testing.postgres import PostgresServer
-from fencerow.testing.proxy import FaultProxy
+from fencerow_proof.network.proxy import FaultProxy
 from tests.worker.stage import Stage, kinds, quick, read, submit, until, worker_of, working
 
 T = TypeVar("T")

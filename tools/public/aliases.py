@@ -43,7 +43,11 @@ def _alias(module: ModuleType, word: str) -> str:
             return "" if plain else f"`{ast.unparse(node.value)}`"
         if isinstance(node, ast.ImportFrom) and word in {alias.name for alias in node.names}:
             made = sys.modules.get(node.module or "")
-            if made is None or made is module or not made.__name__.startswith("fencerow."):
+            if (
+                made is None
+                or made is module
+                or not made.__name__.startswith(("fencerow.", "fencerow_proof."))
+            ):
                 return ""
             return _alias(made, word)
     return ""

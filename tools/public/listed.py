@@ -52,6 +52,7 @@ PAGES = (
     ),
     Page("doctor", "fencerow.doctor", "doctor", used="The two commands; with `--json` they speak to programs."),
     Page("testing", "fencerow.testing"),
+    Page("proof", "fencerow_proof"),
 )  # fmt: skip
 # A user is given these and makes none, so how they are made is nobody's business.
 GIVEN = frozenset(

@@ -74,7 +74,7 @@ def ours(found: type) -> list[type]:
 
 
 def is_ours(found: type) -> bool:
-    return found.__module__.partition(".")[0] == "fencerow"
+    return found.__module__.partition(".")[0] in ("fencerow", "fencerow_proof")
 
 
 def _said(found: Any) -> ModuleType:
@@ -88,7 +88,11 @@ def module_of(found: Any) -> ModuleType:
     said, called = _said(found), str(getattr(found, "__name__", ""))
     if not inspect.isclass(found) or called in _classes(said):
         return said
-    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("fencerow.")]
+    modules = [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith(("fencerow.", "fencerow_proof."))
+    ]
     return next(
         module for module in modules if vars(module).get(called) is found and called in _classes(module)
     )

@@ -17,10 +17,9 @@ import psycopg
 
 from fencerow import __version__
 from fencerow.cli.bench import bench
-from fencerow.cli.check import check
 from fencerow.cli.demo import demo
-from fencerow.cli.history import history
 from fencerow.cli.jobs import jobs
+from fencerow.cli.proof import proof_commands
 from fencerow.cli.schema import migrate, sql
 from fencerow.cli.submit import submit
 from fencerow.cli.worker import dev, worker
@@ -69,7 +68,7 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-COMMANDS = (demo, dev, worker, submit, jobs, migrate, sql, history, check, bench)
+COMMANDS = (demo, dev, worker, submit, jobs, migrate, sql, *proof_commands(), bench)
 for command in (*COMMANDS, *(each for wing in wings() for each in wing.commands())):
     root.add_command(command)
 

@@ -25,8 +25,7 @@ def lazily(
 
     def find(name: str) -> object:
         if name in moved:
-            text = f"{package}.{name} has moved: write `from {moved[name]} import {name}`"
-            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            warn_of_a_move(package, name, moved[name])
             return getattr(import_module(moved[name]), name)
         home = homes.get(name)
         if home is None:
@@ -37,3 +36,9 @@ def lazily(
         return found
 
     return find
+
+
+def warn_of_a_move(package: str, name: str, home: str) -> None:
+    """Tell whoever asked the `__getattr__` that calls this, at the line where the name was asked for."""
+    text = f"{package}.{name} has moved: write `from {home} import {name}`"
+    warnings.warn(text, DeprecationWarning, stacklevel=3)

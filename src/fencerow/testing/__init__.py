@@ -1,16 +1,15 @@
-"""Tools for testing against real databases: what Fencerow is tested with is what it ships.
+"""For tests of your jobs on real databases: `drain`, `submitted`, `assert_submitted`, a private server, a moved clock.
 
-`explore` plays your own operations in every order of their statements; `drain`, `submitted` and
-`assert_submitted` are for tests of your jobs. The pytest plugin has fixtures for both; docs/testing.md shows all.
+The pytest plugin has fixtures for them; docs/testing.md shows all. What plays races and kills is in `fencerow_proof`.
 
 The guide: docs/testing.md.
 """
 
+from typing import TYPE_CHECKING
+
+from fencerow.proof import moved
 from fencerow.testing.binding import Clock, bound
 from fencerow.testing.drain import Ran, adrain, drain
-from fencerow.testing.explorer.explore import explore
-from fencerow.testing.explorer.styles import Answer
-from fencerow.testing.explorer.told import Exploration, Played, Violation
 from fencerow.testing.postgres import PostgresServer
 from fencerow.testing.scratch import ScratchDatabase
 from fencerow.testing.submissions import assert_submitted, submitted
@@ -25,9 +24,10 @@ __all__ = [
     "Clock",
     "ScratchDatabase",
     "PostgresServer",
-    "explore",
-    "Exploration",
-    "Played",
-    "Answer",
-    "Violation",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = moved(
+        __name__,
+        dict.fromkeys(("explore", "Exploration", "Played", "Answer", "Violation"), "fencerow_proof"),
+    )

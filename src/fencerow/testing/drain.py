@@ -19,10 +19,9 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Event
 from fencerow.core.worker.worker import Worker
 from fencerow.operators import looking
-from fencerow.testing.actor import Script
 from fencerow.testing.chores import do_chores
-from fencerow.testing.crash import sweep
 from fencerow.testing.errors import DrainUnfinished, JobsDidNotSucceed
+from fencerow.testing.sweeping import Script, sweep
 
 ENDS = frozenset(
     {

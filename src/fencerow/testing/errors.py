@@ -1,26 +1,8 @@
-"""Errors of the tools in `fencerow.testing` (78x): the explorer and the pytest plugin."""
+"""Errors of the kit in `fencerow.testing` (78x): `drain` and the pytest plugin."""
 
 from __future__ import annotations
 
 from fencerow.core.errors.base import FencerowError
-
-
-class CannotExplore(FencerowError):
-    """The explorer cannot begin: an actor, the setup or the database is not usable. Correct it."""
-
-    code = "FR-781"
-
-
-class NotRepeatable(FencerowError):
-    """The same order came out otherwise: an actor depends on more than the database."""
-
-    code = "FR-782"
-
-
-class ActorStuck(FencerowError):
-    """An actor neither reached a statement nor ended. It waits for something that is not the database."""
-
-    code = "FR-783"
 
 
 class DrainUnfinished(FencerowError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fencerow.testing.check import actor
-from fencerow.testing.check.seam import Seam
+from fencerow_proof.check import actor
+from fencerow_proof.check.seam import Seam
 from tests.check.handlers.on_sqlite3 import app, tables
 
 __all__ = ["app", "tables"]

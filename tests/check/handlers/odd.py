@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from fencerow import App
 from fencerow.batches import BatchItem
-from fencerow.testing.check import outside_call
+from fencerow_proof.check import outside_call
 
 app = App()
 

@@ -14,8 +14,8 @@ import pytest
 
 from fencerow import Database
 from fencerow.guards.mutex import mutexes
-from fencerow.testing.pgbouncer import PgBouncer
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import PgBouncer
 
 ROOT = Path(__file__).parents[3]
 PROCESSES, THREADS, ROUNDS = 4, 5, 3

@@ -14,8 +14,8 @@ import aiosqlite
 import psycopg
 import pytest
 
-from fencerow.errors import ActorStuck, CannotExplore, NotRepeatable
-from fencerow.testing import Answer, Played, Violation, explore
+from fencerow_proof import Answer, Played, Violation, explore
+from fencerow_proof.errors import ActorStuck, CannotExplore, NotRepeatable
 
 Script = Generator[Any, Answer, Any]
 

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from fencerow.testing import Answer, Exploration, Played, Violation, explore
+from fencerow_proof import Answer, Exploration, Played, Violation, explore
 
 Script = Generator[Any, Answer, Any]
 

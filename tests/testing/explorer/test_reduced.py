@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.testing import Answer, Exploration, Played, Violation, explore
+from fencerow_proof import Answer, Exploration, Played, Violation, explore
 
 Script = Generator[Any, Answer, Any]
 

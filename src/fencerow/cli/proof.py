@@ -1,0 +1,30 @@
+"""`fencerow check` and `fencerow history`: they come with the package of proofs, if that is installed."""
+
+from __future__ import annotations
+
+import click
+
+from fencerow.proof import PACKAGE, missing
+
+NAMES = ("history", "check")
+TOLD = "Not installed: comes with fencerow[proof]."
+TAKES_ALL = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+
+def proof_commands() -> tuple[click.Command, ...]:
+    """Those of the package; where it is missing, commands of the same names that say what to install."""
+    try:
+        from fencerow_proof.commands import COMMANDS  # the one place that asks for it
+    except ModuleNotFoundError as error:
+        if error.name != PACKAGE:
+            raise
+        return tuple(map(_absent, NAMES))
+    return COMMANDS
+
+
+def _absent(name: str) -> click.Command:
+    @click.command(name, help=TOLD, add_help_option=False, context_settings=TAKES_ALL)
+    def refuse() -> None:
+        raise missing(f"`fencerow {name}`")
+
+    return refuse

@@ -1,0 +1,216 @@
+"""Two runs side by side, in every order of the steps that touch a common table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from fencerow_proof.check.desk import HOLDERS
+from fencerow_proof.check.findings import (
+    Findings,
+    call_differences,
+    call_step,
+    fault_of,
+    names_one,
+    readers,
+    writers,
+)
+from fencerow_proof.check.ground import Clean, Ground, Outcome, back_in_s, succeeded
+from fencerow_proof.check.kinds import Step
+from fencerow_proof.check.process import Process, hear_any
+from fencerow_proof.check.replace import replaced
+from fencerow_proof.check.report import Fault, Finding
+from fencerow_proof.check.runner import Footprint, Runner, footprint_of
+from fencerow_proof.check.trials import TIMES, run_fails
+from fencerow_proof.errors import CheckStuck
+from fencerow_proof.explorer.orders import Choose, Counted, OrderImpossible, play_reduced, play_sample
+
+MOVES_MAX = 1000
+PATIENCE_S = 0.05
+STORY_MAX = 24
+
+
+@dataclass
+class Race:
+    """Two attempts of one job, one of which was thought dead; or, with `two_jobs`, two jobs with the same arguments."""
+
+    ground: Ground
+    clean: Clean
+    wanted: Sequence[Outcome]  # each is right in the end
+    findings: Findings
+    two_jobs: bool = False
+
+    def play_all(self, limit: int) -> Counted:
+        """Play every order that matters, or a sample of so many."""
+        try:
+            whole = play_reduced(self._play, limit=limit)
+        except OrderImpossible:
+            whole = None  # who may go next depends on timing here, so that no order can be taken up again
+        if whole is not None:
+            return Counted(whole, whole, reduced=True)
+        return play_sample(self._play, limit=max(1, limit // 2), seed=self.ground.options.seed)
+
+    def _play(self, choose: Choose) -> list[str]:
+        ground = self.ground
+        ground.fresh()
+        first = Runner("1st run", ground, HOLDERS[0], ground.first())
+        second = (
+            Runner("2nd run", ground, HOLDERS[0], ground.first(1), job=1)
+            if self.two_jobs
+            else Runner("2nd run", ground, HOLDERS[1], None)
+        )
+        order: list[str] = []
+        story: list[str] = []
+        try:
+            self._lead(first, second, choose, order, story)
+            more = self._finish_left(story)
+            processes = [each for each in (first.process, second.process) if each is not None]
+            if more is not None:
+                processes += more
+                self._judge(processes, story)
+        finally:
+            for runner in (first, second):
+                if runner.process is not None:
+                    runner.process.kill()
+        return order
+
+    def _lead(
+        self, first: Runner, second: Runner, choose: Choose, order: list[str], story: list[str]
+    ) -> None:
+        common = footprint_of(self.clean.trace)
+        common = Footprint(common.reads, common.writes | {self.ground.jobs_table})
+        done: list[tuple[str, Footprint]] = []
+        until = time.monotonic() + 2 * self.ground.options.run_s
+        while not (first.is_over and second.is_over):
+            processes = [
+                each.process for each in (first, second) if each.process is not None and not each.is_over
+            ]
+            self.ground.director.settle(self.ground.scratch, processes)
+            pairs = ((first, second), (second, first))
+            options = {each.name: each for each, other in pairs if each.may_go(other)}
+            if len(options) > 1:
+                options = {name: each for name, each in options.items() if not each.repeats} or options
+            if not options:
+                self._let_one_give_up(processes)
+            else:
+                alone = [each for each in options.values() if not each.next.meets(common)]
+                if alone or len(options) == 1:
+                    taken = alone[0] if alone else next(iter(options.values()))
+                else:
+                    taken = options[choose(list(options), _state(done))]
+                other = second if taken is first else first
+                done.append((taken.name, taken.next))
+                order.append(taken.name[0])
+                story.append(taken.go(other))
+                other.moved_on()
+            if len(order) > MOVES_MAX or time.monotonic() > until:
+                raise CheckStuck(
+                    "two runs of the handler side by side do not come to an end",
+                    f"after {len(order)} moves; the last was {story[-1] if story else 'none'}",
+                    "look what they wait for there",
+                )
+
+    def _let_one_give_up(self, processes: list[Process]) -> None:
+        """Nobody can go on: in a ring of locks. On SQLite one of them fails after its time; PostgreSQL breaks it."""
+        busy = [each for each in processes if each.busy]
+        if busy:
+            busy[-1].fail()
+        else:
+            hear_any(processes, PATIENCE_S)
+
+    def _finish_left(self, story: list[str]) -> list[Process] | None:
+        """What is not done when both are over is tried again, as a worker would; None when that fails as well."""
+        found: list[Process] = []
+        dead = [HOLDERS[0], HOLDERS[1]]
+        failures = 0
+        for holder in HOLDERS[2:]:
+            left = next(filter(None, (self.ground.again(each, holder) for each in dead)), None)
+            if left is None:
+                return found
+            process, claimed = left
+            self.ground.director.run(self.ground.scratch, process)
+            self.ground.bury(process)
+            found.append(process)
+            dead.append(holder)
+            if succeeded(process):
+                story.append("next run: succeeds")
+                self.ground.acknowledge(process, claimed, holder)
+                continue
+            waits_s = back_in_s(process)
+            if waits_s is not None:
+                story.append(f"next run: puts the job back for {waits_s:g} s")
+                self.ground.pass_time(waits_s)
+                continue
+            failures += 1
+            if failures > 1:
+                run_fails(process, self.findings, _short(story))
+                return None
+        return found
+
+    def _judge(self, processes: list[Process], story: list[str]) -> None:
+        found = self.ground.outcome(processes)
+        wanted = min(self.wanted, key=lambda each: self._distance(each, found))
+        steps = [step for process in processes for step in process.trace]
+        for difference in self.ground.differences(wanted, found):
+            to_blame = writers(difference, steps, self.ground.jobs_table) or writers(
+                difference, self.clean.trace, self.ground.jobs_table
+            )
+            step = to_blame[-1] if to_blame else None
+            read = readers(steps, step) if step else []
+            deleted = [
+                step
+                for name, step in replaced(self.clean.trace).items()
+                if names_one(difference.table, [name])
+            ]
+            self.findings.add(
+                Finding(
+                    Fault.REPLACE_RACES if deleted else Fault.RACE,
+                    step.place if step else "?",
+                    step.line if step else "",
+                    f"{difference.table}: side by side, {TIMES[fault_of(difference)]}",
+                    table=difference.table,
+                    related=_places([*deleted, *read], step),
+                    story=_short(story),
+                    rows=tuple(difference.lines()),
+                )
+            )
+        for fault, name in call_differences(wanted.calls, found.calls):
+            call = call_step(name, steps, self.clean.trace)
+            what = (
+                "side by side the call is made more often"
+                if fault is Fault.CALLED_TWICE
+                else "the call is not made"
+            )
+            self.findings.add(Finding(fault, call.place if call else "?", name, what, story=_short(story)))
+
+    def _distance(self, wanted: Outcome, found: Outcome) -> int:
+        return len(self.ground.differences(wanted, found)) + len(
+            list(call_differences(wanted.calls, found.calls))
+        )
+
+
+def _state(done: list[tuple[str, Footprint]]) -> Hashable:
+    """Equal for orders that nobody can tell apart: who came before whom, where that can matter."""
+    counts: dict[str, int] = {}
+    numbered = []
+    for name, footprint in done:
+        counts[name] = counts.get(name, 0) + 1
+        numbered.append((name, counts[name], footprint))
+    before = {
+        (one[0], one[1], two[0], two[1])
+        for position, two in enumerate(numbered)
+        for one in numbered[:position]
+        if one[0] != two[0] and one[2].meets(two[2])
+    }
+    return frozenset(before), tuple(sorted(counts.items()))
+
+
+def _places(steps: list[Step], but: Step | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.place for each in steps if but is None or each.place != but.place))
+
+
+def _short(story: list[str]) -> tuple[str, ...]:
+    if len(story) <= STORY_MAX:
+        return tuple(story)
+    return (*story[:STORY_MAX], f"and {len(story) - STORY_MAX} more moves")

@@ -1,0 +1,10 @@
+"""What the package of proofs adds to the command."""
+
+from __future__ import annotations
+
+import click
+
+from fencerow_proof.check.command import check
+from fencerow_proof.history.command import history
+
+COMMANDS: tuple[click.Command, ...] = (history, check)

@@ -1,0 +1,83 @@
+"""I4, from the database: the timeline of each job walks along the published graph and ends where its row is."""
+
+from __future__ import annotations
+
+from fencerow.core.model.state import FINAL, RULES, Move, State
+from fencerow_proof.history.acts import Act
+from fencerow_proof.history.final import Final, FinalRow, Noted
+from fencerow_proof.history.report import Report
+
+# What each kind of note says of the job's way. Other kinds change no state.
+MOVE_OF = {
+    "retried": Move.RETRY,
+    "snoozed": Move.RETRY,
+    "released": Move.RELEASE,
+    "failed": Move.FAIL,
+    "stopped": Move.STOP,
+    "reclaimed": Move.RECLAIM,
+    "crashed": Move.RECLAIM,  # the same way, told by the holder itself
+    "timed_out": Move.TIMEOUT,
+    "cancelled": Move.CANCEL,
+    "expired": Move.EXPIRE,
+    "disowned": Move.DISOWN,
+    "revived": Move.REVIVE,
+}
+
+
+def check_moves(report: Report, final: Final) -> None:
+    """Every job's timeline and row. Which rows of the tables contradict each other is told by their invariants."""
+    for job, rows in final.rows.items():
+        report.looked["I4"] += 1
+        if len(rows) == 1:
+            _walk(report, job, final.noted.get(job, []), rows[0])
+    for name in final.broken:
+        report.add(
+            "I4", f"the tables contradict each other: {name} (see fencerow_proof/arena/invariants.sql)"
+        )
+
+
+def _walk(report: Report, job: str, noted: list[Noted], row: FinalRow) -> None:
+    state, attempt = State.QUEUED, 0
+    for note in noted:
+        move = MOVE_OF.get(note.kind)
+        if move is None:
+            continue
+        rule = RULES[move]
+        if state is State.QUEUED and State.RUNNING in rule.sources and note.attempt > attempt:
+            state, attempt = State.RUNNING, note.attempt  # claims are told by the attempts that end
+        if move is Move.REVIVE and state is State.QUEUED and row_moved_on(note, attempt):
+            state, attempt = State.SUCCEEDED, note.attempt  # a success leaves no note
+        became = State(note.became) if note.became is not None else rule.target
+        if (
+            state not in rule.sources
+            or became not in (rule.target, *rule.otherwise)
+            or note.attempt < attempt
+        ):
+            what = f"its timeline says {note.kind} in attempt {note.attempt} while it was {state}"
+            report.add("I4", what, job, _acts(report, job))
+            return
+        assert became is not None
+        state, attempt = became, note.attempt
+    _ends_at(report, job, state, attempt, row)
+
+
+def row_moved_on(note: Noted, attempt: int) -> bool:
+    """Whether an attempt began after the last that is noted, and was over when this was noted."""
+    return note.attempt > attempt
+
+
+def _ends_at(report: Report, job: str, state: State, attempt: int, row: FinalRow) -> None:
+    """The row is where the timeline ends, or one claim further, or at the success of that claim."""
+    if row.state is state and row.attempt == attempt:
+        return
+    if state is State.QUEUED and row.attempt > attempt and row.state in (State.RUNNING, State.SUCCEEDED):
+        return
+    if state in FINAL or row.attempt < attempt or row.state not in (State.RUNNING, State.SUCCEEDED):
+        what = (
+            f"its timeline ends {state} in attempt {attempt}, its row is {row.state} in attempt {row.attempt}"
+        )
+        report.add("I4", what, job, _acts(report, job))
+
+
+def _acts(report: Report, job: str) -> list[Act]:
+    return report.history.by_job.get(job, [])

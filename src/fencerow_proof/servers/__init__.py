@@ -1,0 +1,1 @@
+"""Servers that only proofs need: a pooler, and a standby."""
