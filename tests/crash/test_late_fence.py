@@ -21,7 +21,8 @@ from fencerow.core.store import store
 from fencerow.core.store.running import HoldFence, Running
 from fencerow.errors import LeaseLost
 from fencerow.guards.once.reserving import OnceKey, Turn, end_once, reserve_once
-from fencerow.guards.replace.sources import Found, Stamp, replace_rows
+from fencerow.guards.replace.deciding import Found
+from fencerow.guards.replace.sources import Stamp, replace_rows
 from fencerow_proof.arena.actor import Script, later
 from fencerow_proof.arena.crash import Case, Point, Unrecovered, crash, crash_everywhere
 from tests.crash.frozen import PATIENCE_S, Frozen

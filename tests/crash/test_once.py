@@ -14,8 +14,8 @@ from fencerow.guards.once import reserving, window
 from fencerow.guards.once.reserving import Turn, end_once, purge_once, release_once, renew_once, reserve_once
 from fencerow.guards.once.window import admit, purge_windows, withdraw_admitted
 from fencerow.guards.replace import sources
+from fencerow.guards.replace.deciding import Found
 from fencerow.guards.replace.sources import (
-    Found,
     Stamp,
     forget_source,
     purge_sources,

@@ -9,7 +9,7 @@ import pytest
 from fencerow.errors import OnceConflict, UnusableConnection
 from fencerow.guards.once import DedupeWindow, OnceRun, once
 from fencerow.guards.replace import Replacing, replace_for
-from fencerow.guards.replace.sources import Found
+from fencerow.guards.replace.deciding import Found
 from tests.db.lenders import Loan
 from tests.guards.places import At
 from tests.jobs import AnyEngine

@@ -9,14 +9,8 @@ import pytest
 
 from fencerow.core.db.run import Operation, Steps, execute
 from fencerow.guards.replace import sources
-from fencerow.guards.replace.sources import (
-    Found,
-    Reservation,
-    Stamp,
-    WantedContent,
-    replace_rows,
-    reserve_source,
-)
+from fencerow.guards.replace.deciding import Found, Reservation, WantedContent
+from fencerow.guards.replace.sources import Stamp, replace_rows, reserve_source
 from fencerow_proof.arena.actor import Actor, Script, later, transaction
 from fencerow_proof.arena.race import Scenario, Story
 from tests.race import users

@@ -186,6 +186,10 @@ class RecordingBorrowed:
         self._inner = inner
         self._recorder = recorder
 
+    @property
+    def is_async(self) -> bool:
+        return self._inner.is_async
+
     def run(self, operation: Operation[T]) -> T:
         witness = _witness(self._recorder)
         try:

@@ -13,7 +13,7 @@ from fencerow import App, Config, Job
 from fencerow.errors import OnceRunning
 from fencerow.guards.once import DedupeWindow, once
 from fencerow.guards.replace import replace_for
-from fencerow.guards.replace.sources import Found
+from fencerow.guards.replace.deciding import Found
 from fencerow.retention import maintenance
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.places import At
@@ -108,7 +108,7 @@ async def test_plain_handlers_and_replacements_know_their_job(engine: AnyEngine)
         ) as replacing:
             SEEN.append((job.attempt, replacing.found))
             if job.attempt == 1:
-                replacing._answer = None  # a crash: nothing is given back
+                replacing._reservation = None  # a crash: nothing is given back
                 raise RuntimeError("crashed in the middle")
             replacing.insert([{"n": 1}, {"n": 2}])
 

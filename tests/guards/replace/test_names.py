@@ -13,7 +13,7 @@ from fencerow import InvalidInput
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.guards.replace import forget_source, replace_for
-from fencerow.guards.replace.sources import Found
+from fencerow.guards.replace.deciding import Found
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE
 from tests.guards.places import At

@@ -10,7 +10,8 @@ import pytest
 from fencerow import InvalidInput
 from fencerow.errors import OnceMisuse, SourceBusy, SourceConflict, UnusableTable
 from fencerow.guards.replace import Replacing, forget_source, replace_for
-from fencerow.guards.replace.sources import Found, purge_sources
+from fencerow.guards.replace.deciding import Found
+from fencerow.guards.replace.sources import purge_sources
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.places import At
 from tests.jobs import AnyEngine

@@ -44,6 +44,11 @@ class Borrowed(Protocol):
         RetryTransaction: roll the transaction back and run all of it again.
     """
 
+    @property
+    def is_async(self) -> bool:
+        """Whether it is `arun` that it takes, and not `run`."""
+        ...
+
     def run(self, operation: Operation[T]) -> T: ...
 
     async def arun(self, operation: Operation[T]) -> T: ...
@@ -64,6 +69,8 @@ class Wrapping(Protocol):
 
 class SyncBorrowed:
     """A lent sync connection."""
+
+    is_async = False
 
     def __init__(self, lent: Lent, kind: str) -> None:
         self._lent = lent
@@ -87,6 +94,8 @@ class SyncBorrowed:
 class AsyncBorrowed:
     """A lent async connection."""
 
+    is_async = True
+
     def __init__(self, lent: Lent, kind: str) -> None:
         self._lent = lent
         self._kind = kind
@@ -103,6 +112,8 @@ class AsyncBorrowed:
 
 class SwitchedBorrowed:
     """A SQLAlchemy async object: it runs sync code that awaits its driver underneath."""
+
+    is_async = True
 
     def __init__(self, lender: Any, engine: Engine, kind: str) -> None:
         self._lender = lender

@@ -70,15 +70,13 @@ async def arun(place: Locator, operation: Operation[T], connection: object | Non
     return await borrowed(connection, place.engine).arun(operation)
 
 
-async def arun_back(
-    place: Locator, operation: Operation[T], connection: object | None, *, plainly: bool
-) -> T:
+async def arun_back(place: Locator, operation: Operation[T], connection: object | None) -> T:
     """`arun` at the end of an async block, for what was marked in the caller's transaction on `connection`.
 
-    `plainly`: it was marked by a sync verb, so the connection is a sync one and takes no async verb. Such a one
-    inside an event loop is the caller's own affair, and SQLite's `job.transaction()` lends it.
+    It was marked by a sync verb if the connection is a sync one. Such a one inside an event loop is the caller's own
+    affair, and SQLite's `job.transaction()` lends it.
     """
-    if plainly and connection is not None:
+    if connection is not None and not borrowed(connection, place.engine).is_async:
         return run(place, operation, connection)
     return await arun(place, operation, connection)
 

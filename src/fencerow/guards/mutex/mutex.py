@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import weakref
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
-from fencerow.core.db.run import Operation
 from fencerow.core.db.run import arun as arun_requests
 from fencerow.core.db.run import run as run_requests
 from fencerow.core.db.strikes import SHELTER, closed, opened, sheltered
-from fencerow.core.db.trouble import is_trouble
-from fencerow.core.errors import Busy, InvalidInput, LeaseLost, Unavailable
-from fencerow.core.model.control import Snooze
+from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id
 from fencerow.core.store.running import Running, running
-from fencerow.guards.mutex.errors import MutexBusy, MutexMisuse, StaleToken
+from fencerow.guards.mutex.errors import MutexMisuse, StaleToken
 from fencerow.guards.mutex.hold import Hold
+from fencerow.guards.mutex.holding import agive_back, give_back, give_up, hold_of, keep, left_behind
 from fencerow.guards.mutex.losing import Canceller
-from fencerow.guards.mutex.nesting import entered, left, refuse_nested
-from fencerow.guards.mutex.renewing import renewer
+from fencerow.guards.mutex.nesting import left, refuse_nested
 from fencerow.guards.mutex.taking import Take, TakeInFlight, taking
 from fencerow.guards.mutex.terms import DEFERRALS_MAX, terms_of
 from fencerow.guards.settings import GuardSettings
-
-log = logging.getLogger("fencerow.mutex")
-
-RELEASE_PATIENCE_S = 2.0
-
-NOTHING_TAKEN = (MutexBusy, Snooze, LeaseLost, Unavailable, Busy)
 
 
 class Mutex:
@@ -163,7 +152,7 @@ class Mutex:
             except BaseException as error:
                 with SHELTER:
                     self._leave()  # taken, if a strike was waiting behind it: its caller never learns of that
-                    self._give_up(holder, asked, error)
+                    give_up(self._place.engine, self._terms, holder, asked, error)
                 raise
             return token
         finally:
@@ -178,7 +167,7 @@ class Mutex:
             try:
                 taken = await arun_requests(taking(self._terms, holder, attempt), asked.arun)
             except BaseException as error:
-                self._give_up(holder, asked, error)
+                give_up(self._place.engine, self._terms, holder, asked, error)
                 raise
             return self._took(taken, holder, attempt)
         finally:
@@ -195,22 +184,12 @@ class Mutex:
             hold = self._leave()
             if hold is None:
                 return False
-            try:
-                return hold.engine.run(_soon(hold))
-            except BaseException:
-                renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
-                raise
+            return give_back(hold)
 
     async def arelease(self) -> bool:
         """`release` for async code."""
         hold = self._leave()
-        if hold is None:
-            return False
-        try:
-            return await hold.engine.arun(_soon(hold))
-        except BaseException:
-            renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
-            raise
+        return False if hold is None else await agive_back(hold)
 
     def __enter__(self) -> Self:
         held = self._hold
@@ -233,7 +212,7 @@ class Mutex:
         try:
             released = self.release()
         except Exception as trouble:
-            released = _left_behind(trouble, late)
+            released = left_behind(trouble, late)
         if hold is not None and not released and error is None:
             raise hold.loss()
 
@@ -253,7 +232,7 @@ class Mutex:
         try:
             released = await self.arelease()
         except Exception as trouble:
-            released = _left_behind(trouble, late)
+            released = left_behind(trouble, late)
         cancelled = canceller is not None and canceller.was_ours(error)
         if hold is not None and (cancelled or (not released and error is None)):
             raise hold.loss() from error
@@ -304,30 +283,9 @@ class Mutex:
         return running.get()
 
     def _took(self, taken: Take, holder: str, attempt: Running | None) -> int:
-        hold = Hold(
-            self._place.engine,
-            self.key,
-            holder=holder,
-            token=taken.token,
-            stale_s=self._terms.stale_s,
-            sent=taken.sent,
-            fence=None if attempt is None else attempt.still_held,
-        )
-        self._hold = hold
-        entered(hold)
-        # Forgotten without a release it must not be renewed for ever.
-        self._finalizer = weakref.finalize(self, _forgotten, hold)
-        self._finalizer.atexit = False
-        renewer(hold.engine).keep(hold)
-        return hold.token
-
-    def _give_up(self, holder: str, asked: TakeInFlight, error: BaseException) -> None:
-        """Nobody may know whether the take came about."""
-        if not isinstance(error, NOTHING_TAKEN):
-            abandon = mutexes.abandon(self.key, holder=holder)
-            renewer(self._place.engine).release_later(
-                self._place.engine, abandon, self._terms.stale_s, asked=asked
-            )
+        self._hold = hold_of(self._place.engine, self._terms, taken, holder, attempt)
+        self._finalizer = keep(self, self._hold)
+        return self._hold.token
 
     def _leave(self) -> Hold | None:
         """End the hold here; what is left is to tell the database."""
@@ -353,26 +311,6 @@ class Mutex:
             "it was given back, freed by an operator, or taken by another since",
             "roll back; whoever holds it now does the work",
         )
-
-
-def _soon(hold: Hold) -> Operation[bool]:
-    # Past that, it goes on in the background: on SQLite this process's own transaction may hold the file.
-    return replace(hold.release(), patience_s=RELEASE_PATIENCE_S)
-
-
-def _left_behind(trouble: Exception, late: bool) -> bool:
-    """The block is over and the database could not be told: harmless, unless the mutex was late already."""
-    if not is_trouble(trouble):
-        raise trouble
-    log.info("a mutex is given back in the background: %s", trouble)
-    return not late
-
-
-def _forgotten(hold: Hold) -> None:
-    log.warning("the mutex %r was never given back: its object is gone, so it is now", hold.key)
-    hold.end()
-    if hold.is_mine:
-        renewer(hold.engine).release_later(hold.engine, hold.release(), hold.stale_s)
 
 
 def _given(connection: object | None) -> object:

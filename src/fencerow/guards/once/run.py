@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, TypeVar
 
-from fencerow.core.db.locator import Locator, arun, arun_back, joining, run, still_open
+from fencerow.core.db.locator import Locator, arun_back, joining, run, still_open
 from fencerow.core.db.run import Operation
+from fencerow.core.db.verb import LocatorProcedure, LocatorVerbs, averb, verb
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.value import ValueCodec
 from fencerow.guards.once.errors import OnceLost, OnceMisuse, OnceRunning
@@ -14,8 +15,10 @@ from fencerow.guards.once.reserving import OnceKey, Reserved, Turn, end_once, re
 
 log = logging.getLogger("fencerow.once")
 
+T = TypeVar("T")
 
-class OnceRun:
+
+class OnceRun(LocatorVerbs):
     """One caller's turn at a key. `needed`: it is this caller who does it; else `result` is what came of it.
 
     `owner` is who does it or did it.
@@ -30,7 +33,7 @@ class OnceRun:
         codec: ValueCodec,
         connection: object | None,
     ) -> None:
-        self._place = place
+        super().__init__(place)
         self._wanted = wanted
         self._token = token
         self._reserved = reserved
@@ -41,7 +44,6 @@ class OnceRun:
         self._released = False
         self._result: Any = None
         self._marked_on: object | None = None  # whose open transaction has the mark
-        self._marked_plainly = False  # by a sync verb
 
     @property
     def key(self) -> str:
@@ -100,7 +102,8 @@ class OnceRun:
                     "call done() with the result first",
                 )
 
-    def done(self, result: Any = None, *, connection: object | None = None) -> None:
+    @verb
+    def done(self, result: Any = None, *, connection: object | None = None) -> LocatorProcedure[None]:
         """Say that the effect has happened, and keep its result for later callers.
 
         With `connection` the mark is part of the transaction that is open there: effect and mark are committed
@@ -112,31 +115,23 @@ class OnceRun:
             OnceLost: the lease ran out and another took the key over. Roll your transaction back.
             InvalidPayload, PayloadTooLarge: the result cannot be kept.
         """
-        ending = self._ending(result, connection)
-        self._settle(run(self._place, ending, self._via(connection)), result, connection)
-        self._marked_plainly = True
+        ended: bool = yield self._ending(result, connection)
+        self._settle(ended, result, connection)
 
-    async def adone(self, result: Any = None, *, connection: object | None = None) -> None:
-        """`done` for async code."""
-        ending = self._ending(result, connection)
-        self._settle(await arun(self._place, ending, self._via(connection)), result, connection)
-        self._marked_plainly = False
+    adone = averb(done)
 
-    def renew(self) -> None:
+    @verb
+    def renew(self) -> LocatorProcedure[None]:
         """Let the lease end `stale_s` from now, for an effect that takes longer.
 
         Raises:
             OnceLost: another took the key over. Stop.
         """
         self._check_mine()
-        if not run(self._place, renew_once(self._wanted, self._token), self._connection):
+        if not (yield renew_once(self._wanted, self._token)):
             raise self._lost()
 
-    async def arenew(self) -> None:
-        """`renew` for async code."""
-        self._check_mine()
-        if not await arun(self._place, renew_once(self._wanted, self._token), self._connection):
-            raise self._lost()
+    arenew = averb(renew)
 
     def release(self) -> bool:
         """Give the key back without a result: it may be done again at once, by anybody."""
@@ -146,9 +141,13 @@ class OnceRun:
     async def arelease(self) -> bool:
         """`release` for async code."""
         self._released = True
-        via = self._free_via()
-        plainly = self._marked_plainly and via is self._marked_on
-        return self._given(await arun_back(self._place, self._releasing(), via, plainly=plainly))
+        return self._given(await arun_back(self._place, self._releasing(), self._free_via()))
+
+    def _run(self, procedure: LocatorProcedure[T], connection: object | None = None) -> T:
+        return super()._run(procedure, self._via(connection))
+
+    async def _arun(self, procedure: LocatorProcedure[T], connection: object | None = None) -> T:
+        return await super()._arun(procedure, self._via(connection))
 
     def _given(self, freed: bool) -> bool:
         if freed:  # also where it was marked: that was rolled back

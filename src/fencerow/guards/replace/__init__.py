@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from fencerow.guards.replace.replace import Replacing, forget_source, replace_for
-    from fencerow.guards.replace.sources import Found
+    from fencerow.guards.replace.deciding import Found
+    from fencerow.guards.replace.replace import forget_source, replace_for
+    from fencerow.guards.replace.replacing import Replacing
 else:
     __getattr__ = lazily(
         __name__,
         {
             "replace_for": "fencerow.guards.replace.replace",
-            "Replacing": "fencerow.guards.replace.replace",
-            "Found": "fencerow.guards.replace.sources",
+            "Replacing": "fencerow.guards.replace.replacing",
+            "Found": "fencerow.guards.replace.deciding",
             "forget_source": "fencerow.guards.replace.replace",
         },
     )

@@ -3,52 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from fencerow.core.db.run import Param, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import Busy
 from fencerow.core.store.running import Running
 from fencerow.guards.checked import hold_attempt
-from fencerow.guards.once.errors import SourceConflict
+from fencerow.guards.replace.deciding import (
+    Found,
+    KnownSource,
+    Reservation,
+    WantedContent,
+    decided,
+    is_behind,
+    is_newer,
+)
 from fencerow.guards.replace.user_table import Known
 
 ROUNDS_MAX = 20
-
-
-@dataclass(frozen=True, slots=True)
-class WantedContent:
-    """The content that a caller has for a source, and who computes its rows. `token` is this very reservation's.
-
-    `attempt` tells a later run of the owner from one that may be at work still; None: no later run is known.
-    """
-
-    target: str
-    source: str
-    version: int | None
-    content_hash: str | None
-    owner: str
-    attempt: int | None
-    token: str
-    stale_s: float
-
-
-class Found(Enum):
-    """What is to be done for a content."""
-
-    NEEDED = "its rows are to be computed and written"
-    UNCHANGED = "this content is written already"
-    OUTDATED = "a newer one is written"
-    BUSY = "somebody else computes the same or a newer one"
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """What a reservation came to. `number` orders the contents without a version."""
-
-    found: Found
-    number: int = 0
-    owner: str = ""
 
 
 class Stamp(Enum):
@@ -57,21 +30,6 @@ class Stamp(Enum):
     FRESH = "the source's row is locked, and the rows are to be written now"
     REPEATED = "it was said and committed before: the answer was lost"
     REFUSED = "what is written is as new or newer"
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    number: int
-    version: int | None
-    content_hash: str | None
-    written_number: int
-    written_by: str | None
-    owner: str
-    attempt: int | None
-    token: str | None
-    reserved: bool
-    reserved_version: int | None
-    reserved_hash: str | None
 
 
 @operation(repeatable=True)
@@ -113,7 +71,7 @@ def reserve_source(
     columns: frozenset[str] = frozenset()
     for _ in range(ROUNDS_MAX):
         known = yield from _read(wanted)
-        answer = _judged(known, wanted)
+        answer = decided(known, wanted)
         if answer.found is Found.NEEDED:
             columns = columns or (yield from look())
             rows = yield from execute(
@@ -126,8 +84,8 @@ def reserve_source(
             if rows:
                 return Reservation(Found.NEEDED, as_int(rows[0][0]), wanted.owner), columns
             continue
-        is_behind = answer.found is Found.UNCHANGED and _is_behind(known, wanted)
-        if not is_behind or (yield from _confirmed(wanted)):
+        behind = answer.found is Found.UNCHANGED and is_behind(known, wanted)
+        if not behind or (yield from _confirmed(wanted)):
             return answer, columns
     raise _restless(wanted)
 
@@ -206,11 +164,11 @@ def _stamped(
         if (yield from execute("stamp_source", _content(wanted), number=number, row_count=row_count)):
             return Stamp.FRESH
         known = yield from _read(wanted)
-        if known is None or _is_newer(known, wanted, number):
+        if known is None or is_newer(known, wanted, number):
             continue  # it was not when it was refused
         if known.written_by == wanted.token:
             return Stamp.REPEATED
-        _judged(known, wanted)  # refuses what cannot be right
+        decided(known, wanted)  # refuses what cannot be right
         return Stamp.REFUSED
     raise _restless(wanted)
 
@@ -227,7 +185,7 @@ def _confirmed(wanted: WantedContent) -> Steps[bool]:
     return bool(rows)
 
 
-def _read(wanted: WantedContent) -> Steps[_Source | None]:
+def _read(wanted: WantedContent) -> Steps[KnownSource | None]:
     rows = yield from execute("read_source", target=wanted.target, source=wanted.source)
     if not rows:
         return None
@@ -244,7 +202,7 @@ def _read(wanted: WantedContent) -> Steps[_Source | None]:
         reserved_hash,
         reserved,
     ) = rows[0]
-    return _Source(
+    return KnownSource(
         as_int(number),
         as_int_or_none(version),
         text_or_none(content_hash),
@@ -259,74 +217,6 @@ def _read(wanted: WantedContent) -> Steps[_Source | None]:
     )
 
 
-def _judged(known: _Source | None, wanted: WantedContent) -> Reservation:
-    """What is to be done by what was found.
-
-    Raises:
-        SourceConflict: what is wanted contradicts what was found.
-    """
-    if known is None:
-        return Reservation(Found.NEEDED)
-    same = _is_written(known, wanted)
-    if known.version is not None:
-        if wanted.version is None:
-            raise _without_version(known, wanted)
-        if wanted.version < known.version:
-            return Reservation(Found.OUTDATED)
-        if wanted.version == known.version and not same:
-            if wanted.content_hash is not None and known.content_hash is not None:
-                raise _two_contents(known, wanted)
-            return Reservation(Found.UNCHANGED)
-    if same:
-        return Reservation(Found.UNCHANGED)
-    if known.reserved and not _is_left_to(known, wanted) and _is_underway(known, wanted):
-        return Reservation(Found.BUSY, owner=known.owner)
-    return Reservation(Found.NEEDED)
-
-
-def _is_written(known: _Source, wanted: WantedContent) -> bool:
-    return (
-        known.written_number > 0
-        and wanted.content_hash is not None
-        and known.content_hash == wanted.content_hash
-    )
-
-
-def _is_left_to(known: _Source, wanted: WantedContent) -> bool:
-    """Whether who reserved it was an older attempt of the same owner, or an earlier try of this very call."""
-    if known.token == wanted.token:
-        return True
-    if known.owner != wanted.owner or known.attempt is None or wanted.attempt is None:
-        return False
-    return known.attempt < wanted.attempt
-
-
-def _is_underway(known: _Source, wanted: WantedContent) -> bool:
-    """Whether what somebody computes is the same content, or a newer one."""
-    if wanted.content_hash is not None and known.reserved_hash == wanted.content_hash:
-        return True
-    return (
-        wanted.version is not None
-        and known.reserved_version is not None
-        and known.reserved_version >= wanted.version
-    )
-
-
-def _is_behind(known: _Source | None, wanted: WantedContent) -> bool:
-    """Whether the same content was written for an older version, or others have begun since: then it is confirmed."""
-    assert known is not None, "nothing is written of it"
-    if wanted.version is not None:
-        return known.version is None or known.version < wanted.version
-    return known.number > known.written_number
-
-
-def _is_newer(known: _Source, wanted: WantedContent, number: int) -> bool:
-    """The guard of the stamp, once more: whether it would let this pass now."""
-    if wanted.version is not None:
-        return known.version is None or known.version < wanted.version
-    return known.version is None and known.written_number < number
-
-
 def _content(wanted: WantedContent) -> dict[str, Param]:
     return {
         "target": wanted.target,
@@ -335,22 +225,6 @@ def _content(wanted: WantedContent) -> dict[str, Param]:
         "version": wanted.version,
         "content_hash": wanted.content_hash,
     }
-
-
-def _without_version(known: _Source, wanted: WantedContent) -> SourceConflict:
-    return SourceConflict(
-        f"source {wanted.source!r} in {wanted.target!r} came without a version",
-        f"version {known.version} of it is written, and only a version tells what is newer",
-        "give the version each time, or forget_source() it first",
-    )
-
-
-def _two_contents(known: _Source, wanted: WantedContent) -> SourceConflict:
-    return SourceConflict(
-        f"version {wanted.version} of source {wanted.source!r} in {wanted.target!r} is written with another content",
-        f"its hash is {str(known.content_hash)[:16]}, this one's is {str(wanted.content_hash)[:16]}",
-        "raise the version with each change of the content",
-    )
 
 
 def _restless(wanted: WantedContent) -> Busy:
