@@ -83,8 +83,8 @@ class Attempt:
     abandoned = False
     crashed = False  # its child process died of its own doing
     overran = False  # it kept the event loop beyond its own deadline
+    may_start = False  # it was let start here, and cannot be withdrawn any more
     is_over = False  # the handler has ended or was given up; its outcome may still have to be written
-    _may_start = False
     _withdrawn = False
     _asked = False
     _event: threading.Event | None = None
@@ -126,13 +126,13 @@ class Attempt:
     def starts(self) -> bool:
         """Start it: from now on it cannot be withdrawn. False if it was."""
         with _STARTS:
-            self._may_start = not self._withdrawn
-            return self._may_start
+            self.may_start = not self._withdrawn
+            return self.may_start
 
     def withdraw(self) -> bool:
         """See to it that it never starts here; false if it has. From any thread."""
         with _STARTS:
-            self._withdrawn = not self._may_start
+            self._withdrawn = not self.may_start
             return self._withdrawn
 
     def begin(

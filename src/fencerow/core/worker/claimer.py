@@ -104,14 +104,14 @@ class Claimer:
                 self._clock.read(sent, now_us)
             view.swept(lanes, now_us, began, due_us=self._clock.due().until_us)
             wanted = self.pool.wanted()
-        if view.suspect_due_at is not None and time.monotonic() >= view.suspect_due_at:
+        due_at = view.suspect_due_at
+        if due_at is not None and time.monotonic() >= due_at and self._may_claim():
             await self._claim_suspects(view)
-            if self._dispatch.is_withheld:
-                return
+            await asyncio.sleep(0)  # a free slot takes it; if it runs alone, nothing else is claimed
             wanted = self.pool.wanted()
         marks = view.marks()
         holder = self._lease.holder
-        if marks and wanted > 0 and holder is not None:
+        if marks and wanted > 0 and holder is not None and self._may_claim():
             began = time.monotonic()
             jobs = await self._claim(
                 store.claim(
@@ -127,6 +127,10 @@ class Claimer:
             took_s = time.monotonic() - began
             view.claimed(jobs, wanted, took_s)
             self._accept(view.queue, jobs, holder, took_s)
+
+    def _may_claim(self) -> bool:
+        """Whether a job that is claimed now could start here: else it would only be given back, again and again."""
+        return not self.paused and not self._dispatch.is_withheld and self._lease.holds()
 
     async def _claim_suspects(self, view: QueueView) -> None:
         """As many as may run at once where child processes run them; one at a time of those that run in here."""

@@ -106,11 +106,13 @@ class Life:
             for each in attempts:
                 at_work.add(each.key)
             kept = await noticed(self._dispatch.run(attempts, slot_lost), pool.stir)
+            let_start = 0
             for each in attempts:
                 at_work.discard(each.key)
+                let_start += each.may_start
             if not kept:
                 return  # another slot has taken this one's place
-            pool.done(len(attempts))
+            pool.done(let_start)
 
     def _replace(self, pool: Pool) -> None:
         pool.done()

@@ -137,11 +137,13 @@ class Pool:
         return [first, *(attempt for _, _, attempt in taken)]
 
     def done(self, jobs: int = 1) -> None:
-        """A slot is free again; it has worked on so many jobs."""
+        """A slot is free again; it has worked on so many jobs. With none, all were given back without a start: that
+        says nothing of how many jobs are worked off, by which the next claim is measured."""
         self.running -= 1
-        self._window_count += jobs
-        self._window_runs += 1
-        self._measure()
+        if jobs:
+            self._window_count += jobs
+            self._window_runs += 1
+            self._measure()
         self._say_room()
 
     def change(self, queues: Sequence[str], slots: int) -> list[Attempt]:
