@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fencerow.config import Config
     from fencerow.core.app import Database
     from fencerow.core.app.contract import Contract, contract
-    from fencerow.core.client.handle import Handle
+    from fencerow.core.client.base import Handle
     from fencerow.core.client.refs import Key
     from fencerow.core.config import Backoff, Defaults
     from fencerow.core.errors import (
@@ -66,7 +66,7 @@ else:
             "Contract": "fencerow.core.app.contract",
             "Database": "fencerow.core.app",
             "contract": "fencerow.core.app.contract",
-            "Handle": "fencerow.core.client.handle",
+            "Handle": "fencerow.core.client.base",
             "Key": "fencerow.core.client.refs",
             "Backoff": "fencerow.core.config",
             "Config": "fencerow.config",

@@ -36,8 +36,8 @@ from tests.race.people import (
     working,
 )  # fmt: skip
 
-# Somebody waits for a job while it ends: it is seen by the look, or announced by the end. A mark that was not made
-# (the row was locked) is known to the waiter, who tries again.
+# Somebody waits for a job while it ends: the end of what was marked is announced, and what could not be marked (its row
+# was locked, or it has ended) is looked at afterwards, and tried again.
 
 MARK = store.mark_awaited([JOB])
 LOOK = store.outcomes([JOB])
@@ -45,16 +45,17 @@ LOOK = store.outcomes([JOB])
 
 def waits() -> Script:
     for _ in range(TRIES):
-        noted = yield MARK
         if (yield LOOK):
             return "seen"
-        if JOB in noted:
+        if JOB in (yield MARK):
             return "noted"
+        if (yield LOOK):
+            return "seen"
     return "locked"  # it tries on; an explorer must come to an end
 
 
 def marks_too_late() -> Script:
-    """The order that loses an end: it falls between the look and the mark."""
+    """Who takes a mark that was not made for one loses an end that falls between the look and the mark."""
     if (yield LOOK):
         return "seen"
     yield MARK

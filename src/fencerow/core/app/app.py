@@ -22,8 +22,8 @@ from fencerow.core.app.options import QUEUE_LENGTH_MAX, HandlingOptions, SubmitO
 from fencerow.core.app.submission import Layers, SubmitGenerator
 from fencerow.core.app.submitter import Call, Submitter, checked
 from fencerow.core.chore import Chore, Ticking, chore_of
+from fencerow.core.client.base import Handle
 from fencerow.core.client.client import JobsClient
-from fencerow.core.client.handle import Handle
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.locator import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-from fencerow.core.app.handlers import encode_json_data, handler_of
+from fencerow.core.app.handlers import handler_of
 from fencerow.core.app.options import (
     NAME_LENGTH_MAX,
     NO_JOB_OPTIONS,
@@ -24,9 +24,8 @@ from fencerow.core.app.options import (
     job_options,
     submit_options,
 )
-from fencerow.core.app.submission import Declaration, Layers, Recipe
-from fencerow.core.app.submitter import Call, Submitter
-from fencerow.core.client.handle import Handle
+from fencerow.core.app.submission import Declaration, Layers
+from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.errors import DeclarationError, InvalidInput
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
@@ -42,56 +41,6 @@ X = TypeVar("X")  # what calling the function returns: R, or a coroutine of it
 
 DEFAULT_QUEUE = "default"
 NO_OPTIONS = SubmitOptions()
-
-
-class Submittable(Generic[P, R]):
-    """What can be submitted: a declared job, with the options of `using` or without."""
-
-    def __init__(self, submitter: Submitter, declaration: Declaration, options: SubmitOptions) -> None:
-        self._submitter = submitter
-        self._declaration = declaration
-        self._recipe = Recipe(declaration, options)
-        self._encode = declaration.handler.arguments.encode
-
-    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Store the job and return its handle. Once it has returned, the job will run.
-
-        Raises:
-            InvalidInput: arguments or options cannot be kept; see its subclasses. Nothing is stored.
-            KeyConflict: the key belongs to another payload.
-            Unavailable, Busy, ReadOnly, StorageFull: nothing is stored; repeat when the cause is gone.
-            OutcomeUnknown: the answer was lost. `job_ids` holds the id: look, or `using(id=...)` again.
-        """
-        return self._submitter.submit(Call(self._recipe, self._encode(args, kwargs)))
-
-    async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """`submit` for async code. Concurrent ones share an insert; a cancelled caller does not take it back."""
-        return await self._submitter.asubmit(Call(self._recipe, self._encode(args, kwargs)))
-
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        """Check and encode a call without submitting it: what `submit_many` takes.
-
-        Raises:
-            InvalidInput: the arguments do not fit or cannot be kept.
-        """
-        return Call(self._recipe, self._encode(args, kwargs))
-
-    def call_with(self, arguments: Mapping[str, Any], options: SubmitOptions) -> Call[R]:
-        """`call` with arguments by name that came from outside as JSON data, such as a date in its text form.
-
-        Raises:
-            InvalidArguments: they do not fit the job's parameters.
-        """
-        encoded = encode_json_data(self._declaration.handler.arguments, arguments)
-        return Call(Recipe(self._declaration, options), encoded)
-
-    def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
-        """Submit many calls, each made by `call`: see `App.submit_many`."""
-        return self._submitter.submit_many(calls)
-
-    async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
-        """`submit_many` for async code; takes an async iterable too."""
-        return await self._submitter.asubmit_many(calls)
 
 
 class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):

@@ -78,27 +78,25 @@ class Recipe:
     `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before.
     """
 
-    __slots__ = ("_made_for", "_template", "declaration", "decode", "is_plain", "options")
+    __slots__ = ("declaration", "decode", "is_plain", "made", "options")
 
     def __init__(self, declaration: Declaration, options: SubmitOptions) -> None:
         self.declaration = declaration
         self.options = options
         self.decode = declaration.handler.result.decode
         self.is_plain = options.key is None and options.id is None
-        self._template: Template | None = None
-        self._made_for: Layers | None = (
-            None  # those of the app that submitted it last: mostly there is but one
-        )
+        # The template, made for the app that submitted it last: mostly there is but one.
+        self.made: tuple[Layers, Template] | None = None
 
     def template_for(self, layers: Layers, actor: str | None) -> Template:
-        """The columns that all jobs submitted so have in common, without what middleware adds.
+        """Make the columns that all jobs submitted so have in common, without what middleware adds.
 
         Raises:
             InvalidInput: the job would expire before it is due.
         """
-        if self._template is None or self._made_for is not layers:
-            self._template, self._made_for = _template_of(self, layers, actor), layers
-        return self._template
+        template = _template_of(self, layers, actor)
+        self.made = layers, template
+        return template
 
     def key_claim(self, job_id: str, args: bytes, layers: Layers) -> KeyClaim | None:
         """The key that a job with these arguments is to own, if it was submitted under one."""

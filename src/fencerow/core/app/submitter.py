@@ -1,25 +1,37 @@
-"""Submits calls through the middleware: what an app and each of its declared jobs use."""
+"""What can be submitted, and an app's submitter, through which each call goes: with its middleware, into its client."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
-from fencerow.core.app.submission import Draft, Layers, Recipe, SubmitMiddleware, with_labels
+from fencerow.core.app.handlers import encode_json_data
+from fencerow.core.app.options import SubmitOptions
+from fencerow.core.app.submission import Declaration, Draft, Layers, Recipe, SubmitMiddleware, with_labels
+from fencerow.core.client.base import Handle
 from fencerow.core.client.client import JobsClient
-from fencerow.core.client.handle import Handle
 from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id, new_ids
-from fencerow.core.model.job import NewJob
+from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Event, Telemetry
 
-R = TypeVar("R")
+P = ParamSpec("P")  # the parameters of a submit: those of the function without `job`
+R = TypeVar("R")  # what the job results in
 R_co = TypeVar("R_co", covariant=True)
 
 CHUNK_ROWS = 1_000
@@ -107,15 +119,19 @@ class Submitter:
             InvalidInput: the job would expire before it is due.
         """
         recipe, args = call.recipe, call.args
-        try:
-            template = recipe.template_for(self.layers, self._actor)
-        except InvalidInput as error:
-            self._telemetry.emit(Event.REFUSED, code=error.code)
-            raise
+        made = recipe.made
+        template = made[1] if made is not None and made[0] is self.layers else self._template_of(recipe)
         job = NewJob(recipe.options.id or new or new_id(), args.decode(), len(args), template)
         if recipe.is_plain:
             return Submission(job)
         return Submission(job, recipe.key_claim(job.id, args, self.layers), recipe.options.id is not None)
+
+    def _template_of(self, recipe: Recipe) -> Template:
+        try:
+            return recipe.template_for(self.layers, self._actor)
+        except InvalidInput as error:
+            self._telemetry.emit(Event.REFUSED, code=error.code)
+            raise
 
     @contextmanager
     def _in_middleware(self, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
@@ -134,6 +150,56 @@ class Submitter:
         except InvalidInput as error:
             self._telemetry.emit(Event.REFUSED, code=error.code)
             raise
+
+
+class Submittable(Generic[P, R]):
+    """What can be submitted: a declared job, with the options of `using` or without."""
+
+    def __init__(self, submitter: Submitter, declaration: Declaration, options: SubmitOptions) -> None:
+        self._submitter = submitter
+        self._declaration = declaration
+        self._recipe = Recipe(declaration, options)
+        self._encode = declaration.handler.arguments.encode
+
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Store the job and return its handle. Once it has returned, the job will run.
+
+        Raises:
+            InvalidInput: arguments or options cannot be kept; see its subclasses. Nothing is stored.
+            KeyConflict: the key belongs to another payload.
+            Unavailable, Busy, ReadOnly, StorageFull: nothing is stored; repeat when the cause is gone.
+            OutcomeUnknown: the answer was lost. `job_ids` holds the id: look, or `using(id=...)` again.
+        """
+        return self._submitter.submit(Call(self._recipe, self._encode(args, kwargs)))
+
+    async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """`submit` for async code. Concurrent ones share an insert; a cancelled caller does not take it back."""
+        return await self._submitter.asubmit(Call(self._recipe, self._encode(args, kwargs)))
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Check and encode a call without submitting it: what `submit_many` takes.
+
+        Raises:
+            InvalidInput: the arguments do not fit or cannot be kept.
+        """
+        return Call(self._recipe, self._encode(args, kwargs))
+
+    def call_with(self, arguments: Mapping[str, Any], options: SubmitOptions) -> Call[R]:
+        """`call` with arguments by name that came from outside as JSON data, such as a date in its text form.
+
+        Raises:
+            InvalidArguments: they do not fit the job's parameters.
+        """
+        encoded = encode_json_data(self._declaration.handler.arguments, arguments)
+        return Call(Recipe(self._declaration, options), encoded)
+
+    def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
+        """Submit many calls, each made by `call`: see `App.submit_many`."""
+        return self._submitter.submit_many(calls)
+
+    async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
+        """`submit_many` for async code; takes an async iterable too."""
+        return await self._submitter.asubmit_many(calls)
 
 
 def checked(call: Call[R]) -> Call[R]:

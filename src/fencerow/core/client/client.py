@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.client.handle import Handle
+from fencerow.core.client.base import Handle
 from fencerow.core.client.moving import (
     cancelling,
     reviving,

@@ -85,8 +85,8 @@ class Submits(ClientBase):
         if group is not None:
             await group.drain()
 
-    async def _send(self, submissions: Sequence[Submission]) -> None:
-        await self.arun(self._submitting(submissions, None))
+    def _send(self, submissions: Sequence[Submission]) -> Awaitable[object]:
+        return self.arun(self._submitting(submissions, None))
 
     def _submitting(
         self, submissions: Sequence[Submission], connection: object | None

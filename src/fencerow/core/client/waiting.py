@@ -16,7 +16,7 @@ from concurrent.futures import Future, InvalidStateError
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.service import Service
-from fencerow.core.db.strikes import sheltered
+from fencerow.core.db.strikes import SHELTER, here, sheltered
 from fencerow.core.db.trouble import is_shortage
 from fencerow.core.errors import Busy, FencerowError, OutcomeUnknown, Unavailable
 from fencerow.core.model import wakeup
@@ -63,13 +63,18 @@ class Poller:
         self._over: list[Callable[[], None]] = []  # listening that the last thread has left
         self.trouble: Exception | None = None
 
-    @sheltered
     def watch(self, job_id: str) -> Future[Answer]:
         """A future of how the job ends. Call `forget` when nobody waits for it any more.
 
         Raises:
             Unavailable: the client was closed.
         """
+        if here.striker is None:
+            return self._watch(job_id)
+        with SHELTER:
+            return self._watch(job_id)
+
+    def _watch(self, job_id: str) -> Future[Answer]:
         if os.getpid() != self._pid:
             self._reset()  # the parent's thread did not come along
         future: Future[Answer] = Future()
@@ -117,8 +122,6 @@ class Poller:
         self._pause_s = PAUSE_MIN_S if asked else min(self._pause_s * PAUSE_GROWTH, PAUSE_MAX_S)
         if self._mark_tries:
             self._pause_s = MARK_AGAIN_S
-        if self._unlisten is None and self._watched:
-            self._unlisten = self._engine.listen(self._heard)
         return True
 
     def _leave(self) -> None:
@@ -169,12 +172,16 @@ class Poller:
         self._settle(self._engine.run(store.outcomes(ids)))
         left = [job_id for job_id in ids if job_id in self._watched]
         fresh = [job_id for job_id in left if job_id not in self._marked]
-        there: Collection[str] = ()
+        unmarked: list[str] = []
         if fresh:
-            # First mark, then look: an end that falls between the two is seen, one after both is announced.
-            there = self._mark(fresh)
-            self._settle(self._engine.run(store.outcomes(fresh)))
-        unseen = left if check else [job_id for job_id in fresh if job_id not in there]
+            if self._unlisten is None:
+                self._unlisten = self._engine.listen(self._heard)
+            # The end of what is marked now is announced. The others are locked just now, or have ended since the look.
+            marked = self._mark(fresh)
+            unmarked = [job_id for job_id in fresh if job_id not in marked]
+        if unmarked:
+            self._settle(self._engine.run(store.outcomes(unmarked)))
+        unseen = left if check else unmarked
         doubtful = [job_id for job_id in unseen if job_id in self._watched]
         if doubtful:
             existing = self._engine.run(store.existing(doubtful))
