@@ -133,17 +133,14 @@ class Telemetry:
         # Replaced as a whole, never changed, so that emit needs no lock.
         self._listeners: tuple[tuple[object, Listener], ...] = ()
         self._lock = threading.Lock()
+        # Whether anybody listens: facts that are dear to gather need not be gathered for nobody.
+        self.is_heard = False
         self.counters = Counters()
 
     @property
     def failures(self) -> int:
         """How often a listener raised."""
         return self.counters.get("listener_failures")
-
-    @property
-    def is_heard(self) -> bool:
-        """Whether anybody listens: facts that are dear to gather need not be gathered for nobody."""
-        return bool(self._listeners)
 
     def emit(self, name: str, /, **facts: Any) -> None:
         """Tell the listeners. Each gets its own copy of the facts; one that raises is logged and counted."""
@@ -162,10 +159,12 @@ class Telemetry:
         mark = object()
         with self._lock:
             self._listeners = (*self._listeners, (mark, callback))
+            self.is_heard = True
 
         def unsubscribe() -> None:
             with self._lock:
                 self._listeners = tuple(each for each in self._listeners if each[0] is not mark)
+                self.is_heard = bool(self._listeners)
 
         return unsubscribe
 

@@ -181,8 +181,14 @@ class PostgresEngine:
 
     # --- wake-ups --------------------------------------------------------------------------------
 
-    @sheltered
     def wake(self, messages: list[str]) -> None:
+        if here.striker is None:
+            self._wake(messages)
+        else:
+            with SHELTER:
+                self._wake(messages)
+
+    def _wake(self, messages: list[str]) -> None:
         self._check_process()
         with self._lock:
             if self._sender is None:

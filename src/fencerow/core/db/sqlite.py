@@ -99,10 +99,7 @@ class SqliteEngine:
                     return run(operation.start(), self._session_on_workers().execute)
             self._take_turn(operation.patience_s)
             try:
-                session = self._session_on_jobs()
-                writes = operation.writes != "" or operation.both_files
-                with session.transaction(self._jobs_timeout_s, writes=writes):
-                    return run(operation.start(), session.execute)
+                return self._session_on_jobs().run_alone(operation, self._jobs_timeout_s)
             finally:
                 self._write_lock.release()
         except sqlite3.DatabaseError as error:
@@ -121,7 +118,7 @@ class SqliteEngine:
                 closing(self._open(self._busy_timeout_s)) as session,
             ):
                 self._session_thread = threading.get_ident()
-                with session.transaction(self._busy_timeout_s, writes=True):
+                with session.transaction(self._busy_timeout_s):
                     yield session
         finally:
             self._session_thread = None
@@ -152,8 +149,14 @@ class SqliteEngine:
 
     # --- wake-ups --------------------------------------------------------------------------------
 
-    @sheltered
     def wake(self, messages: list[str]) -> None:
+        if here.striker is None:
+            self._wake(messages)
+        else:
+            with SHELTER:
+                self._wake(messages)
+
+    def _wake(self, messages: list[str]) -> None:
         self._check_process()
         self._wakes.wake(messages)
 

@@ -89,28 +89,46 @@ class SqliteSession:
             self._clock.unpin()
         return rows
 
-    @contextmanager
-    def transaction(self, timeout_s: float, *, writes: bool) -> Iterator[None]:
-        """A transaction that has its lock on the jobs' file; rolled back when the block raises."""
-        connection = self.connection
+    def run_alone(self, operation: Operation[T], timeout_s: float) -> T:
+        """Run an operation in a transaction of its own."""
+        connection, commits = self.connection, False
         try:
-            self._begin(timeout_s, writes=writes)
+            self._begin(timeout_s, writes=operation.writes != "" or operation.both_files)
+            answer = run(operation.start(), self.execute)
+            commits = connection.in_transaction
+            if commits:
+                connection.execute("COMMIT")
+        except BaseException as error:
+            self._undo(error, commits=commits)
+            raise
+        return answer
+
+    @contextmanager
+    def transaction(self, timeout_s: float) -> Iterator[None]:
+        """A transaction for user code that has its lock on the jobs' file; rolled back when the block raises."""
+        connection, commits = self.connection, False
+        try:
+            self._begin(timeout_s, writes=True)
             yield
-            if connection.in_transaction:
-                self._commit()
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            commits = connection.in_transaction
+            if commits:
+                connection.execute("COMMIT")
+        except BaseException as error:
+            self._undo(error, commits=commits)
             raise
 
-    def _commit(self) -> None:
-        try:
-            self.connection.execute("COMMIT")
-        except sqlite3.OperationalError as error:
+    def _undo(self, error: BaseException, *, commits: bool) -> None:
+        """Roll back what an error has ended.
+
+        Raises:
+            OutcomeUnknown: it came with the commit, and may not have kept it.
+        """
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        if commits and isinstance(error, sqlite3.OperationalError):
             unknown = in_doubt(error, self._path)
-            if unknown is None:
-                raise
-            raise unknown from error
+            if unknown is not None:
+                raise unknown from error
 
     def _begin(self, timeout_s: float, *, writes: bool) -> None:
         """Take the lock before anything is read: one taken later fails at once.

@@ -7,6 +7,7 @@ not know. Whoever hears it looks for himself.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -73,6 +74,7 @@ def encode_ended(ids: Iterable[str]) -> list[str]:
     return [encode(Ended(known[at : at + IDS_MAX])) for at in range(0, len(known), IDS_MAX)]
 
 
+@lru_cache(maxsize=16)  # several listeners of a process hear the same text, one right after the other
 def decode(text: str) -> WakeUp | None:
     """The message, or None for a kind that this code does not know."""
     try:
