@@ -90,17 +90,31 @@ async def test_what_comes_while_all_that_runs_waits_wakes_another_slot(opened: O
         assert len(taken) == count
 
 
-async def test_the_claimer_is_woken_for_room_once_until_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_claimer_that_waits_for_room_is_woken_once(monkeypatch: pytest.MonkeyPatch) -> None:
     woken: list[str] = []
     pool = pool_of(4)
     monkeypatch.setattr(pool.look.woken, "set", lambda: woken.append("mail"))
+    pool.await_room()
     for _ in range(3):
         pool.put(attempt())
     for _ in range(3):
         await pool.get()
         pool.done()
     assert woken == ["mail"]
-    assert pool.wanted() == 4
+    pool.await_room()
     pool.put(attempt())
     await pool.get()
     assert woken == ["mail"] * 2
+
+
+async def test_a_claimer_that_knows_of_nothing_due_is_not_woken_for_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    woken: list[str] = []
+    pool = pool_of(4)
+    monkeypatch.setattr(pool.look.woken, "set", lambda: woken.append("mail"))
+    pool.put(attempt())
+    await pool.get()
+    pool.done()
+    assert pool.wanted() == 4
+    assert not woken

@@ -79,6 +79,7 @@ class Attempt:
 
     # Most attempts never leave these: kept on the class, they cost nothing to make.
     started = 0.0
+    deadline = math.inf  # when its time is up (monotonic seconds), once it has begun
     interrupt: Interrupt | None = None
     abandoned = False
     crashed = False  # its child process died of its own doing
@@ -104,11 +105,6 @@ class Attempt:
     def timeout_s(self) -> float | None:
         """The limit of this run: the job's own, as it was submitted."""
         return self.claimed.timeout_s
-
-    @property
-    def deadline(self) -> float:
-        """When its time is up (monotonic seconds), once it has begun."""
-        return math.inf if self.timeout_s is None else self.started + self.timeout_s
 
     @property
     def asked_to_end(self) -> bool:
@@ -144,6 +140,8 @@ class Attempt:
         `limit_time` on.
         """
         self.started = time.monotonic()
+        if self.timeout_s is not None:
+            self.deadline = self.started + self.timeout_s
         self.is_over = False
         self._raise = raise_in
         self._give_up = give_up

@@ -91,9 +91,11 @@ class Claimer:
                 wanted = self.pool.wanted()
             pauses.append(view.pause_s(time.monotonic()))
         self._turn.rotate(-1)
-        if wanted <= 0:
-            return self._poll_max_s  # the pool wakes us when it has room
-        return min(pauses, default=self._poll_max_s)
+        pause_s = min(pauses, default=self._poll_max_s)
+        if wanted <= 0 and (pause_s <= 0 or self.pool.look.any_suspect()):
+            self.pool.await_room()
+            return self._poll_max_s
+        return pause_s
 
     async def _serve(self, view: QueueView, wanted: int) -> None:
         # Whoever was declared dead meanwhile, during any of these awaits, has no holder until it registers anew.
@@ -183,7 +185,8 @@ class Claimer:
         if jobs:
             handlers = self._handlers
             self._life.claimed(self.pool, [Attempt(each, holder, handlers[each.name]) for each in jobs])
-            self._telemetry.emit(Event.CLAIMED, queue=queue, count=len(jobs), duration_s=duration_s)
+            if self._telemetry.is_heard:
+                self._telemetry.emit(Event.CLAIMED, queue=queue, count=len(jobs), duration_s=duration_s)
 
 
 class Claims:

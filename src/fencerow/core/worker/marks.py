@@ -192,6 +192,10 @@ class Look:
             view.look_again()
         self.woken.set()
 
+    def any_suspect(self) -> bool:
+        """Whether a suspect is known of in any queue."""
+        return any(view.suspect_due_at is not None for view in self.views.values())
+
     def is_idle(self) -> bool:
         """Whether a look from the beginning found nothing due in any queue."""
         return all(view.is_idle() for view in self.views.values())

@@ -62,7 +62,7 @@ class Pool:
         self._window_count = self._window_runs = 0  # jobs, and what a slot was free after: a job or a batch
         self._pace = 0.0  # jobs per second
         self._buffer = 0
-        self._room_told = False  # the claimer was woken for room and has not looked since
+        self._is_awaited = False  # the claimer knows of due jobs and waits for room
         self._reach = 1  # jobs that a free slot is expected to take: as many as the last one could
 
     @property
@@ -77,15 +77,15 @@ class Pool:
 
     def wanted(self) -> int:
         """How many jobs the next claim should ask for; 0 while the buffer is more than half full."""
-        self._room_told = False
-        return self._room()
-
-    def _room(self) -> int:
         buffer = self._buffer
         if self._ready and len(self._ready) > buffer // 2:
             return 0
         free = max(0, self.slots - self.running)
         return max(0, min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready))
+
+    def await_room(self) -> None:
+        """Wake the claimer, once, when there is room: it knows of more than it may claim now."""
+        self._is_awaited = True
 
     def put(self, attempt: Attempt) -> None:
         heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
@@ -192,9 +192,8 @@ class Pool:
             self._wake_all()
 
     def _say_room(self) -> None:
-        """Wake the claimer, once until it looks."""
-        if not self._room_told and self.queues and self._room() > 0:
-            self._room_told = True
+        if self._is_awaited and self.queues and self.wanted() > 0:
+            self._is_awaited = False
             self.look.woken.set()
 
     def _keep(self, entries: list[tuple[int, int, Attempt]]) -> None:
