@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.db import sqlite_session
+from fencerow.core.db import sqlite
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.sqlite_file import fault, translated, wal_is_safe
@@ -221,14 +221,14 @@ def test_a_protected_file(lite: SqliteEngine) -> None:
 
 def test_a_full_disk_stores_nothing(lite: SqliteEngine) -> None:
     submit(lite)
-    lite._session_on_jobs().connection.execute(
+    lite._connected_to_jobs().connection.execute(
         "PRAGMA max_page_count = 1"
     )  # the file may not grow, as on a full disk
     large = [new_job('{"x":"' + "a" * 40_000 + '"}') for _ in range(20)]
     with pytest.raises(StorageFull, match="no space"):
         lite.run(store.submit(large))
     before = len(lite.run(looking.list_jobs(limit=10_000)))
-    lite._session_on_jobs().connection.execute("PRAGMA max_page_count = 1000000")
+    lite._connected_to_jobs().connection.execute("PRAGMA max_page_count = 1000000")
     submit(lite)
     assert len(lite.run(looking.list_jobs(limit=10_000))) == before + 1
 
@@ -274,7 +274,7 @@ def test_an_io_error_at_commit_is_an_unknown_outcome(lite: SqliteEngine, stateme
             return self._connection.execute(text, *params)
 
     lite.run(store.clock())
-    session = lite._session_on_jobs()
+    session = lite._connected_to_jobs()
     whole, session.connection = session.connection, Failing(session.connection)  # type: ignore[assignment]
     with pytest.raises(OutcomeUnknown if statement == "COMMIT" else Unavailable):
         lite.run(store.submit([job := new_job()]))
@@ -490,7 +490,7 @@ def test_whoever_waits_for_the_write_lock_looks_as_often_at_the_end_as_at_the_be
             stranger.execute("ROLLBACK")
 
     clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic, time_ns=time.time_ns)
-    monkeypatch.setattr(sqlite_session, "time", clock)
+    monkeypatch.setattr(sqlite, "time", clock)
     submit(lite)
     stranger.close()
 
@@ -512,7 +512,7 @@ def test_a_reader_beside_writers_without_a_pause_looks_as_often_as_they_do(
             stranger.execute("ROLLBACK")
 
     clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic, time_ns=time.time_ns)
-    monkeypatch.setattr(sqlite_session, "time", clock)
+    monkeypatch.setattr(sqlite, "time", clock)
     assert engine.run(looking.list_jobs()) == []
     stranger.close()
     engine.close()

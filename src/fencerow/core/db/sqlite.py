@@ -8,32 +8,41 @@ transaction takes the write lock of the one file it writes by a statement that c
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import os
+import random
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fencerow.core.db.engine import Traits
 from fencerow.core.db.queries import Queries, identifier
-from fencerow.core.db.run import Operation, run
-from fencerow.core.db.sqlite_file import default_journal, fault, open_file, translated
-from fencerow.core.db.sqlite_session import Clock, SqliteSession
+from fencerow.core.db.run import Operation, Rows, Statement, run
+from fencerow.core.db.sqlite_file import (
+    Clock,
+    bound,
+    default_journal,
+    fault,
+    in_doubt,
+    is_locked,
+    open_file,
+    translated,
+)
+from fencerow.core.db.sqlite_session import SqliteSession, in_one_thread, left_alone, transaction
 from fencerow.core.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.core.db.wakeups import Callback, FileWakes
 from fencerow.core.errors import Busy
 
 T = TypeVar("T")
 
-log = logging.getLogger("fencerow.db")
-
 # What a keeper asks of the jobs must not delay its next renewal, whoever locks their file.
 KEEPER_WAIT_S = 0.5
+LOCK_LOOK_S = 0.001  # between two looks for a lock
 
 
 class SqliteEngine:
@@ -67,16 +76,19 @@ class SqliteEngine:
         self._busy_timeout_s = busy_timeout_s
         self._jobs_timeout_s = busy_timeout_s if jobs_timeout_s is None else jobs_timeout_s
         self._journal_mode = journal_mode or default_journal()
+        self._inherited: list[SqliteConnection | None] = []  # from a parent process; never used
+        self._begin()
+
+    def _begin(self) -> None:
+        """In a process of its own, with nothing of a parent's."""
+        self._pid = os.getpid()
         self._write_lock = threading.RLock()  # a fair enough queue: SQLite's own waiting is not
         self._workers_lock = threading.Lock()
         self._session_thread: int | None = None  # the one that has a transaction open for user code
-        self._jobs: SqliteSession | None = None
-        self._workers: SqliteSession | None = None
-        self._inherited: list[SqliteSession] = []  # from a parent process; never used
-        self._executor: ThreadPoolExecutor | None = None
-        self._workers_executor: ThreadPoolExecutor | None = None
+        self._jobs: SqliteConnection | None = None
+        self._workers: SqliteConnection | None = None
+        self._executors: dict[str, ThreadPoolExecutor] = {}  # one thread each, by its name
         self._wakes = FileWakes(self.path)
-        self._pid = os.getpid()
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -87,19 +99,23 @@ class SqliteEngine:
             return self._run(operation)
 
     async def arun(self, operation: Operation[T]) -> T:
-        loop = asyncio.get_running_loop()
-        executor = self._async_executor(operation.writes == "workers")
-        return await _shielded(loop.run_in_executor(executor, self._run, operation))
+        executor = self._executor("fencerow-leases" if operation.writes == "workers" else "fencerow-sqlite")
+        running = asyncio.get_running_loop().run_in_executor(executor, self._run, operation)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            left_alone(running)
+            raise
 
     def _run(self, operation: Operation[T]) -> T:
         try:
             if operation.writes == "workers":
                 self._check_process()
                 with self._workers_lock:
-                    return run(operation.start(), self._session_on_workers().execute)
+                    return run(operation.start(), self._connected_to_workers().execute)
             self._take_turn(operation.patience_s)
             try:
-                return self._session_on_jobs().run_alone(operation, self._jobs_timeout_s)
+                return self._connected_to_jobs().run_alone(operation, self._jobs_timeout_s)
             finally:
                 self._write_lock.release()
         except sqlite3.DatabaseError as error:
@@ -115,37 +131,17 @@ class SqliteEngine:
         try:
             with (
                 translated(self.path, around_user_code=True),
-                closing(self._open(self._busy_timeout_s)) as session,
+                closing(self._open(self._busy_timeout_s)) as opened,
             ):
                 self._session_thread = threading.get_ident()
-                with session.transaction(self._busy_timeout_s):
+                with transaction(opened, self._busy_timeout_s) as session:
                     yield session
         finally:
             self._session_thread = None
             self._write_lock.release()
 
-    @asynccontextmanager
-    async def asession(self, *, idle_s: float | None = None) -> AsyncIterator[SqliteSession]:  # noqa: ARG002
-        # One thread enters and leaves, because the write lock belongs to a thread.
-        loop = asyncio.get_running_loop()
-        thread = ThreadPoolExecutor(1, thread_name_prefix="fencerow-session")
-        session = self.session()
-        entering = loop.run_in_executor(thread, session.__enter__)
-        try:
-            try:
-                entered = await _shielded(entering)
-            except asyncio.CancelledError as error:
-                # It may get the lock all the same; only its own thread can give it back.
-                thread.submit(_leave_entered, session, error)
-                raise
-            try:
-                yield entered
-            except BaseException as error:
-                await _shielded(loop.run_in_executor(thread, session.__exit__, type(error), error, None))
-                raise
-            await _shielded(loop.run_in_executor(thread, session.__exit__, None, None, None))
-        finally:
-            thread.shutdown(wait=False)
+    def asession(self, *, idle_s: float | None = None) -> AbstractAsyncContextManager[SqliteSession]:
+        return in_one_thread(self.session(idle_s=idle_s))
 
     # --- wake-ups --------------------------------------------------------------------------------
 
@@ -185,10 +181,9 @@ class SqliteEngine:
 
     def close(self) -> None:
         self._wakes.close()
-        for executor in (self._executor, self._workers_executor):
-            if executor is not None:
-                executor.shutdown(wait=True)
-        self._executor = self._workers_executor = None
+        executors, self._executors = self._executors, {}
+        for executor in executors.values():
+            executor.shutdown(wait=True)
         with self._write_lock, self._workers_lock:
             for session in (self._jobs, self._workers):
                 if session is not None:
@@ -198,42 +193,32 @@ class SqliteEngine:
     async def aclose(self) -> None:
         await asyncio.to_thread(self.close)
 
-    def _async_executor(self, for_workers: bool) -> ThreadPoolExecutor:
+    def _executor(self, name: str) -> ThreadPoolExecutor:
         self._check_process()
-        if for_workers:
-            if self._workers_executor is None:
-                self._workers_executor = ThreadPoolExecutor(1, thread_name_prefix="fencerow-leases")
-            return self._workers_executor
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix="fencerow-sqlite")
-        return self._executor
+        if name not in self._executors:
+            self._executors[name] = ThreadPoolExecutor(1, thread_name_prefix=name)
+        return self._executors[name]
 
     def _check_process(self) -> None:
         """A connection must not cross a fork: the child opens its own and leaves the parent's alone."""
         if os.getpid() != self._pid:
-            self._pid = os.getpid()
             # Kept, not closed: closing would checkpoint and remove the log that the parent still writes.
-            self._inherited += [known for known in (self._jobs, self._workers) if known]
-            self._jobs = self._workers = None
-            self._executor = self._workers_executor = None
-            self._write_lock, self._workers_lock = threading.RLock(), threading.Lock()
-            self._session_thread = None
-            # The parent's thread did not come along, and its socket is its own.
-            self._wakes = FileWakes(self.path)
+            self._inherited += [self._jobs, self._workers]
+            self._begin()  # its threads did not come along, and its socket is its own
 
-    def _session_on_jobs(self) -> SqliteSession:
+    def _connected_to_jobs(self) -> SqliteConnection:
         if self._jobs is None:
             self._jobs = self._open(self._jobs_timeout_s)
         self._jobs.queries = self.queries  # who examines a database gives its engine more of them
         return self._jobs
 
-    def _session_on_workers(self) -> SqliteSession:
+    def _connected_to_workers(self) -> SqliteConnection:
         if self._workers is None:
             self._workers = self._open(self._busy_timeout_s)
         self._workers.queries = self.queries
         return self._workers
 
-    def _open(self, timeout_s: float) -> SqliteSession:
+    def _open(self, timeout_s: float) -> SqliteConnection:
         connection = open_file(
             self.path,
             self.queries,
@@ -242,7 +227,7 @@ class SqliteEngine:
             journal_mode=self._journal_mode,
             timeout_s=timeout_s,
         )
-        return SqliteSession(connection, self.queries, self.clock, self.path, self.prefix)
+        return SqliteConnection(connection, self.queries, self.clock, self.path, self.prefix)
 
     def _take_turn(self, patience_s: float | None = None) -> None:
         """Wait for this process's turn at the file: whoever had it releases the write lock.
@@ -261,25 +246,104 @@ class SqliteEngine:
             )
 
 
-async def _shielded(running: asyncio.Future[T]) -> T:
-    """What runs in a thread, to its end: a caller that is cancelled meanwhile leaves it alone."""
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        # The shield has let go of it. An error of it is no news for one who was cancelled, and nobody else waits.
-        running.add_done_callback(_heard)
-        raise
+class SqliteConnection:
+    """One connection of ours: its transactions, and our statements in them."""
 
+    def __init__(
+        self, connection: sqlite3.Connection, queries: Queries, clock: Clock, path: Path, prefix: str
+    ) -> None:
+        self.connection = connection
+        self.path = path
+        self._touch = f"DELETE FROM main.{prefix}queues WHERE 0"  # noqa: S608 (a checked identifier)
+        self.queries = queries
+        self._clock = clock
 
-def _heard(running: asyncio.Future[Any]) -> None:
-    if not running.cancelled():
-        running.exception()
+    def close(self) -> None:
+        self.connection.close()
 
+    def execute(self, statement: Statement) -> Rows:
+        """Run one named query: all its statements at one instant, all their rows."""
+        query = statement.query or self.queries.named[statement.name]
+        params = {name: bound(statement.params[name]) for name in query.parameters}
+        rows: Rows = []
+        self._clock.pin()
+        try:
+            for text in query.statements:
+                # Fetched to the end: an unfinished RETURNING keeps the write lock.
+                cursor = self.connection.execute(text, params)
+                found = cursor.fetchall()
+                rows += (
+                    query.with_names([column[0] for column in cursor.description or ()], found)
+                    if query.users
+                    else found
+                )
+        finally:
+            self._clock.unpin()
+        return rows
 
-def _leave_entered(session: AbstractContextManager[SqliteSession], error: BaseException) -> None:
-    """Roll back a transaction that nobody waits for any more. Runs after the entering, in the same thread."""
-    try:
-        session.__exit__(type(error), error, None)
-    except BaseException as other:
-        if other is not error:
-            log.warning("a cancelled transaction could not be rolled back: %s", other)
+    def run_alone(self, operation: Operation[T], timeout_s: float) -> T:
+        """Run an operation in a transaction of its own."""
+        connection, commits = self.connection, False
+        try:
+            self.begin(timeout_s, writes=operation.writes != "" or operation.both_files)
+            answer = run(operation.start(), self.execute)
+            commits = connection.in_transaction
+            if commits:
+                connection.execute("COMMIT")
+        except BaseException as error:
+            self.undo(error, commits=commits)
+            raise
+        return answer
+
+    def undo(self, error: BaseException, *, commits: bool) -> None:
+        """Roll back what an error has ended.
+
+        Raises:
+            OutcomeUnknown: it came with the commit, and may not have kept it.
+        """
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        if commits and isinstance(error, sqlite3.OperationalError):
+            unknown = in_doubt(error, self.path)
+            if unknown is not None:
+                raise unknown from error
+
+    def begin(self, timeout_s: float, *, writes: bool) -> None:
+        """Take the lock before anything is read: one taken later fails at once.
+
+        SQLite waits longer after each try, so that whoever has waited longest looks least often, and beside a process
+        that writes without a pause comes to nothing for seconds. Here everybody looks equally often.
+        """
+        until = time.monotonic() + timeout_s
+        self._wait_for_locks(0.0)
+        try:
+            self.connection.execute("BEGIN")
+            while not self._took_lock(timeout_s, writes, time.monotonic() >= until):
+                time.sleep(random.uniform(0.5, 1.5) * LOCK_LOOK_S)  # noqa: S311 (jitter, not a secret)
+        finally:
+            self._wait_for_locks(timeout_s)
+
+    def _took_lock(self, timeout_s: float, writes: bool, is_last: bool) -> bool:
+        """Try to take the lock, which stays until the transaction ends; the last time raise what keeps it away.
+
+        By a write that changes no row, or a read that finds none: in a rollback journal each commit elsewhere shuts
+        readers out too. Before the first migration there is no table to touch.
+        """
+        try:
+            if writes:
+                self.connection.execute(self._touch)
+            else:
+                self.connection.execute("SELECT 1 FROM main.sqlite_master LIMIT 0").fetchall()
+        except sqlite3.OperationalError as error:
+            if not is_last and is_locked(error):
+                return False
+            if not writes or "no such table" not in str(error):
+                raise
+            self.connection.execute("ROLLBACK")
+            self._wait_for_locks(timeout_s)
+            self.connection.execute("BEGIN IMMEDIATE")
+        return True
+
+    def _wait_for_locks(self, timeout_s: float) -> None:
+        """How long SQLite itself waits for a lock from now on."""
+        self.connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
