@@ -9,7 +9,6 @@ import msgspec
 import psycopg
 import pytest
 
-from fencerow import Database
 from fencerow.core.db import sqlite_file
 from fencerow.core.db.filesystem import Mount
 from fencerow.core.db.postgres import PostgresEngine
@@ -20,7 +19,6 @@ from fencerow.core.store import store
 from fencerow.doctor import backlog, on_postgres, on_sqlite
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.shape import expected, shape_of
-from fencerow.guards.once import DedupeWindow, once
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.testing.postgres import PostgresServer
@@ -170,18 +168,6 @@ def test_a_worker_that_renews_late_is_seen(
     monkeypatch.setattr(backlog, "LATE_PART", -1.0)
 
     assert "half their lease" in finding(cli("doctor", "--json"), "workers")["found"]
-
-
-def test_keys_that_nobody_removes_are_seen(
-    cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Database(url) as database:
-        once(database, "k", lifetime_s=60).call(lambda: 1)
-        DedupeWindow(database, "w", 5).admit("k", "v")
-    assert "leftovers" not in levels(cli("doctor", "--json"))
-    monkeypatch.setattr(backlog, "LEFT_S", -3600.0)
-
-    assert "2 keys of once" in finding(cli("doctor", "--json"), "leftovers")["found"]
 
 
 def test_jobs_of_the_dead_fail_when_no_sweep_took_them(cli: Cli, url: str, engine: AnyEngine) -> None:

@@ -22,7 +22,6 @@ from fencerow.operators.queues import paused_queues
 LATE_S = 300.0
 LATE_PART = 0.5  # of the lease: three renewals were missed
 SHOWN_MAX = 5
-LEFT_S, LEFT_MAX = 86400.0, 10_000  # a worker removes what is over within minutes
 WORKERS_MAX = 1_000
 AHEAD_US = 2_000_000  # a row that was renewed later than now
 
@@ -32,12 +31,6 @@ def orphans() -> Steps[tuple[int, float]]:
     """How many running jobs have a holder whose lease is over, and for how many seconds the oldest."""
     rows = yield from execute("orphans")
     return as_int(rows[0][0]), as_int(rows[0][1]) / 1e6
-
-
-@operation(alone=True, repeatable=True, writes="")
-def leftovers() -> Steps[int]:
-    """How many keys of `once` and admissions of windows have been over for a day and are still there."""
-    return as_int((yield from execute("leftovers", age_s=LEFT_S, limit=LEFT_MAX))[0][0])
 
 
 def examine_backlog(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
@@ -55,7 +48,6 @@ def examine_backlog(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     yield from _orphans(engine, config)
     yield from _unknown_names(alive, counts)
     yield from _late(counts)
-    yield from _leftovers(engine)
 
 
 def _paused(engine: Engine) -> Iterator[Finding]:
@@ -221,13 +213,3 @@ def _late(counts: Sequence[Count]) -> Iterator[Finding]:
                 f"the first of {count.jobs} {count.name} in queue {count.queue} is due for {late_s / 60:.0f} min",
                 "add slots or workers; `fencerow why ID` looks at one job",
             )
-
-
-def _leftovers(engine: Engine) -> Iterator[Finding]:
-    number = engine.run(leftovers())
-    if number:
-        yield warn(
-            "leftovers",
-            f"{'at least ' if number >= LEFT_MAX else ''}{number} keys of once and windows were over a day ago",
-            "a worker removes them: run one, here `fencerow worker` without any job will do",
-        )

@@ -25,8 +25,9 @@ def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequen
 
 def _checks() -> Sequence[Check]:
     from fencerow.guards.mutex.checks import examine_mutexes
+    from fencerow.guards.once.checks import examine_leftovers
 
-    return (Check("mutexes", examine_mutexes),)
+    return Check("leftovers", examine_leftovers), Check("mutexes", examine_mutexes)
 
 
 def _commands() -> Sequence[click.Command]:

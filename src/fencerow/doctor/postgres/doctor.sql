@@ -59,10 +59,3 @@ FROM fencerow.jobs AS job
 LEFT JOIN fencerow.workers AS holder ON holder.id = job.holder
 WHERE job.state = 'running'
   AND (holder.id IS NULL OR holder.state <> 'alive' OR holder.lease_until < (SELECT fencerow.now()));
-
--- name: leftovers
--- Keys and windows that have been over for longer than the age, counted up to the limit.
-SELECT (SELECT count(*)
-        FROM (SELECT 1 FROM fencerow.once_keys WHERE expires_at < (SELECT fencerow.now()) - fencerow.seconds(:age_s) LIMIT :limit) AS keys_over)
-     + (SELECT count(*)
-        FROM (SELECT 1 FROM fencerow.dedupe_windows WHERE until < (SELECT fencerow.now()) - fencerow.seconds(:age_s) LIMIT :limit) AS windows_over);

@@ -43,3 +43,10 @@ WHERE known.name = gone.name
   AND known.key = gone.key
   AND known.until <= (SELECT fencerow.now())
 RETURNING known.key;
+
+-- name: once_leftovers
+-- Keys and windows that have been over for longer than the age, counted up to the limit.
+SELECT (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.once_keys WHERE expires_at < (SELECT fencerow.now()) - fencerow.seconds(:age_s) LIMIT :limit) AS keys_over)
+     + (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.dedupe_windows WHERE until < (SELECT fencerow.now()) - fencerow.seconds(:age_s) LIMIT :limit) AS windows_over);

@@ -37,3 +37,10 @@ WHERE (name, key) IN (SELECT old.name, old.key
                       ORDER BY old.until
                       LIMIT :limit)
 RETURNING key;
+
+-- name: once_leftovers
+-- Keys and windows that have been over for longer than the age, counted up to the limit.
+SELECT (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.once_keys WHERE expires_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER) LIMIT :limit) AS keys_over)
+     + (SELECT count(*)
+        FROM (SELECT 1 FROM fencerow.dedupe_windows WHERE until < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER) LIMIT :limit) AS windows_over);
