@@ -1,17 +1,42 @@
-"""The mark `outside`: tests that need a program which no Python package brings, which is PgBouncer.
+"""The mark `outside`: tests that need a program which no Python package brings, by the name of the program.
 
 Where it is missing they are left out, and one line at the end says so; with `--outside demanded` they fail there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import pytest
 
 from fencerow.testing.pg_binaries import BinariesMissing
 from fencerow_proof.servers.pgbouncer import find_pgbouncer
+from tests.models.spin import is_spin_there
 
 MARK = "outside"
-left_out = pytest.StashKey[int]()
+
+
+def is_pgbouncer_there() -> bool:
+    try:
+        find_pgbouncer()
+    except BinariesMissing:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Program:
+    is_there: Callable[[], bool]
+    what: str
+    packages: str  # of Debian and Ubuntu
+
+
+PROGRAMS = {
+    "PgBouncer": Program(is_pgbouncer_there, "PgBouncer, which is", "pgbouncer"),
+    "Spin": Program(is_spin_there, "Spin and a C compiler, which are", "spin gcc libc6-dev"),
+}
+left_out = pytest.StashKey[dict[str, int]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,35 +44,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--outside",
         choices=("if there", "demanded"),
         default="if there",
-        help="tests that need PgBouncer: left out where it is missing, or failing",
+        help="tests that need PgBouncer or Spin: left out where that is missing, or failing",
     )
 
 
 @pytest.hookimpl(trylast=True)  # after -m and -k have chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    config.stash[left_out] = 0
-    if config.getoption("--outside") == "demanded" or _is_there():
-        return
-    needing = [item for item in items if item.get_closest_marker(MARK)]
-    if needing:
-        config.hook.pytest_deselected(items=needing)
-        items[:] = [item for item in items if not item.get_closest_marker(MARK)]
-    config.stash[left_out] = len(needing)
+    missing = missing_programs(config)
+    without = {item: name for item in items if (name := needed(item)) in missing}
+    if without:
+        config.hook.pytest_deselected(items=list(without))
+        items[:] = [item for item in items if item not in without]
+    config.stash[left_out] = {name: list(without.values()).count(name) for name in missing}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     # The processes of xdist collect, and this one does not: it says what they would.
-    count = config.stash.get(left_out, 0)
-    if count or (config.getoption("numprocesses", None) and not _is_there()):
-        terminalreporter.write_line(
-            f"left out: {count or 'the'} tests that need PgBouncer, which is not installed "
-            "(Debian, Ubuntu: apt-get install pgbouncer)"
-        )
+    spread = bool(config.getoption("numprocesses", None))
+    counts = config.stash.get(left_out, None) or dict.fromkeys(missing_programs(config), 0)
+    for name, count in counts.items():
+        if count or spread:
+            program = PROGRAMS[name]
+            terminalreporter.write_line(
+                f"left out: {count or 'the'} tests that need {program.what} not installed "
+                f"(Debian, Ubuntu: apt-get install {program.packages})"
+            )
 
 
-def _is_there() -> bool:
-    try:
-        find_pgbouncer()
-    except BinariesMissing:
-        return False
-    return True
+def needed(item: pytest.Item) -> str | None:
+    """The program that a test needs, if it needs one."""
+    mark = item.get_closest_marker(MARK)
+    return None if mark is None else str(mark.args[0])
+
+
+def missing_programs(config: pytest.Config) -> list[str]:
+    """The programs without which tests are left out."""
+    if config.getoption("--outside") == "demanded":
+        return []
+    return [name for name, program in PROGRAMS.items() if not program.is_there()]

@@ -85,7 +85,7 @@ async def test_the_statements_of_every_job_are_prepared_on_a_direct_connection(
     assert await session_of(pg, run) == (list(OWN), 1)
 
 
-@pytest.mark.outside
+@pytest.mark.outside("PgBouncer")
 @both
 async def test_through_a_pooler_nothing_is_prepared_nor_set(pooled: PostgresEngine, run: Runner) -> None:
     for _ in range(3):
@@ -112,7 +112,7 @@ async def test_a_server_that_does_not_know_the_question_is_used_without(
         assert await session_of(pg, run) == ([], 0)
 
 
-@pytest.mark.outside
+@pytest.mark.outside("PgBouncer")
 @both
 @pytest.mark.parametrize("ahead", [0, 1], ids=["", "the other connection first"])
 async def test_a_pooler_that_is_not_noticed_loses_and_doubles_nothing(

@@ -38,7 +38,7 @@ def pid(connection: psycopg.Connection[Any]) -> int:
     return int(str(connection.execute("SELECT pg_backend_pid()").fetchall()[0][0]))
 
 
-@pytest.mark.outside
+@pytest.mark.outside("PgBouncer")
 def test_between_two_transactions_the_session_is_anybodys(url: str) -> None:
     one = psycopg.connect(url, autocommit=True, prepare_threshold=0)
     other = psycopg.connect(url, prepare_threshold=None)
@@ -51,7 +51,7 @@ def test_between_two_transactions_the_session_is_anybodys(url: str) -> None:
     other.close()
 
 
-@pytest.mark.outside
+@pytest.mark.outside("PgBouncer")
 def test_our_own_statements_do_not_mind(url: str) -> None:
     engine = PostgresEngine(url, store.postgres_queries(), pool_max=2)
     sessions = set()
@@ -68,7 +68,7 @@ def test_our_own_statements_do_not_mind(url: str) -> None:
     engine.close()
 
 
-@pytest.mark.outside
+@pytest.mark.outside("PgBouncer")
 def test_doctor_says_that_listen_hears_nothing_and_finds_nothing_else(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +80,7 @@ def test_doctor_says_that_listen_hears_nothing_and_finds_nothing_else(
     assert "fail" not in {each.level for each in found.values()}
 
 
-@pytest.mark.outside
+@pytest.mark.outside("PgBouncer")
 def test_a_pooler_that_lost_its_server_is_trouble_and_over_when_the_server_is_back() -> None:
     with PostgresServer(fast=True) as server, PgBouncer(server) as pooler:
         engine = PostgresEngine(

@@ -22,7 +22,9 @@ PROCESSES, THREADS, ROUNDS = 4, 5, 3
 OURS = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
 
 
-@pytest.fixture(params=["sqlite", "postgres", pytest.param("pgbouncer", marks=pytest.mark.outside)])
+@pytest.fixture(
+    params=["sqlite", "postgres", pytest.param("pgbouncer", marks=pytest.mark.outside("PgBouncer"))]
+)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{request.getfixturevalue('sqlite_path')}"
