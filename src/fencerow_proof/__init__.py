@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
+    from fencerow_proof.explorer.violation import Violation
     from fencerow_proof.users.explore import explore
     from fencerow_proof.users.styles import Answer
-    from fencerow_proof.users.told import Exploration, Played, Violation
+    from fencerow_proof.users.told import Exploration, Played
 else:
     __getattr__ = lazily(
         __name__,
@@ -22,7 +23,7 @@ else:
             "Answer": "fencerow_proof.users.styles",
             "Exploration": "fencerow_proof.users.told",
             "Played": "fencerow_proof.users.told",
-            "Violation": "fencerow_proof.users.told",
+            "Violation": "fencerow_proof.explorer.violation",
         },
     )
 

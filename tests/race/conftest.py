@@ -17,8 +17,9 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.postgres import PostgresArena
-from fencerow_proof.arena.race import Report, Scenario, Violation, explore
+from fencerow_proof.arena.race import Report, Scenario, explore
 from fencerow_proof.arena.sqlite import SqliteArena
+from fencerow_proof.explorer.violation import Violation
 from tests.race.named import WHOLE
 
 ALL = 1_000_000  # orders: no race has so many that are told apart

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fencerow_proof.arena.actor import Script
-from fencerow_proof.arena.race import Scenario, Violation
+from fencerow_proof.arena.race import Scenario
+from fencerow_proof.explorer.violation import Violation
 from tests.race.conftest import Race
 from tests.race.people import acting, anything, with_jobs
 from tests.race.shards import asked

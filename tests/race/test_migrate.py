@@ -13,7 +13,8 @@ from fencerow.core.store import store
 from fencerow.core.store.migrate import Prepared, apply_next, lock_number
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.actor import Script
-from fencerow_proof.arena.race import Scenario, Story, Violation, explore
+from fencerow_proof.arena.race import Scenario, Story, explore
+from fencerow_proof.explorer.violation import Violation
 from tests.race.bare import KNOWN, LEDGER, Bare, with_second
 from tests.race.people import acting, nothing
 

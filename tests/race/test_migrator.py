@@ -28,7 +28,8 @@ from fencerow.migrations.ledger import make, read
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.actor import Abandoned, Actor, Script
 from fencerow_proof.arena.crash import Point, ending, points
-from fencerow_proof.arena.race import Scenario, Story, Violation, explore
+from fencerow_proof.arena.race import Scenario, Story, explore
+from fencerow_proof.explorer.violation import Violation
 from tests.race.people import nothing
 from tests.race.shards import MIGRATIONS, ShardArena, ShardFile, aim, asked, cut, migration
 

@@ -15,9 +15,10 @@ from fencerow.core.store import store
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.postgres import PostgresArena
-from fencerow_proof.arena.race import Arena, Scenario, Violation, play, play_again
+from fencerow_proof.arena.race import Arena, Scenario, play, play_again
 from fencerow_proof.arena.reduction import Reduction, may_write
 from fencerow_proof.explorer.orders import Choose, play_reduced
+from fencerow_proof.explorer.violation import Violation
 from tests.race import (
     test_claim,
     test_finish,

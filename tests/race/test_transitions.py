@@ -14,7 +14,8 @@ from fencerow.core.db.run import Steps
 from fencerow.errors import LeaseLost
 from fencerow.guards.transitions import Refusal
 from fencerow_proof.arena.actor import Abandoned, Actor, Script, doing, later, transaction
-from fencerow_proof.arena.race import Scenario, Story, Violation, explore
+from fencerow_proof.arena.race import Scenario, Story, explore
+from fencerow_proof.explorer.violation import Violation
 from tests.guards.transitions.tables import BOXES, LEASE_S, MAIN
 from tests.race.conftest import Asked, Cut, Race, in_modes
 from tests.race.moved import Raced

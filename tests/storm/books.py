@@ -13,7 +13,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import FINAL, State
 from fencerow_proof.arena.invariants import EDGES, together
 from fencerow_proof.history.check import Options, check
-from fencerow_proof.history.report import NAMES, Report, Violation
+from fencerow_proof.history.report import NAMES, Breach, Report
 from tests.storm import ledger
 from tests.storm.post import HISTORY
 from tests.storm.record import Told, lines, operations
@@ -290,7 +290,7 @@ def _check_history(books: Books, engine: ledger.Engine, folder: Path) -> None:
         books.refuse(f"history: {name} ({number})", broken, report.looked[number])
 
 
-def _with_proofs(report: Report, found: Violation) -> str:
+def _with_proofs(report: Report, found: Breach) -> str:
     proofs = "".join(f"\n        {each.path.name}:{each.number} {each.text}" for each in report.proofs(found))
     return f"{found.what} (job {found.job}){proofs}"
 

@@ -18,7 +18,7 @@ from fencerow_proof.arena.wire import Wire
 RESTARTS_MAX = 5
 
 
-class Ground(Protocol):
+class Gates(Protocol):
     """What a player needs of its arena."""
 
     def shut(self, gate: int) -> None:
@@ -35,7 +35,7 @@ class Ground(Protocol):
 class Player:
     """An actor on its connection."""
 
-    def __init__(self, course: Course, wire: Wire, gate: int, arena: Ground, reduction: Reduction) -> None:
+    def __init__(self, course: Course, wire: Wire, gate: int, arena: Gates, reduction: Reduction) -> None:
         self.course = course
         self.wire = wire
         self.gate = gate

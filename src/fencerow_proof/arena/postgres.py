@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -20,7 +20,10 @@ from fencerow_proof.arena.player import Player
 from fencerow_proof.arena.race import Scenario, Story
 from fencerow_proof.arena.reduction import Reduction
 from fencerow_proof.arena.wire import Wire
+from fencerow_proof.explorer.footprint import Footprint
 from fencerow_proof.explorer.orders import Choose, Known
+from fencerow_proof.explorer.playing import play
+from fencerow_proof.explorer.rings import ring
 
 T = TypeVar("T")
 
@@ -93,21 +96,7 @@ class PostgresArena:
             self.look(history)
             for player in players:
                 player.course.open()
-            while any(not player.course.done for player in players):
-                options = {player.course.actor.name: player for player in players if player.may_go}
-                assert options, "nobody can go on: the actors wait for each other"
-                player = options[choose(list(options), reduction.state(), reduction.touched)]
-                story.order.append(player.name)
-                reduction.begin()
-                player.go(story)
-                self._settle(players, player, story)
-                for each in players:
-                    each.note_rest()
-                ends = sum(player.ends for player in players)
-                if ends:
-                    self.look(history, moves=ends)
-                for player in players:
-                    player.ends = 0
+            play(PostgresTurns(self, players, reduction, history, story), choose, story.order)
         except Known:
             for player in players:
                 player.abandon()
@@ -186,7 +175,7 @@ class PostgresArena:
 
     # --- inside ------------------------------------------------------------------------------------
 
-    def _settle(self, players: list[Player], stepped: Player, story: Story) -> None:
+    def settle(self, players: list[Player], stepped: Player, story: Story) -> None:
         """Wait until each statement under way has either its reply or a lock to wait for."""
         deadline = time.monotonic() + STUCK_S
         asked = False
@@ -216,10 +205,10 @@ class PostgresArena:
         if at_gates or not all(blockers.values()):
             return False
         story.waited.update(player.name for player in under_way)
-        ring = _ring(blockers)
-        if ring:
+        circle = ring(blockers)
+        if circle:
             # The server would break it, but at whom depends on timing: always at the last actor of the ring.
-            victim = max((player for player in under_way if player.wire.pid in ring), key=lambda p: p.gate)
+            victim = max((player for player in under_way if player.wire.pid in circle), key=lambda p: p.gate)
             victim.break_ring()
             return False
         for player in under_way:
@@ -267,6 +256,59 @@ class PostgresArena:
         self._later = Query("later", split(self._text(LATER)), ("s",))
 
 
+class PostgresTurns:
+    """The actors of one order, for the loop that plays it."""
+
+    def __init__(
+        self,
+        arena: PostgresArena,
+        players: list[Player],
+        reduction: Reduction,
+        history: History,
+        story: Story,
+    ) -> None:
+        self._arena = arena
+        self._players = players
+        self._reduction = reduction
+        self._history = history
+        self._story = story
+
+    @property
+    def is_over(self) -> bool:
+        return all(player.course.done for player in self._players)
+
+    @property
+    def state(self) -> Hashable:
+        return self._reduction.state()
+
+    @property
+    def touched(self) -> Footprint | None:
+        return self._reduction.touched
+
+    def options(self) -> list[str]:
+        return [player.name for player in self._players if player.may_go]
+
+    def forced(self, options: Sequence[str]) -> None:  # noqa: ARG002 (each step is a choice)
+        return None
+
+    def step(self, name: str) -> None:
+        """Take it, wait until nothing moves, and look when a transaction ended."""
+        (stepped,) = (player for player in self._players if player.name == name)
+        self._reduction.begin()
+        stepped.go(self._story)
+        self._arena.settle(self._players, stepped, self._story)
+        for each in self._players:
+            each.note_rest()
+        ends = sum(player.ends for player in self._players)
+        if ends:
+            self._arena.look(self._history, moves=ends)
+        for player in self._players:
+            player.ends = 0
+
+    def unblock(self) -> None:
+        raise AssertionError("nobody can go on: the actors wait for each other")
+
+
 def _take_replies(players: list[Player], story: Story) -> None:
     """Take in what has come, until nothing has; a lock that somebody let go of may set any other free."""
     for player in players:
@@ -287,16 +329,3 @@ def _heard(under_way: list[Player], timeout_s: float) -> bool:
 
 def _as_sets(rows: Rows) -> list[tuple[int, set[int]]]:
     return [(int(str(pid)), set(by)) for pid, by in rows]  # type: ignore[call-overload]
-
-
-def _ring(blockers: dict[int, set[int]]) -> set[int]:
-    """Those who wait for each other in a circle, if any do."""
-    for start in blockers:
-        seen: set[int] = set()
-        frontier = {start}
-        while frontier:
-            frontier = {pid for other in frontier for pid in blockers.get(other, ())} - seen
-            seen |= frontier
-        if start in seen:
-            return {pid for pid in seen if pid in blockers}
-    return set()

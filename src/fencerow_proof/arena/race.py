@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from fencerow.core.db.run import Operation
 from fencerow_proof.arena.actor import Actor, Script
 from fencerow_proof.explorer.orders import SEED, Choose, play_all, replay
+from fencerow_proof.explorer.violation import Violation
 
 T = TypeVar("T")
 
@@ -29,21 +30,6 @@ class Scenario:
     actors: Sequence[Actor]
     check: Callable[[Story], None]
     settings: dict[str, str] = field(default_factory=dict)
-
-
-class Violation(AssertionError):
-    """Something that must hold did not. The message ends with the order, statement by statement."""
-
-    def __init__(
-        self, scenario: Scenario, order: Sequence[str], lines: Sequence[str], what: BaseException
-    ) -> None:
-        self.order = ".".join(order)
-        told = "\n  ".join(lines)
-        super().__init__(
-            f"{scenario.name}: {type(what).__name__}: {what}\n"
-            f"  {told}\n"
-            f"  to play this order alone: play_again(…, {self.order!r})"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +118,9 @@ def play(arena: Arena, scenario: Scenario, choose: Choose) -> Story:
         assert not wrong, "; ".join(wrong)
         scenario.check(story)
     except AssertionError as error:
-        raise Violation(scenario, story.order, story.lines, error) from error
+        order = ".".join(story.order)
+        what = f"{scenario.name}: {type(error).__name__}: {error}"
+        raise Violation(what, order, story.lines, f"play_again(…, {order!r})") from error
     return story
 
 

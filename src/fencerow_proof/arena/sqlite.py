@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -20,6 +21,7 @@ from fencerow_proof.arena.invariants import SNAPSHOT, History, together, would_s
 from fencerow_proof.arena.race import Scenario, Story
 from fencerow_proof.explorer.footprint import CLOCK, NOTHING, Footprint, footprint_of
 from fencerow_proof.explorer.orders import Choose
+from fencerow_proof.explorer.playing import play
 
 T = TypeVar("T")
 
@@ -78,17 +80,10 @@ class SqliteArena:
         return self._engine.run(operation)
 
     def play(self, scenario: Scenario, context: Any, choose: Choose, story: Story) -> None:
-        players = {actor.name: Player(actor, context) for actor in scenario.actors}
+        players = {actor.name: SqlitePlayer(actor, context) for actor in scenario.actors}
         history = History()
         self.look(history)
-        touched = None
-        while any(not player.done for player in players.values()):
-            names = [name for name, player in players.items() if not player.done]
-            player = players[choose(names, None, touched)]
-            story.order.append(player.name)
-            touched = player.go(self, story)
-            if would_show(touched.writes):
-                self.look(history)
+        play(SqliteTurns(self, players, history, story), choose, story.order)
         assert not history.wrong, "; ".join(history.wrong)
         story.results = {name: player.result for name, player in players.items()}
 
@@ -140,6 +135,40 @@ def _noting(operation: Operation[T], queries: Queries, touched: list[Footprint])
     return replace(operation, start=steps) if operation.name != "later" else operation
 
 
+class SqliteTurns:
+    """The actors of one order, for the loop that plays it: nobody waits, so all who are not done may go."""
+
+    state = None
+
+    def __init__(
+        self, arena: SqliteArena, players: dict[str, SqlitePlayer], history: History, story: Story
+    ) -> None:
+        self.touched: Footprint | None = None
+        self._arena = arena
+        self._players = players
+        self._history = history
+        self._story = story
+
+    @property
+    def is_over(self) -> bool:
+        return all(player.done for player in self._players.values())
+
+    def options(self) -> list[str]:
+        return [name for name, player in self._players.items() if not player.done]
+
+    def forced(self, options: Sequence[str]) -> None:  # noqa: ARG002 (each step is a choice)
+        return None
+
+    def step(self, name: str) -> None:
+        """Run its next operation, and look when that changed something."""
+        self.touched = self._players[name].go(self._arena, self._story)
+        if would_show(self.touched.writes):
+            self._arena.look(self._history)
+
+    def unblock(self) -> NoReturn:
+        raise AssertionError("nobody waits on one file")
+
+
 class Ended(Exception):
     """The process is gone, as far as the database knows."""
 
@@ -148,7 +177,7 @@ def _end() -> NoReturn:
     raise Ended
 
 
-class Player:
+class SqlitePlayer:
     """An actor, one operation a step."""
 
     def __init__(self, actor: Actor, context: Any) -> None:

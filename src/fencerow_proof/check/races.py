@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fencerow_proof.check.desk import HOLDERS
@@ -18,16 +17,16 @@ from fencerow_proof.check.findings import (
 )
 from fencerow_proof.check.ground import Clean, Ground, Outcome, back_in_s, succeeded
 from fencerow_proof.check.kinds import Step
-from fencerow_proof.check.process import Process, hear_any
+from fencerow_proof.check.process import Process
 from fencerow_proof.check.replace import replaced
 from fencerow_proof.check.report import Fault, Finding
-from fencerow_proof.check.runner import Footprint, Runner, footprint_of
+from fencerow_proof.check.runner import Runner, all_of
+from fencerow_proof.check.side_by_side import SideBySide
 from fencerow_proof.check.trials import TIMES, run_fails
-from fencerow_proof.errors import CheckStuck
+from fencerow_proof.explorer.footprint import Footprint
 from fencerow_proof.explorer.orders import Choose, Counted, OrderImpossible, play_reduced, play_sample
+from fencerow_proof.explorer.playing import play
 
-MOVES_MAX = 1000
-PATIENCE_S = 0.05
 STORY_MAX = 24
 
 
@@ -62,8 +61,10 @@ class Race:
         )
         order: list[str] = []
         story: list[str] = []
+        common = all_of(self.clean.trace)
+        common = Footprint(common.reads, common.writes | {ground.jobs_table})
         try:
-            self._lead(first, second, choose, order, story)
+            play(SideBySide(ground, first, second, common, story), choose, order)
             more = self._finish_left(story)
             processes = [each for each in (first.process, second.process) if each is not None]
             if more is not None:
@@ -74,50 +75,6 @@ class Race:
                 if runner.process is not None:
                     runner.process.kill()
         return order
-
-    def _lead(
-        self, first: Runner, second: Runner, choose: Choose, order: list[str], story: list[str]
-    ) -> None:
-        common = footprint_of(self.clean.trace)
-        common = Footprint(common.reads, common.writes | {self.ground.jobs_table})
-        done: list[tuple[str, Footprint]] = []
-        until = time.monotonic() + 2 * self.ground.options.run_s
-        while not (first.is_over and second.is_over):
-            processes = [
-                each.process for each in (first, second) if each.process is not None and not each.is_over
-            ]
-            self.ground.director.settle(self.ground.scratch, processes)
-            pairs = ((first, second), (second, first))
-            options = {each.name: each for each, other in pairs if each.may_go(other)}
-            if len(options) > 1:
-                options = {name: each for name, each in options.items() if not each.repeats} or options
-            if not options:
-                self._let_one_give_up(processes)
-            else:
-                alone = [each for each in options.values() if not each.next.meets(common)]
-                if alone or len(options) == 1:
-                    taken = alone[0] if alone else next(iter(options.values()))
-                else:
-                    taken = options[choose(list(options), _state(done))]
-                other = second if taken is first else first
-                done.append((taken.name, taken.next))
-                order.append(taken.name[0])
-                story.append(taken.go(other))
-                other.moved_on()
-            if len(order) > MOVES_MAX or time.monotonic() > until:
-                raise CheckStuck(
-                    "two runs of the handler side by side do not come to an end",
-                    f"after {len(order)} moves; the last was {story[-1] if story else 'none'}",
-                    "look what they wait for there",
-                )
-
-    def _let_one_give_up(self, processes: list[Process]) -> None:
-        """Nobody can go on: in a ring of locks. On SQLite one of them fails after its time; PostgreSQL breaks it."""
-        busy = [each for each in processes if each.busy]
-        if busy:
-            busy[-1].fail()
-        else:
-            hear_any(processes, PATIENCE_S)
 
     def _finish_left(self, story: list[str]) -> list[Process] | None:
         """What is not done when both are over is tried again, as a worker would; None when that fails as well."""
@@ -188,22 +145,6 @@ class Race:
         return len(self.ground.differences(wanted, found)) + len(
             list(call_differences(wanted.calls, found.calls))
         )
-
-
-def _state(done: list[tuple[str, Footprint]]) -> Hashable:
-    """Equal for orders that nobody can tell apart: who came before whom, where that can matter."""
-    counts: dict[str, int] = {}
-    numbered = []
-    for name, footprint in done:
-        counts[name] = counts.get(name, 0) + 1
-        numbered.append((name, counts[name], footprint))
-    before = {
-        (one[0], one[1], two[0], two[1])
-        for position, two in enumerate(numbered)
-        for one in numbered[:position]
-        if one[0] != two[0] and one[2].meets(two[2])
-    }
-    return frozenset(before), tuple(sorted(counts.items()))
 
 
 def _places(steps: list[Step], but: Step | None) -> tuple[str, ...]:

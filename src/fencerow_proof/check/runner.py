@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from fencerow.core.errors import Busy
 from fencerow_proof.check.findings import shown
 from fencerow_proof.check.ground import Ground, succeeded
 from fencerow_proof.check.kinds import Kind, Step
 from fencerow_proof.check.process import Process
-from fencerow_proof.sql import touch_alike
+from fencerow_proof.explorer.footprint import Footprint
+
+NOTHING = Footprint()
 
 
-class Footprint(NamedTuple):
-    """The tables that a step reads and writes."""
-
-    reads: frozenset[str]
-    writes: frozenset[str]
-
-    def meets(self, other: Footprint) -> bool:
-        """Whether the order of the two can matter."""
-        return touch_alike(set(self.reads), set(self.writes), set(other.reads), set(other.writes))
-
-
-NOTHING = Footprint(frozenset(), frozenset())
-
-
-def footprint_of(steps: list[Step]) -> Footprint:
+def all_of(steps: list[Step]) -> Footprint:
     """All that these steps touch."""
     return Footprint(
         frozenset(table for step in steps for table in step.reads),

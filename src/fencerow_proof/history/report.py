@@ -38,7 +38,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class Breach:
     """One invariant broken: of which job, how, and by which acts."""
 
     invariant: str
@@ -52,7 +52,7 @@ class Report:
     """The result of a check. `looked` says how many cases each invariant was decided on: 0 proves nothing."""
 
     history: History
-    violations: list[Violation] = field(default_factory=list[Violation])
+    violations: list[Breach] = field(default_factory=list[Breach])
     looked: Counter[str] = field(default_factory=Counter[str])
     undecided: int = 0  # jobs whose order had too many readings to try them all
     notes: list[str] = field(default_factory=list[str])
@@ -67,9 +67,9 @@ class Report:
         return {each.invariant for each in self.violations}
 
     def add(self, invariant: str, what: str, job: str | None = None, acts: Sequence[Act] = ()) -> None:
-        self.violations.append(Violation(invariant, what, job, tuple(acts)))
+        self.violations.append(Breach(invariant, what, job, tuple(acts)))
 
-    def proofs(self, violation: Violation) -> list[Proof]:
+    def proofs(self, violation: Breach) -> list[Proof]:
         """The lines behind a violation, in the order of their time."""
         found: list[Proof] = []
         for act in sorted(violation.acts, key=lambda each: each.start_us):
@@ -92,7 +92,7 @@ class Report:
             lines.append(f"… and {len(self.violations) - SHOWN_MAX} more violations")
         return "\n".join(lines)
 
-    def _shown(self, violation: Violation) -> list[str]:
+    def _shown(self, violation: Breach) -> list[str]:
         subject = f" job {violation.job}:" if violation.job else ""
         return [
             "",

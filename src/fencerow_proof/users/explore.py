@@ -13,14 +13,17 @@ from typing import Any, Protocol
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.url import PostgresUrl, parse_url
 from fencerow_proof.errors import CannotExplore, NotRepeatable
+from fencerow_proof.explorer.footprint import Footprint
 from fencerow_proof.explorer.orders import SEED, Choose, Counted, OrderImpossible, play_all, replay
+from fencerow_proof.explorer.playing import play
+from fencerow_proof.explorer.violation import Violation
 from fencerow_proof.users.meeting import Meeting
 from fencerow_proof.users.performer import Performer
 from fencerow_proof.users.stage import Stage
 from fencerow_proof.users.stage_postgres import PostgresStage
 from fencerow_proof.users.stage_sqlite import SqliteStage
 from fencerow_proof.users.styles import Desk, style_of
-from fencerow_proof.users.told import Exploration, Played, Violation
+from fencerow_proof.users.told import Exploration, Played
 
 log = logging.getLogger("fencerow.proof")
 
@@ -127,12 +130,12 @@ class Race:
     def play_all(self, orders_max: int) -> Counted:
         played: list[list[str]] = []
 
-        def play(choose: Choose) -> list[str]:
+        def once(choose: Choose) -> list[str]:
             played.append(self._play(choose))
             return played[-1]
 
         try:
-            counted = play_all(play, limit=orders_max, seed=self.seed)
+            counted = play_all(once, limit=orders_max, seed=self.seed)
             replay(self._play, played[0])  # it comes out the same, or nothing that was played tells anything
             return counted
         except OrderImpossible as error:
@@ -157,13 +160,13 @@ class Race:
         if not self._began:
             self.known_tables, self._began = self.stage.tables(), True
         self.stage.begin()
-        play = Play(self, choose)
+        one = Play(self, choose)
         try:
-            play.run()
+            one.run()
         except BaseException:
-            play.abandon()
+            one.abandon()
             raise
-        return play.order
+        return one.order
 
     def _run(self, script: str, what: str) -> None:
         try:
@@ -194,6 +197,8 @@ class Play:
     def __init__(self, race: Race, choose: Choose) -> None:
         self.order: list[str] = []
         self.lines: list[str] = []
+        self.touched: Footprint | None = None
+        self._meeting = Meeting(race.known_tables, watched=bool(race.invariants))
         self._late: list[str] = []
         self._race = race
         self._choose = choose
@@ -206,28 +211,47 @@ class Play:
         Raises:
             Violation: something did not hold.
         """
-        stage, performers = self._race.stage, self._performers
-        meeting, touched = Meeting(self._race.known_tables, watched=bool(self._race.invariants)), None
-        for number, performer in enumerate(performers, 1):
-            stage.seat(performer)
+        for number, performer in enumerate(self._performers, 1):
+            self._race.stage.seat(performer)
             performer.start(self._work(performer))
-            self._settle(performers[:number])
-        while any(not each.done for each in performers):
-            options = {each.name: each for each in performers if each.may_go}
-            stepped = performers[0]
-            if options:
-                name = self._choose(list(options), None, touched)
-                self.order.append(name)
-                stepped = options[name]
-                stage.let_go(stepped)
-            elif not stage.unblock(performers):
-                self._violated("the actors wait for each other, and the database does not end it")
-            self._settle(performers)
-            touched = meeting.touched(stepped, performers)
-            if any(each.ends for each in performers):
-                self._look()
+            self._settle(self._performers[:number])
+        play(self, self._choose, self.order)
         self._look()
         self._check()
+
+    # --- for the loop that plays it --------------------------------------------------------------------
+
+    state = None
+
+    @property
+    def is_over(self) -> bool:
+        return all(each.done for each in self._performers)
+
+    def options(self) -> list[str]:
+        return [each.name for each in self._performers if each.may_go]
+
+    def forced(self, options: Sequence[str]) -> None:  # noqa: ARG002 (each step is a choice)
+        return None
+
+    def step(self, name: str) -> None:
+        """Let one go on, up to where nothing moves any more."""
+        (stepped,) = (each for each in self._performers if each.name == name)
+        self._race.stage.let_go(stepped)
+        self._rest(stepped)
+
+    def unblock(self) -> None:
+        """The actors wait for each other: one of them is told what the database would tell it in the end."""
+        if not self._race.stage.unblock(self._performers):
+            self._violated("the actors wait for each other, and the database does not end it")
+        self._rest(self._performers[0])
+
+    def _rest(self, stepped: Performer) -> None:
+        self._settle(self._performers)
+        self.touched = self._meeting.touched(stepped, self._performers)
+        if any(each.ends for each in self._performers):
+            self._look()
+
+    # --- before and after ------------------------------------------------------------------------------
 
     def abandon(self) -> None:
         """End the actors where they are, and take back what they did not commit."""
@@ -276,7 +300,9 @@ class Play:
             self._violated(f"{what}\n  ({ends})" if ends else what, error)
 
     def _violated(self, what: str, error: BaseException | None = None) -> None:
-        raise Violation(what, ".".join(self.order), self.lines, self._race.seed) from error
+        order = ".".join(self.order)
+        again = f"explore(..., order={order!r})  (found with seed={self._race.seed})"
+        raise Violation(what, order, self.lines, again) from error
 
     def _tell(self, actor: str, line: str, freed: bool = False) -> None:
         """What another's step set free is told after that step, whichever answer came first."""

@@ -105,7 +105,7 @@ class Asked:
             self._columns[name] = list(_columns(message[5:])) if message[:1] == COLUMNS else []
 
 
-class Answer:
+class Reply:
     """What a server sends in reply to one group."""
 
     def __init__(self) -> None:

@@ -29,9 +29,9 @@ from fencerow_proof.users.protocol import (
     READY,
     ROW,
     SYNC,
-    Answer,
     Asked,
     Column,
+    Reply,
     batches,
     error_fields,
     error_message,
@@ -174,7 +174,7 @@ class Link:
         self._server.sendall(b"".join(gathered))
 
     def _pass_replies(self) -> None:
-        answer = Answer()
+        answer = Reply()
         try:
             for messages in batches(self._server):
                 out = []
@@ -191,14 +191,14 @@ class Link:
                     answer.read(message)
                     if kind == READY:
                         self._replied(answer, message[5:6])
-                        answer = Answer()
+                        answer = Reply()
                     out.append(message)
                 self._client.sendall(b"".join(out))
         except OSError:
             pass  # the other side is gone
         self.cut()
 
-    def _replied(self, answer: Answer, status: bytes) -> None:
+    def _replied(self, answer: Reply, status: bytes) -> None:
         """Tell of it before the client hears it: from then on the user's code runs again."""
         performer = self._relay.performer
         text, _ = self._requests.popleft() if self._requests else (None, [])

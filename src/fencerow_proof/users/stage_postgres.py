@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 
 from fencerow_proof.errors import CannotExplore
+from fencerow_proof.explorer.rings import ring
 from fencerow_proof.users.meeting import tables_of
 from fencerow_proof.users.performer import Performer, Tell
 from fencerow_proof.users.relay import PORT, Relay
@@ -200,11 +201,11 @@ class PostgresStage:
         waiting = {owners[pid] for pid, by in blockers.items() if by}
         if not set(moving) <= waiting:
             return False
-        ring = _ring(blockers)
-        if ring:
+        circle = ring(blockers)
+        if circle:
             # The server would end one of them, but whom depends on its clock: always the last one of the ring.
             victim = max(
-                (pid for pid in ring if pid in owners), key=lambda pid: performers.index(owners[pid])
+                (pid for pid in circle if pid in owners), key=lambda pid: performers.index(owners[pid])
             )
             owners[victim].victim = True
             self._control.execute("SELECT pg_cancel_backend(%s)", [victim])
@@ -273,25 +274,3 @@ class PostgresStage:
 def _fresh(performers: Sequence[Performer]) -> bool:
     """Whether somebody is on the way who is not known to wait."""
     return any(each.is_moving and not each.held and not each.blocked_by for each in performers)
-
-
-def _ring(blockers: Mapping[int, set[int]]) -> set[int]:
-    """Those who wait for each other in a circle, if any do."""
-    for start in blockers:
-        seen: set[int] = set()
-        frontier = {start}
-        while frontier:
-            frontier = {pid for other in frontier for pid in blockers.get(other, ())} - seen
-            seen |= frontier
-        if start in seen:
-            return {pid for pid in seen if start in _reached(blockers, pid)}
-    return set()
-
-
-def _reached(blockers: Mapping[int, set[int]], start: int) -> set[int]:
-    seen: set[int] = set()
-    frontier = {start}
-    while frontier:
-        frontier = {pid for other in frontier for pid in blockers.get(other, ())} - seen
-        seen |= frontier
-    return seen

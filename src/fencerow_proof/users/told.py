@@ -1,24 +1,10 @@
-"""What the explorer tells: what was played, one order after its end, and the order in which something did not hold."""
+"""What the explorer tells: what was played, and one order after its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-
-class Violation(AssertionError):
-    """In some order something did not hold. `order` plays it again; `lines` tell it, statement by statement."""
-
-    def __init__(self, what: str, order: str, lines: Sequence[str], seed: int) -> None:
-        self.what = what
-        self.order = order
-        self.lines = tuple(lines)
-        story = "\n".join(f"  {number:3}  {line}" for number, line in enumerate(lines, 1))
-        super().__init__(
-            f"{what}\n\nin this order:\n{story}\n\n"
-            f"to play this order alone: explore(..., order={order!r})  (found with seed={seed})"
-        )
 
 
 @dataclass(frozen=True, slots=True)
