@@ -28,16 +28,18 @@ AnyEngine = PostgresEngine | SqliteEngine
 def shapes(engine: AnyEngine) -> dict[str, Shape]:
     """What the migrations of each package make of an empty database."""
     with_queries(engine)
-    home = {each.version: package for package in packages() for each in migrations(package, engine.dialect)}
+    brought_by = {
+        each.version: package for package in packages() for each in migrations(package, engine.dialect)
+    }
     made: dict[str, tuple[str, str]] = {}  # of each thing: the package that made it last, and its definition
     for version, shape in _migrated(engine):
         made = {
-            what: made[what] if what in made and made[what][1] == text else (home[version], text)
+            what: made[what] if what in made and made[what][1] == text else (brought_by[version], text)
             for what, text in shape.items()
         }
     return {
         package: {what: text for what, (owner, text) in sorted(made.items()) if owner == package}
-        for package in dict.fromkeys(home.values())
+        for package in dict.fromkeys(brought_by.values())
     }
 
 

@@ -124,7 +124,7 @@ def _entry(name: str, found: object) -> Entry:
 @cache
 def records(page: Page) -> tuple[Entry, ...]:
     """Records and enumerations that the names of a page take or give, and that no page has by itself."""
-    return tuple(entry for home, entry in _reached() if home is page)
+    return tuple(entry for reached, entry in _reached() if reached is page)
 
 
 @cache
@@ -149,10 +149,10 @@ def _reached() -> tuple[tuple[Page, Entry], ...]:
             if made.signatures and made.signatures[0].startswith("class "):
                 found[kind] = made
                 waiting.append(made)
-    made_by_page = [(_home(kind), entry) for kind, entry in found.items()]
+    made_by_page = [(_page_of(kind), entry) for kind, entry in found.items()]
     return tuple(sorted(made_by_page, key=lambda pair: pair[1].name))
 
 
-def _home(kind: type) -> Page:
+def _page_of(kind: type) -> Page:
     fitting = [page for page in PAGES if kind.__module__.startswith(f"{page.package}.")]
     return max(fitting, key=lambda page: len(page.package))

@@ -16,9 +16,9 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def lazily(
-    package: str, homes: Mapping[str, str], moved: Mapping[str, str] = NONE
+    package: str, modules: Mapping[str, str], moved: Mapping[str, str] = NONE
 ) -> Callable[[str], object]:
-    """The package's `__getattr__`: `homes` has the module in which each name lies, or which it names.
+    """The package's `__getattr__`: `modules` has the module in which each name lies, or which it names.
 
     `moved` has the names that were here once, and where they are public now: they are found there, with a warning.
     """
@@ -27,18 +27,18 @@ def lazily(
         if name in moved:
             warn_of_a_move(package, name, moved[name])
             return getattr(import_module(moved[name]), name)
-        home = homes.get(name)
-        if home is None:
+        where = modules.get(name)
+        if where is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(home)
-        found = module if home == f"{package}.{name}" else getattr(module, name)
+        module = import_module(where)
+        found = module if where == f"{package}.{name}" else getattr(module, name)
         setattr(sys.modules[package], name, found)  # from now on it is there
         return found
 
     return find
 
 
-def warn_of_a_move(package: str, name: str, home: str) -> None:
+def warn_of_a_move(package: str, name: str, where: str) -> None:
     """Tell whoever asked the `__getattr__` that calls this, at the line where the name was asked for."""
-    text = f"{package}.{name} has moved: write `from {home} import {name}`"
+    text = f"{package}.{name} has moved: write `from {where} import {name}`"
     warnings.warn(text, DeprecationWarning, stacklevel=3)

@@ -48,7 +48,7 @@ from fencerow.retention.settings import RetentionSettings
 
 log = logging.getLogger("fencerow.worker.maintenance")
 
-Step = Callable[[], Awaitable[object]]
+Part = Callable[[], Awaitable[object]]
 
 BATCH_ROWS = 500
 NOTES_ROWS = 5000
@@ -89,14 +89,14 @@ class Maintenance(Chore):
     async def round(self) -> None:
         """Do all there is to do now."""
         in_periods = False
-        steps: list[Step] = []
+        parts: list[Part] = []
         if self._engine.traits.has_periods:
             in_periods = await self._engine.arun(owns_periods())
             # The alarm before the ends: to end one may take long, and the next may begin meanwhile.
-            steps += [self._make_periods] if in_periods else []
-            steps += [partial(self._alarm, in_periods)]
-            steps += [self._end_periods] if in_periods else []
-        await _each([*steps, self._move_parked, *self._purges(everywhere=not in_periods), *self._wings])
+            parts += [self._make_periods] if in_periods else []
+            parts += [partial(self._alarm, in_periods)]
+            parts += [self._end_periods] if in_periods else []
+        await _each([*parts, self._move_parked, *self._purges(everywhere=not in_periods), *self._wings])
 
     # --- periods -----------------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class Maintenance(Chore):
 
     # --- rows --------------------------------------------------------------------------------------
 
-    def _purges(self, *, everywhere: bool) -> list[Step]:
+    def _purges(self, *, everywhere: bool) -> list[Part]:
         removals = [
             purge_by_own_age(limit=BATCH_ROWS),
             purge_spent(age_s=self._kept.retention_ephemeral_s, limit=BATCH_ROWS),
@@ -215,15 +215,15 @@ class Maintenance(Chore):
         return await removed(self._engine, removal, limit=BATCH_ROWS)
 
 
-async def _each(steps: Iterable[Step]) -> None:
-    """Take every step, though one may fail: its error is raised when the others have had their turn.
+async def _each(parts: Iterable[Part]) -> None:
+    """Take every part, though one may fail: its error is raised when the others have had their turn.
 
     The database's trouble would meet them all, so that ends the round.
     """
     first: Exception | None = None
-    for step in steps:
+    for part in parts:
         try:
-            await step()
+            await part()
         except Exception as error:
             if is_trouble(error):
                 raise

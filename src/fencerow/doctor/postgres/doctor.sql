@@ -26,9 +26,9 @@ FROM (SELECT part.relname AS name,
                                ELSE ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'] END) AS wanted (privilege)
               WHERE NOT has_table_privilege(part.oid, wanted.privilege)) AS missing
       FROM pg_class AS part
-      JOIN pg_namespace AS home ON home.oid = part.relnamespace
+      JOIN pg_namespace AS space ON space.oid = part.relnamespace
       -- Partitions are reached through their parent, whose privileges count.
-      WHERE home.nspname = :schema AND part.relkind IN ('r', 'p') AND NOT part.relispartition) AS lacking
+      WHERE space.nspname = :schema AND part.relkind IN ('r', 'p') AND NOT part.relispartition) AS lacking
 WHERE lacking.missing IS NOT NULL;
 
 -- name: old_snapshots

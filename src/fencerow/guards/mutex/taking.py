@@ -96,30 +96,30 @@ class TakeInFlight:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._has_server = engine.traits.has_server  # it may end a step whose connection was lost
-        self.may_come = False  # a step was sent, and it is not known to be over
+        self._has_server = engine.traits.has_server  # it may end an operation whose connection was lost
+        self.may_come = False  # an operation was sent, and it is not known to be over
 
-    def run(self, step: Operation[Any]) -> Any:
-        """Run a step in this thread."""
+    def run(self, operation: Operation[Any]) -> Any:
+        """Run an operation in this thread."""
         self.may_come = True
         try:
-            answer = self._engine.run(step)
+            answer = self._engine.run(operation)
         except BaseException:
             self.may_come = self._has_server
             raise
         self.may_come = False
         return answer
 
-    async def arun(self, step: Operation[Any]) -> Any:
-        """Run a step in this event loop. Whoever is cancelled meanwhile does not cancel it, and its end is noted."""
+    async def arun(self, operation: Operation[Any]) -> Any:
+        """The same in this event loop. Whoever is cancelled meanwhile does not cancel it, and its end is noted."""
         self.may_come = True
-        running = asyncio.ensure_future(self._engine.arun(step))
+        running = asyncio.ensure_future(self._engine.arun(operation))
         running.add_done_callback(self._over)
         return await asyncio.shield(running)
 
-    def _over(self, step: asyncio.Future[Any]) -> None:
+    def _over(self, asked: asyncio.Future[Any]) -> None:
         # Of what was cancelled a thread may still be at work.
-        self.may_come = step.cancelled() or (self._has_server and step.exception() is not None)
+        self.may_come = asked.cancelled() or (self._has_server and asked.exception() is not None)
 
 
 def _taker(terms: Terms, holder: str, attempt: Running | None) -> Taker:
