@@ -29,7 +29,6 @@ PIPELINE = ("core/app/", "core/client/", "core/store/", "core/worker/")
 BESIDE = {
     "core/app/submitter.py": "makes the row of a call before the tour begins",
     "core/client/base.py": "how a client runs a procedure, sync and async",
-    "core/client/handle.py": "what a submit returns; its result asks the poller",
     "core/store/read.py": "what the poller reads",
     "core/worker/attempt.py": "the record of one attempt: its time limit, its end",
     "core/worker/lease.py": "whether the worker may start anything; asked at each step",
