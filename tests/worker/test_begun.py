@@ -12,7 +12,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.store import store
 from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import StartLimit
 from tests.jobs import AnyEngine
@@ -43,7 +43,7 @@ class Scene:
         attempts = [attempt() for _ in range(waiting)]
         self.held = {each.key: each for each in attempts}
         self.pools: list[Pool] = []
-        self.lease, self.clock = Lease(30.0, 1.0), CarriedClock()
+        self.lease, self.clock = WorkerLease(30.0, 1.0), CarriedClock()
         self.begun = StartLimit(least, self.held, self.pools, self.clock, self.lease)
         self.pool = pool_of(100, limit=self.begun)
         self.pools.append(self.pool)

@@ -8,7 +8,7 @@ import pytest
 
 from fencerow.core.db import steady as clocks
 from fencerow.core.worker import lease as module
-from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.lease import WorkerLease
 
 
 @pytest.fixture
@@ -19,13 +19,13 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
-def renewed(lease: Lease, sent: float) -> None:
+def renewed(lease: WorkerLease, sent: float) -> None:
     """A renewal in a database whose clock is that of the host."""
     lease.renewed(sent, round(sent * 1_000_000))
 
 
 def test_it_holds_until_the_deadline_counted_from_before_the_renewal_was_sent(now: list[float]) -> None:
-    lease = Lease(10.0, 1.0)
+    lease = WorkerLease(10.0, 1.0)
     assert not lease.holds()
     lease.begin("a", sent=1000.0)
     now[0] = 1008.9
@@ -39,7 +39,7 @@ def test_it_holds_until_the_deadline_counted_from_before_the_renewal_was_sent(no
 
 
 def test_others_are_judged_only_after_a_lease_of_gapless_renewals(now: list[float]) -> None:
-    lease = Lease(10.0, 1.0)
+    lease = WorkerLease(10.0, 1.0)
     lease.begin("a", sent=1000.0)
     for second in range(1, 10):
         now[0] = 1000.0 + second
@@ -52,7 +52,7 @@ def test_others_are_judged_only_after_a_lease_of_gapless_renewals(now: list[floa
 
 @pytest.mark.parametrize("failure_was_seen", [True, False])
 def test_a_gap_takes_the_right_to_judge_away(now: list[float], failure_was_seen: bool) -> None:
-    lease = Lease(10.0, 1.0)
+    lease = WorkerLease(10.0, 1.0)
     lease.begin("a", sent=1000.0)
     for second in range(1, 21):
         now[0] = 1000.0 + second
@@ -74,7 +74,7 @@ def test_a_gap_takes_the_right_to_judge_away(now: list[float], failure_was_seen:
 
 def test_a_gap_in_which_others_lost_their_lease_is_never_overlooked(now: list[float]) -> None:
     """Who renewed last three seconds before an outage has lost its lease when that is over, and did nothing wrong."""
-    lease = Lease(9.0, 3.0)
+    lease = WorkerLease(9.0, 3.0)
     lease.begin("a", sent=1000.0)
     for _ in range(4):
         now[0] += 3.0
@@ -87,7 +87,7 @@ def test_a_gap_in_which_others_lost_their_lease_is_never_overlooked(now: list[fl
 
 def test_a_machine_that_slept_has_no_lease_and_judges_nobody(now: list[float]) -> None:
     """The clock counts suspended time; with one that stands still this worker would bury all the others."""
-    lease = Lease(10.0, 1.0)
+    lease = WorkerLease(10.0, 1.0)
     lease.begin("a", sent=1000.0)
     for second in range(1, 21):
         now[0] = 1000.0 + second
@@ -114,9 +114,9 @@ def test_the_clock_counts_sleep_where_one_does_and_goes_on_elsewhere() -> None:
     )
 
 
-def _judging(now: list[float]) -> Lease:
+def _judging(now: list[float]) -> WorkerLease:
     """A lease of 10 s that was renewed every second for 20 s, by a database whose clock is that of the host."""
-    lease = Lease(10.0, 1.0)
+    lease = WorkerLease(10.0, 1.0)
     lease.begin("a", sent=1000.0)
     for second in range(1, 21):
         now[0] = 1000.0 + second

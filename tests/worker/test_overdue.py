@@ -17,7 +17,7 @@ from fencerow.core.model.wanted import OverdueAttempt
 from fencerow.core.store import store
 from fencerow.core.worker import roster as module
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.roster import Roster
 from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
@@ -38,7 +38,7 @@ class Scene:
         self.attempt = Attempt(
             structs.replace(claimed(), timeout_s=timeout_s), "holder", handler(noop), taken=1000.0
         )
-        lease = Lease(30.0, 1.0)
+        lease = WorkerLease(30.0, 1.0)
         self.roster = Roster(lease, CarriedClock(), started_least=1, suspects_max=1, margin_s=5.0)
         self.roster.take(self.attempt)
 

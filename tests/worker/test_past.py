@@ -53,8 +53,8 @@ def test_a_database_that_forgot_nothing_is_no_news(pg: PostgresEngine) -> None:
     for _ in range(3):
         assert not past.look(holder)
         renewed(pg, past, holder)
-    assert losses_of(past.told()) == []
-    assert "/" in str(past.told()["server"])
+    assert losses_of(past.described()) == []
+    assert "/" in str(past.described()["server"])
 
 
 def test_a_renewal_that_is_missing_is_told_once(pg: PostgresEngine) -> None:
@@ -63,7 +63,7 @@ def test_a_renewal_that_is_missing_is_told_once(pg: PostgresEngine) -> None:
     assert past.look(holder)
     renewed(pg, past, holder)
     assert not past.look(holder)
-    (loss,) = losses_of(past.told())
+    (loss,) = losses_of(past.described())
     assert loss.kept_until_us is not None and loss.confirmed_until_us is not None
     assert loss.confirmed_until_us - loss.kept_until_us == 1_000_000
 
@@ -72,7 +72,7 @@ def test_a_registration_that_is_missing(pg: PostgresEngine) -> None:
     past, holder = begun(pg)
     run(pg, "DELETE FROM fencerow.workers")
     assert past.look(holder)
-    (loss,) = losses_of(past.told())
+    (loss,) = losses_of(past.described())
     assert loss.kept_until_us is None
 
 
@@ -85,7 +85,7 @@ def test_an_outcome_counts_only_after_a_failover(pg: PostgresEngine, moved: bool
     if moved:
         past._server = "another/1"
     assert past.look(holder) is moved
-    assert len(losses_of(past.told())) == (1 if moved else 0)
+    assert len(losses_of(past.described())) == (1 if moved else 0)
 
 
 def test_a_provider_that_tells_no_server_is_asked_seldom(pg: PostgresEngine) -> None:
@@ -99,7 +99,7 @@ def test_a_provider_that_tells_no_server_is_asked_seldom(pg: PostgresEngine) -> 
         assert not past.look(holder)
     run(pg, GO_BACK)
     assert past.look(holder), "the renewals tell by themselves"
-    assert past.told()["server"] is None
+    assert past.described()["server"] is None
 
 
 BRING_BACK = """

@@ -45,7 +45,7 @@ class Batches:
             given = await self._executor.start(attempt)
             if given is not None:
                 job, encode = self._calls.job(attempt), attempt.handler.result.encode
-                batch.add(BatchItem(given[1][VALUE], job, encode, partial(self._told, batch)), attempt)
+                batch.add(BatchItem(given[1][VALUE], job, encode, partial(self._on_said, batch)), attempt)
         self._refuse_late(batch)
         if not batch.open:
             return True
@@ -94,7 +94,7 @@ class Batches:
         batch.over()
         return error
 
-    def _told(self, batch: Batch, item: Item) -> None:
+    def _on_said(self, batch: Batch, item: Item) -> None:
         """Something was said of an item, on any thread."""
         soon(self._calls.loop, self._settle_said, batch, item)
 

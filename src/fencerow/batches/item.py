@@ -14,7 +14,7 @@ from fencerow.core.worker.context import Job
 V = TypeVar("V")  # what was submitted
 R = TypeVar("R")  # what the job results in
 
-Said = bytes | BaseException  # the encoded result, or the error to judge the job by
+Said = bytes | BaseException  # the encoded result, or the error to decide the job by
 
 
 class BatchItem(Generic[V, R]):
@@ -31,12 +31,12 @@ class BatchItem(Generic[V, R]):
         value: V,
         job: Job,
         encode: Callable[[Any], bytes],
-        told: Callable[[BatchItem[Any, Any]], None],
+        on_said: Callable[[BatchItem[Any, Any]], None],
     ) -> None:
         self.value = value
         self._job = job
         self._encode = encode
-        self._told = told
+        self._on_said = on_said
         self._lock = threading.Lock()
         self._said: Said | None = None
         self._decided = False  # taken before the result is encoded: only one of two threads may say something
@@ -92,7 +92,7 @@ class BatchItem(Generic[V, R]):
         self._decide(lambda: self._encode(result))
 
     def fail(self, why: str | BaseException) -> None:
-        """A text ends this job as failed; an error is judged as if the handler of this job alone had raised it.
+        """A text ends this job as failed; an error is met as if the handler of this job alone had raised it.
 
         Raises:
             DecidedTwice: its outcome was said before.
@@ -146,7 +146,7 @@ class BatchItem(Generic[V, R]):
             self._closed = True
             return self._said
 
-    @sheltered  # said and told, or neither
+    @sheltered  # said and passed on, or neither
     def _decide(self, say: Callable[[], Said]) -> None:
         with self._lock:
             if self._closed and not self._decided:
@@ -164,7 +164,7 @@ class BatchItem(Generic[V, R]):
             said = error
         with self._lock:
             self._said = said
-        self._told(self)
+        self._on_said(self)
 
 
 BatchMiddleware = Callable[[Sequence[BatchItem[Any, Any]], Callable[[], Awaitable[None]]], Awaitable[None]]

@@ -175,13 +175,13 @@ class Child:
         with self._lock:  # its number may be another's from now on
             code = self._warden.wait()
             self._over = True
-        told = self._told_code()
-        if told is None and self._group is not None:
+        said = self._said_code()
+        if said is None and self._group is not None:
             kill_group(self._group)  # the warden was killed and could not do it
-        code = code if told is None else told
+        code = code if said is None else said
         soon(loop, self._died, code)
 
-    def _told_code(self) -> int | None:
+    def _said_code(self) -> int | None:
         """How the child ended, if its warden came to tell."""
         try:
             (code,) = CODE.unpack(self._control.recv(CODE.size, socket.MSG_DONTWAIT))

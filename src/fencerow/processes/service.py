@@ -157,7 +157,7 @@ class Service:
             meet=self._guard_memory,
         )
         calls = Calls(engine, decider, telemetry, declared.middleware, kill_s=NEVER_S)
-        lease = WorkersLease(attempt.holder)
+        lease = ParentLease(attempt.holder)
 
         def report(_attempt: Attempt, decision: Decision) -> None:
             said.append(decision)
@@ -194,7 +194,7 @@ class ChildAttempt(Attempt):
             self._service.send(ChildAsked(why))
 
 
-class WorkersLease:
+class ParentLease:
     """The worker's lease, which it watches itself: it says when the attempt must end."""
 
     def __init__(self, holder: str) -> None:

@@ -111,9 +111,9 @@ def answer(decision: Decision, resident_bytes: int) -> Reply:
     return Reply(kind, msgspec.Raw(msgspec.json.encode(decision)), resident_bytes)
 
 
-def decision_of(told: Reply) -> Decision:
-    """The decision that was told."""
-    if told.kind == _LOST:
+def decision_of(reply: Reply) -> Decision:
+    """The decision that it tells."""
+    if reply.kind == _LOST:
         return None
-    found: Decision = msgspec.json.decode(told.body, type=_KINDS[told.kind])
+    found: Decision = msgspec.json.decode(reply.body, type=_KINDS[reply.kind])
     return found

@@ -23,8 +23,8 @@ from fencerow.core.telemetry import Event, Telemetry, clean
 
 log = logging.getLogger("fencerow.worker")
 
-TOLD_MAX = 200  # characters of an error on the worker's row
-TOLD_S = 600.0  # how long a shortage that is over stays there
+STATED_MAX = 200  # characters of an error on the worker's row
+STATED_S = 600.0  # how long a shortage that is over stays there
 TROUBLE_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 FAULT_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # of work in the background, which may need somebody's hand
 
@@ -104,8 +104,8 @@ class Loop:
         pauses = TROUBLE_S if waited_out else FAULT_S
         pause_s = pauses[min(self._failures, len(pauses) - 1)]
         self._failures += 1
-        told = f"{type(error).__name__}: {error}"
-        self.failing = None if waited_out else Failing(self.name, self._failures, clean(told)[:TOLD_MAX])
+        what = f"{type(error).__name__}: {error}"
+        self.failing = None if waited_out else Failing(self.name, self._failures, clean(what)[:STATED_MAX])
         self._telemetry.counters.add("loop_errors" if waited_out else "loop_faults")
         self._telemetry.emit(Event.LOOP_ERROR, loop=self.name, error=str(error))
         self._say(error, waited_out)
@@ -132,8 +132,8 @@ class Loop:
             log.log(level, "loop %s met trouble (try %d): %s", self.name, self._failures, error)
         else:
             level = logging.ERROR if is_news or self._failures % 100 == 0 else logging.DEBUG
-            told = "%s failed (try %d) and is tried again; jobs go on meanwhile: %s"
-            log.log(level, told, self.name, self._failures, error, exc_info=error if is_news else None)
+            text = "%s failed (try %d) and is tried again; jobs go on meanwhile: %s"
+            log.log(level, text, self.name, self._failures, error, exc_info=error if is_news else None)
 
 
 def _is_asked_to_end() -> bool:
@@ -167,7 +167,7 @@ class Endurance:
             self._since = now
         if not (is_shortage(error) or is_out_of_descriptors()):
             return None
-        self._last = clean(f"{self._name}: {type(error).__name__}: {error}")[:TOLD_MAX], now
+        self._last = clean(f"{self._name}: {type(error).__name__}: {error}")[:STATED_MAX], now
         if now - self._since < self._limit_s:
             return None
         return OutOfResources(
@@ -179,7 +179,7 @@ class Endurance:
     def shortage(self) -> str | None:
         """The last shortage that it met, while that is worth telling. From any thread."""
         last = self._last
-        return last[0] if last is not None and time.monotonic() - last[1] < TOLD_S else None
+        return last[0] if last is not None and time.monotonic() - last[1] < STATED_S else None
 
 
 def is_out_of_descriptors() -> bool:
@@ -293,8 +293,8 @@ class Loops:
 
     def shortage(self) -> str | None:
         """What one of them was short of within the last minutes. From any thread."""
-        told = [each.shortage() for each in self._others] + [each.shortage() for each in tuple(self._loops)]
-        return next((each for each in told if each is not None), None)
+        found = [each.shortage() for each in self._others] + [each.shortage() for each in tuple(self._loops)]
+        return next((each for each in found if each is not None), None)
 
     def _run(self, *loops: Loop) -> None:
         for loop in loops:

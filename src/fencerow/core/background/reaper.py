@@ -120,11 +120,11 @@ class Reaper:
         reclaimed, moved = await self._engine.arun(
             store.time_out(limit=BATCH_ROWS, delay_s=OVERDUE_DELAY_S, actor=self._actor)
         )
-        if begun := sum(job.begun for job in reclaimed):
-            log.error("ended %d attempts past their time limit; their workers could not", begun)
-            self._telemetry.counters.add("jobs_timed_out", begun)
-            self._telemetry.emit(Event.TIMED_OUT, count=begun)
-        if waited := len(reclaimed) - begun:
+        if started := sum(job.begun for job in reclaimed):
+            log.error("ended %d attempts past their time limit; their workers could not", started)
+            self._telemetry.counters.add("jobs_timed_out", started)
+            self._telemetry.emit(Event.TIMED_OUT, count=started)
+        if waited := len(reclaimed) - started:
             log.warning("took back %d jobs that their living workers did not begin in time", waited)
             self._telemetry.counters.add("jobs_not_begun", waited)
         self._announce(reclaimed, moved)

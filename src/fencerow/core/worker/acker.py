@@ -227,7 +227,7 @@ class Acker:
         log.error("the outcome of job %s was refused by the database: %s", only.id, error, exc_info=error)
         self._telemetry.counters.add("outcomes_refused")
         if kind == "park":
-            self._wait_apart([only], REFUSED_S)  # it stays ours: let go of, it would run again
+            self._wait_apart([only], REFUSED_S)  # it stays ours: released, it would run again
         elif isinstance(only.outcome, Failed) and only.outcome.error.code == "outcome_refused":
             await self._write_group("park", holder, [only])
         else:

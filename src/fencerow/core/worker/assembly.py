@@ -35,7 +35,7 @@ from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.executor import Executor, Reports
 from fencerow.core.worker.keeper import Keeper, keeper_engine
-from fencerow.core.worker.lease import Failover, Lease
+from fencerow.core.worker.lease import Failover, WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import AHEAD, Roster
@@ -71,7 +71,7 @@ class Assembly:
         self.fatal = Fatal(name, loop)
         self.loops = Loops(self.fatal)
         self.chores = Chores(chores, telemetry)
-        self.lease = Lease(config.lease_s, config.renew_s)
+        self.lease = WorkerLease(config.lease_s, config.renew_s)
         self.clock = CarriedClock()
         self.block = LastBlock()
         self.roster = Roster(
@@ -176,9 +176,9 @@ class Assembly:
         acker = Loop("acker", self.acker.tick, telemetry, endures_s=site.config.lease_s)
         actor = f"worker {site.worker}"
         reaper = Reaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
-        upkeep = [("reaper", reaper.tick)]
-        upkeep += [(chore.name, chore.tick) for make in brought().chores for chore in make(site)]
-        background = [Loop(name, tick, telemetry, jitter=0.2, background=True) for name, tick in upkeep]
+        chores = [("reaper", reaper.tick)]
+        chores += [(chore.name, chore.tick) for make in brought().chores for chore in make(site)]
+        background = [Loop(name, tick, telemetry, jitter=0.2, background=True) for name, tick in chores]
         self.loops.add(acker, *background, *self.chores.loops)
 
 

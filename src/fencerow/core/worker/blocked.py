@@ -30,7 +30,7 @@ from fencerow.core.worker.attempt import Attempt, OutOfTime
 from fencerow.core.worker.calling import OnLoop
 from fencerow.core.worker.deciding import Decider
 from fencerow.core.worker.keeper import Keeper
-from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.roster import Key, Roster
 
 log = logging.getLogger("fencerow.worker")
@@ -40,7 +40,7 @@ BLOCKED_S = 1.0  # from then on it is said
 LATE_S = 1.0  # beyond what a busy machine does to a thread: this process itself stood still
 AGAIN_FACTOR = 4  # it is said again when it has lasted so many times as long
 HURRY_S = 1.0  # how long a second request to end waits for the loop
-TOLD_S = 600.0  # how long a block that is over stays on the worker's row
+STATED_S = 600.0  # how long a block that is over stays on the worker's row
 WHERE_MAX = 200
 EXIT_CODE = exits.BLOCKED
 PATIENCE_S = 2.0  # for the database; what it does not answer, the sweeps of others settle
@@ -54,7 +54,7 @@ class LastBlock:
 
     def stated(self) -> Blocked | None:
         last = self.last
-        return last[0] if last is not None and time.monotonic() - last[1] < TOLD_S else None
+        return last[0] if last is not None and time.monotonic() - last[1] < STATED_S else None
 
 
 class Ending:
@@ -67,7 +67,7 @@ class Ending:
     def __init__(
         self,
         engine: Engine,
-        lease: Lease,
+        lease: WorkerLease,
         roster: Roster,
         acker: Acker,
         decider: Decider,
@@ -81,7 +81,7 @@ class Ending:
         self._keeper = keeper
 
     def end(self, reason: str, late: Sequence[Attempt]) -> None:
-        """Count those that ran out of time, write what had ended, give the rest back uncounted, and exit."""
+        """Count those that ran out of time, write what had ended, release the rest uncounted, and exit."""
         error = LoopBlocked(
             f"this worker ends its process: {reason}",
             "nothing can interrupt code that blocks the event loop",
@@ -101,7 +101,7 @@ class Ending:
             try:
                 step()
             except BaseException as met:
-                # The blocked handler may hold the very lock. What is missing is told by the sweeps of others.
+                # The blocked handler may hold the very lock. What is missing the sweeps of others say.
                 log.error("not all could be written at the end: %r", met)
         os._exit(EXIT_CODE)
 
@@ -119,16 +119,16 @@ class Ending:
     def _write(self, outcomes: Iterable[Pending]) -> None:
         engine = self._engine.keeper(patience_s=PATIENCE_S)  # the loop's own connections are of no use here
         # Of a crash a sweep says the same.
-        told = [each for each in outcomes if not isinstance(each.outcome, Crashed)]
+        written = [each for each in outcomes if not isinstance(each.outcome, Crashed)]
         try:
-            for kind, holder, batch in batches(told):
+            for kind, holder, batch in batches(written):
                 engine.run(WRITINGS[kind].write(batch, holder))  # what it does not find is no longer ours
         finally:
             engine.close()
 
 
 class LoopWatch:
-    """Pings the loop. `ending` is told in the thread, once, of the reason and of those who ran out of time; without it
+    """Pings the loop. `ending` is called in the thread, once, with the reason and those who ran out of time; without it
     the process is never ended.
 
     `kill_s` is what a handler gets beyond its time limit, and the loop after a first request to end.
@@ -205,9 +205,9 @@ class LoopWatch:
         if blocked_s >= AGAIN_FACTOR * self._said_s:
             self._said_s = blocked_s
             self._say(found)
-        self._judge(now, now - max(pinged_at, self._seen_since), attempts)
+        self._decide(now, now - max(pinged_at, self._seen_since), attempts)
 
-    def _judge(self, now: float, seen_s: float, attempts: tuple[Attempt, ...]) -> None:
+    def _decide(self, now: float, seen_s: float, attempts: tuple[Attempt, ...]) -> None:
         """End the process if it must; only by what this thread has seen without a gap."""
         late = tuple(each for each in attempts if now >= each.deadline + self._kill_s)
         if late and seen_s >= self._kill_s:

@@ -23,7 +23,7 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Event
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.dispatch import Dispatch
-from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import Pool
@@ -41,7 +41,7 @@ class Claimer:
         self,
         site: Site,
         pool: Pool,
-        lease: Lease,
+        lease: WorkerLease,
         clock: CarriedClock,
         handlers: Mapping[str, Handler],
         roster: Roster,
@@ -75,7 +75,7 @@ class Claimer:
     async def tick(self) -> float:
         """Claim once for each queue that may hold something; returns the pause until the next look."""
         for attempt in self.pool.take_stale():
-            self._life.hand_back(attempt, "waited too long for a slot")
+            self._life.release(attempt, "waited too long for a slot")
         if self.paused or self._dispatch.is_withheld:
             return self._poll_max_s
         if not self._lease.holds():
@@ -131,7 +131,7 @@ class Claimer:
             self._accept(view.queue, jobs, holder, took_s)
 
     def _may_claim(self) -> bool:
-        """Whether a job that is claimed now could start here: else it would only be given back, again and again."""
+        """Whether a job that is claimed now could start here: else it would only be released, again and again."""
         return not self.paused and not self._dispatch.is_withheld and self._lease.holds()
 
     async def _claim_suspects(self, view: QueueView) -> None:
@@ -195,7 +195,7 @@ class Claims:
     def __init__(
         self,
         site: Site,
-        lease: Lease,
+        lease: WorkerLease,
         clock: CarriedClock,
         handlers: Mapping[str, Handler],
         roster: Roster,

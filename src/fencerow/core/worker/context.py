@@ -246,7 +246,7 @@ class Job:
         if not self._on_loop():
             inside = self._inside()
             session = inside.session if inside is not None else None
-            self._told((session or self._engine).run(operation))
+            self._check_held((session or self._engine).run(operation))
             return Done()
         # A task at once, not a coroutine: a forgotten await must not be a silent loss.
         return asyncio.ensure_future(self._awrite(operation))
@@ -254,13 +254,13 @@ class Job:
     async def _awrite(self, operation: Operation[bool]) -> None:
         inside = self._inside()
         session = inside.asession if inside is not None else None
-        self._told(await (session or self._engine).arun(operation))
+        self._check_held(await (session or self._engine).arun(operation))
 
     def _inside(self) -> JobTransaction | None:
         """Where there is one writer, what is said inside the handler's transaction must travel in it."""
         return self._transaction if self._engine.traits.one_writer else None
 
-    def _told(self, held: bool) -> None:
+    def _check_held(self, held: bool) -> None:
         if not held:
             raise lease_lost(self.id, self.attempt)
 

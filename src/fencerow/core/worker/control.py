@@ -28,7 +28,7 @@ from fencerow.core.threads import soon
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.blocked import LastBlock
 from fencerow.core.worker.claimer import Claims
-from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Key, Roster
@@ -51,7 +51,7 @@ class Control:
     def __init__(
         self,
         site: Site,
-        lease: Lease,
+        lease: WorkerLease,
         clock: CarriedClock,
         roster: Roster,
         life: Life,
@@ -157,7 +157,7 @@ class Control:
         if (pool.queues, pool.slots) == (queues, slots):
             return
         for attempt in pool.change(queues, slots):
-            self._life.hand_back(attempt, "the worker was changed before it started")
+            self._life.release(attempt, "the worker was changed before it started")
         self._claims.changed(pool)
         self._life.fill(pool)
 
@@ -171,10 +171,10 @@ class Control:
         self._claims.pause()
         for pool in self._roster.pools:
             for attempt in pool.take_all():
-                self._life.hand_back(attempt, "the worker was paused before it started")
+                self._life.release(attempt, "the worker was paused before it started")
 
     def _compare(self, holder: str, holdings: list[Holding]) -> None:
-        """Pass cancels on, and let go of jobs that a lost reply left to us without our knowing."""
+        """Pass cancels on, and release jobs that a lost reply left to us without our knowing."""
         held = self._roster.held
         asked = {(each.id, each.attempt) for each in holdings if each.cancel_requested}
         for key in asked & held.keys():
@@ -182,10 +182,10 @@ class Control:
         for key in self._roster.compare(holdings, self._config.renew_s, self._claims.any_sent_by):
             log.warning("job %s attempt %d is ours but unknown here (a lost reply); letting it go", *key)
             self._telemetry.counters.add("strangers_released")
-            self._life.spawn(self._let_go(holder, key, stop=key in asked))
+            self._life.spawn(self._release_unknown(holder, key, stop=key in asked))
 
-    async def _let_go(self, holder: str, key: Key, *, stop: bool) -> None:
-        """Give it back; a job of which a cancel was asked is never queued again."""
+    async def _release_unknown(self, holder: str, key: Key, *, stop: bool) -> None:
+        """Release it; a job of which a cancel was asked is never queued again."""
         job_id, attempt = key
         try:
             if stop:

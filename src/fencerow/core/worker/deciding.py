@@ -34,10 +34,10 @@ log = logging.getLogger("fencerow.worker")
 job_log = logging.getLogger("fencerow.job")
 
 LOOK_AGAIN_S = 0.2
-NO_THREAD_S = 1.0  # until a job that could not begin may be claimed again
-NEWER_S_MAX = 300.0  # between two looks whether the code that knows a job's arguments has come
+NO_THREAD_S = 1.0  # until a job that could not start may be claimed again
+NEWER_ARGS_S_MAX = 300.0  # between two looks whether the code that knows a job's arguments has come
 DOUBLINGS_MAX = 10
-NEWER_CODE = "args_too_new"
+NEWER_ARGS_CODE = "args_too_new"
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ Decision = Outcome | Committed | None  # None: the job is not ours any more, and
 
 
 def _unmoved(_error: BaseException) -> None:
-    """Nobody is told first."""
+    """No error is met in a way of its own."""
 
 
 class Decider:
     """Decides what attempts become.
 
     `held_max_s`: how long a transaction may be open, if others wait for it. `unknown_max_s`: how long a job waits for
-    code that knows its arguments. `meet` is told of each error before anything is decided by it.
+    code that knows its arguments. `meet` is called with each error before anything is decided by it.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Decider:
         self._telemetry.counters.add("worker_faults")
         return Failed(describe(error, "worker_fault"))
 
-    async def decide_newer(self, claimed: Claimed, error: ArgumentsTooNew) -> Released | Failed:
+    async def decide_newer_args(self, claimed: Claimed, error: ArgumentsTooNew) -> Released | Failed:
         """Its arguments are newer than this worker's code: it waits for the deploy to reach a worker.
 
         It is given back uncounted, each time for longer; after `unknown_max_s` of that it fails. That counts from the
@@ -123,8 +123,8 @@ class Decider:
         """
         before = await self._engine.arun(store.releases(claimed.id, reason=error.code))
         if before.since_s > self._unknown_max_s:
-            return Failed(describe(error, NEWER_CODE))
-        delay_s = min(2.0 ** min(before.count, DOUBLINGS_MAX), NEWER_S_MAX)
+            return Failed(describe(error, NEWER_ARGS_CODE))
+        delay_s = min(2.0 ** min(before.count, DOUBLINGS_MAX), NEWER_ARGS_S_MAX)
         log.warning("job %s (%s) is given back for %g s: %s", claimed.id, claimed.name, delay_s, error)
         return Released(f"{error.code} {error.what}", delay_s)
 

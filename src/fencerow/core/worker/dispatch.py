@@ -26,7 +26,7 @@ from fencerow.core.worker.executor import Executor
 log = logging.getLogger("fencerow.worker")
 
 TAKEN = "a suspect job has the worker for itself"
-ALONE_WAIT_S = 5.0  # for the others to end, while nothing else is claimed or begun
+ALONE_WAIT_S = 5.0  # for the others to end, while nothing else is claimed or started
 ALONE_AGAIN_S = 60.0  # after a wait that was in vain: until then nobody is kept waiting for another
 LOOK_S = 0.02
 

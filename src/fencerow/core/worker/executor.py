@@ -111,7 +111,7 @@ class Executor:
                     version = args_version_of(bytes(attempt.claimed.options))
                     return attempt.handler.arguments.decode(text, version)
                 except ArgumentsTooNew as error:
-                    decision = await self._decider.decide_newer(attempt.claimed, error)
+                    decision = await self._decider.decide_newer_args(attempt.claimed, error)
                 except Exception as error:
                     decision = self._decider.decide(attempt, error)
             else:

@@ -28,7 +28,7 @@ from fencerow.core.model.wanted import Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.core.worker.lease import Failover, Lease
+from fencerow.core.worker.lease import Failover, WorkerLease
 
 log = logging.getLogger("fencerow.worker.keeper")
 
@@ -70,7 +70,7 @@ class Keeper:
     def __init__(
         self,
         engine: Engine,
-        lease: Lease,
+        lease: WorkerLease,
         failover: Failover,
         endurance: Endurance,
         control: Counterpart,
@@ -181,7 +181,7 @@ class Keeper:
             holder = self._lease.holder
             # Before the renewal, which would write over what tells that the database has gone back.
             if self._failover.look(holder) and holder is not None:
-                self._engine.run(store.describe_worker(holder=holder, info=self._told()))
+                self._engine.run(store.describe_worker(holder=holder, info=self._described()))
             if holder is None:
                 self._register()
             elif not self._renew(holder):
@@ -228,7 +228,7 @@ class Keeper:
                     name=self._name,
                     host=platform.node(),
                     pid=os.getpid(),
-                    info=self._told(),
+                    info=self._described(),
                     lease_s=self._lease.lease_s,
                     stated=self._control.stated(),
                     former=self._former,
@@ -243,9 +243,9 @@ class Keeper:
         self._failover.registered()
         self._former = holder
 
-    def _told(self) -> str:
+    def _described(self) -> str:
         """What the worker's row tells operators."""
-        return msgspec.json.encode({**self._info, **self._failover.told()}).decode()
+        return msgspec.json.encode({**self._info, **self._failover.described()}).decode()
 
     def _renew(self, holder: str) -> bool:
         sent = steady()

@@ -34,7 +34,7 @@ LOSSES_MAX = 10
 ASK_AGAIN_S = 600.0
 
 
-class Lease:
+class WorkerLease:
     """The holder id of the present registration and how long it may be relied upon. Safe from any thread."""
 
     def __init__(self, lease_s: float, renew_s: float) -> None:
@@ -146,8 +146,8 @@ class Failover:
         self._confirmed_at = 0.0
         self._outcome: tuple[str, int, float] | None = None  # id, attempt, and when it was confirmed
 
-    def told(self) -> dict[str, object]:
-        """What the worker's row tells of it."""
+    def described(self) -> dict[str, object]:
+        """What the worker's row says of it."""
         if not self._watches:
             return {}
         return {"server": self._server, "lost": msgspec.to_builtins(self._losses)}

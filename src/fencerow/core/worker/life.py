@@ -1,6 +1,6 @@
 """The life of an attempt in this process, on one screen: claimed, dispatched, run, decided, acknowledged.
 
-    1. claimed        `claimed`: what a claim brought (`claimer.py`) waits in its pool, or goes back at once
+    1. claimed        `claimed`: what a claim brought (`claimer.py`) waits in its pool, or is released at once
     2. dispatched     `_slot`: a slot takes it, with those that share its call; `dispatch.py` says where it runs
     3. run            `executor.py`: may it start, decode its arguments, call its handler
     4. decided        from its value or error to what its job becomes; `report` hands that to the acker
@@ -23,7 +23,7 @@ from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.calling import noticed
 from fencerow.core.worker.dispatch import Dispatch
-from fencerow.core.worker.lease import Failover, Lease
+from fencerow.core.worker.lease import Failover, WorkerLease
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Roster
 
@@ -37,7 +37,7 @@ class Life:
         roster: Roster,
         dispatch: Dispatch,
         acker: Acker,
-        lease: Lease,
+        lease: WorkerLease,
         failover: Failover,
         fatal: Fatal,
         *,
@@ -56,7 +56,7 @@ class Life:
         self._hung_max = hung_max
 
     def claimed(self, pool: Pool, attempts: Iterable[Attempt]) -> None:
-        """A claim brought these: each waits for a slot of the pool, or goes back."""
+        """A claim brought these: each waits for a slot of the pool, or is released."""
         roster = self._roster
         for attempt in attempts:
             if twice := roster.is_twice(attempt):
@@ -68,15 +68,15 @@ class Life:
             roster.take(attempt)
             # The answer to a claim that was on its way, or a run that was given up and still writes.
             if self.leaving or twice:
-                self.hand_back(attempt)
+                self.release(attempt)
             elif self.paused:
-                self.hand_back(attempt, "the worker was paused before it started")
+                self.release(attempt, "the worker was paused before it started")
             elif attempt.claimed.queue not in pool.queues:
-                self.hand_back(attempt, "the worker no longer serves its queue")
+                self.release(attempt, "the worker no longer serves its queue")
             else:
                 pool.put(attempt)
 
-    def hand_back(self, attempt: Attempt, why: str = "the worker shut down before it started") -> None:
+    def release(self, attempt: Attempt, why: str = "the worker shut down before it started") -> None:
         """It has not started, and will not start here."""
         self._acker.put(attempt, Released(why), 0.0)
 

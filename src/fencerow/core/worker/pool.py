@@ -137,7 +137,7 @@ class Pool:
         return [first, *(attempt for _, _, attempt in taken)]
 
     def done(self, jobs: int = 1) -> None:
-        """A slot is free again; it has worked on so many jobs. With none, all were given back without a start: that
+        """A slot is free again; it has worked on so many jobs. With none, all were released without a start: that
         says nothing of how many jobs are worked off, by which the next claim is measured."""
         self.running -= 1
         if jobs:

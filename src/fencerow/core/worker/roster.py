@@ -19,7 +19,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import OverdueAttempt
 from fencerow.core.store.workers import Holding
 from fencerow.core.worker.attempt import Attempt
-from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
 
 AHEAD = 50  # beyond the slots: what ends while one group of outcomes is being written
@@ -35,7 +35,13 @@ class Roster:
     """Changed on the event loop only. `overdue` and `started.stated` are asked in the keeper's thread."""
 
     def __init__(
-        self, lease: Lease, clock: CarriedClock, *, started_least: int, suspects_max: int, margin_s: float
+        self,
+        lease: WorkerLease,
+        clock: CarriedClock,
+        *,
+        started_least: int,
+        suspects_max: int,
+        margin_s: float,
     ) -> None:
         self.held: dict[Key, Attempt] = {}
         self.pools: list[Pool] = []  # where those wait that have not started
@@ -77,7 +83,7 @@ class Roster:
     def compare(
         self, holdings: Sequence[Holding], since_s: float, is_coming: Callable[[float], bool]
     ) -> list[Key]:
-        """Compare what the database says is held here; returns what is to be let go of, for nobody here knows it.
+        """Compare what the database says is held here; returns what is to be released, for nobody here knows it.
 
         Nothing that was seen for the first time less than `since_s` seconds ago: it may be the answer to a claim
         that is under way. `is_coming` says whether a claim that was sent by a moment still waits for its answer.
@@ -95,8 +101,8 @@ class Roster:
         """Which attempts may be ended by others, as it stands now: for this process could not.
 
         One that is past its time limit here, measured by this process's own clock, is so a whole lease later: its
-        outcome had time to come. What waits for a slot for so long will not begin here any more. It is withdrawn
-        before anybody is told: of the start and the withdrawal one wins.
+        outcome had time to come. What waits for a slot for so long will not start here any more. It is withdrawn
+        before it is stated: of the start and the withdrawal one wins.
         """
         now = time.monotonic()
         late = [attempt for attempt in list(self.held.values()) if self._is_late(attempt, now)]
@@ -129,7 +135,7 @@ class StartLimit:
         held: Mapping[Key, Attempt],
         pools: Sequence[Pool],
         clock: CarriedClock,
-        lease: Lease,
+        lease: WorkerLease,
     ) -> None:
         self.waiting = 0  # of what is held: in the buffers of the pools, which count it here
         self._least = self._granted = self._wanted = least
@@ -144,7 +150,7 @@ class StartLimit:
         self.met = False  # somebody was refused and waits for room
 
     def count(self) -> int:
-        """Jobs that were taken from the pools, by a slot or to be handed back, and are not confirmed."""
+        """Jobs that were taken from the pools, by a slot or to be released, and are not confirmed."""
         return len(self._held) - self.waiting
 
     def room(self) -> int:

@@ -23,7 +23,7 @@ KILLED_S = 2.0
 
 
 class Shutdown:
-    """Lets jobs end, interrupts them, hands them back. Used on the event loop only."""
+    """Lets jobs end, interrupts them, releases them. Used on the event loop only."""
 
     def __init__(self, roster: Roster, life: Life, acker: Acker, *, kill_s: float) -> None:
         self._roster = roster
@@ -31,11 +31,11 @@ class Shutdown:
         self._acker = acker
         self._kill_s = kill_s
 
-    def hand_back_waiting(self) -> None:
-        """Hand back everything that waits for a slot."""
+    def release_waiting(self) -> None:
+        """Release everything that waits for a slot."""
         for pool in self._roster.pools:
             for attempt in pool.take_all():
-                self._life.hand_back(attempt)
+                self._life.release(attempt)
 
     async def drained(self, limit_s: float, hurried: Callable[[], bool]) -> None:
         """Wait for running handlers, at most this long, or until somebody is in a hurry."""
@@ -43,11 +43,11 @@ class Shutdown:
         while self._roster.any_running() and time.monotonic() < deadline:
             if hurried():
                 return
-            self.hand_back_waiting()
+            self.release_waiting()
             await asyncio.sleep(LOOK_S)
 
     async def end_running(self) -> None:
-        """Interrupt what still runs, and hand back what does not listen."""
+        """Interrupt what still runs, and release what does not listen."""
         for attempt in list(self._roster.held.values()):
             attempt.end(Interrupt.SHUTDOWN)
         deadline = time.monotonic() + min(1.0, self._kill_s)
@@ -55,7 +55,7 @@ class Shutdown:
             await asyncio.sleep(LOOK_S)
         for attempt in list(self._roster.held.values()):
             attempt.give_up_now()
-        self.hand_back_waiting()
+        self.release_waiting()
         deadline = time.monotonic() + KILLED_S
         while self._roster.any_running() and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(

@@ -13,7 +13,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import CancelAsked, Ordered, Queued, decode, encode, encode_ended
 from fencerow.core.store.finish import Requeued
 from fencerow.core.threads import soon
-from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
 
 
@@ -21,7 +21,7 @@ class WakeUps:
     """Passes wake-ups to claimers, keeper and chores, and sends those of this worker. Used on the event loop, but for
     `hear`."""
 
-    def __init__(self, engine: Engine, lease: Lease, pools: Sequence[Pool], chores: Chores) -> None:
+    def __init__(self, engine: Engine, lease: WorkerLease, pools: Sequence[Pool], chores: Chores) -> None:
         self._engine = engine
         self._lease = lease
         self._pools = pools

@@ -75,7 +75,7 @@ class Worker:
         check_children(self._handlers, config)
         self._parts: Assembly  # from the start on
         # Made here, so that a signal during the start is not lost.
-        self._told, self._told_now = asyncio.Event(), asyncio.Event()
+        self._asked, self._asked_now = asyncio.Event(), asyncio.Event()
         self._stopped = asyncio.Event()
         self._in_run = self._signalled = False
         self._leave_by: float | None = None  # monotonic seconds: an order's own limit
@@ -96,7 +96,7 @@ class Worker:
         self._in_run = True
         await self.start()
         try:
-            await self._until_told(until_idle)
+            await self._until_asked(until_idle)
         finally:
             await self.stop()
         self._parts.fatal.raise_reason()
@@ -127,25 +127,25 @@ class Worker:
             log.info("worker %s opens at most %s", self.name, told(opens))
 
     async def stop(self, *, now: bool = False) -> None:
-        """Stop claiming, let what runs end, hand back what does not, write all outcomes, sign off.
+        """Stop claiming, let what runs end, release what does not, write all outcomes, sign off.
 
-        With `now`, running handlers are cancelled at once. What cannot be stopped is handed back all the
+        With `now`, running handlers are cancelled at once. What cannot be stopped is released all the
         same, uncounted, instead of being left to the lease. A second call makes the first one hurry.
         """
         if now:
-            self._told_now.set()
+            self._asked_now.set()
         if not self._started or self._stopping:
             return
         parts = self._parts
         self._stopping = parts.life.leaving = True
         parts.fatal.expect()
         parts.claims.pause()
-        parts.chores.end(0.0 if self._told_now.is_set() else self.config.cancel_kill_s)
-        parts.shutdown.hand_back_waiting()
-        if not self._told_now.is_set():
+        parts.chores.end(0.0 if self._asked_now.is_set() else self.config.cancel_kill_s)
+        parts.shutdown.release_waiting()
+        if not self._asked_now.is_set():
             await parts.shutdown.drained(drain_s(self.config, self._handlers), self._hurried)
         parts.claims.stop()
-        await parts.claims.answered()  # what they bring is handed back
+        await parts.claims.answered()  # what they bring is released
         await parts.shutdown.end_running()
         await parts.shutdown.outcomes_written()
         await parts.chores.ended()
@@ -153,9 +153,9 @@ class Worker:
 
     def request_stop(self, *, now: bool = False) -> None:
         """Ask `run` to stop; safe in a signal handler of the event loop. A second time, or `now`: at once."""
-        if now or self._told.is_set():
-            self._told_now.set()
-        self._told.set()
+        if now or self._asked.is_set():
+            self._asked_now.set()
+        self._asked.set()
 
     def signalled(self) -> None:
         """A signal asks `run` to stop, a second time at once. From any thread or signal handler, in a blocked loop too.
@@ -247,9 +247,9 @@ class Worker:
 
     # --- ending ----------------------------------------------------------------------------------------
 
-    async def _until_told(self, until_idle: bool) -> None:
-        told = asyncio.create_task(self._told.wait())
-        waits: set[asyncio.Future[Any]] = {told, self._parts.fatal.future}
+    async def _until_asked(self, until_idle: bool) -> None:
+        asked = asyncio.create_task(self._asked.wait())
+        waits: set[asyncio.Future[Any]] = {asked, self._parts.fatal.future}
         if until_idle:
             waits.add(asyncio.create_task(self._until_idle()))
         try:
@@ -288,15 +288,15 @@ class Worker:
         if leave.within_s is not None:
             self._leave_by = time.monotonic() + leave.within_s
         if leave.within_s == 0:
-            self._told_now.set()
-        self._told.set()
+            self._asked_now.set()
+        self._asked.set()
         if not self._in_run and self._left is None:
-            # In a `with` block nobody waits to be told.
+            # In a `with` block nobody waits to be asked.
             self._left = asyncio.create_task(self.stop(), name="fencerow-leaving")
 
     def _hurried(self) -> bool:
         late = self._leave_by is not None and time.monotonic() >= self._leave_by
-        return late or self._told_now.is_set() or self._parts.fatal.is_sudden()
+        return late or self._asked_now.is_set() or self._parts.fatal.is_sudden()
 
     async def _wind_up(self) -> None:
         parts = self._parts
