@@ -21,11 +21,13 @@ from pathlib import Path
 
 import psycopg
 
+from fencerow.core.background.loop import Endurance
+from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.keeper import Keeper
-from fencerow.core.worker.lease import Lease
+from fencerow.core.worker.lease import Failover, WorkerLease
 from fencerow.testing.postgres import PostgresServer
 
 LEASE_S = 3.0
@@ -54,7 +56,12 @@ class Seen:
 
 
 class Nobody:
-    """A keeper's owner that takes no notice."""
+    """A worker that states nothing and takes no notice."""
+
+    def stated(self) -> str:
+        return "{}"
+
+    def on_renewed(self, holder: str, version: int, wanted: object) -> None: ...
 
     def on_holdings(self, holder: str, holdings: object) -> None: ...
 
@@ -128,16 +135,18 @@ def watch(
 
 def work(url: str, kind: str, load: str, lease_s: float) -> None:
     engine = PostgresEngine(url, store.postgres_queries())
-    lease = Lease(lease_s, lease_s / 6)
+    lease = WorkerLease(lease_s, lease_s / 6)
     keeper = Keeper(
         engine,
         lease,
+        Failover(engine),
+        Endurance("keeper", lease_s),
         Nobody(),
+        CarriedClock(),
         name="bench",
         info={},
         renew_s=lease_s / 6 if kind == "thread" else 3600.0,
         telemetry=Telemetry(),
-        ping=lambda call: call(),
     )
     keeper.start()
     keeps_s = LOADS[load](lease_s)
