@@ -18,6 +18,7 @@ HOLDS: dict[str, dict[str, tuple[str, ...]]] = {
         "one at a time": ("READER", "SEQUENCERS=1", "LIMIT=1", "NO_KEY"),
         "two": (),
     },
+    "suspects": {"": ()},
 }
 CONTROLS: dict[str, dict[str, tuple[str, ...]]] = {
     "lease": {
@@ -35,6 +36,7 @@ CONTROLS: dict[str, dict[str, tuple[str, ...]]] = {
         "one at a time": ("FULL_LOOK_CLOSES",),
         "two": ("NO_LOCK",),
     },
+    "suspects": {"": ("NO_DOUBT", "GRANTED_AT_ONCE", "FRONT_FIRST", "NO_TURNS")},
 }
 ENDS = ("reclaim",)  # no run of these goes on for ever
 LEAST = 1_000  # fewer states, and a model shows nothing
