@@ -8,6 +8,7 @@ transaction takes the write lock of the one file it writes by a statement that c
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import random
@@ -18,21 +19,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fencerow.core.db.engine import Traits
 from fencerow.core.db.queries import Queries, identifier
-from fencerow.core.db.run import Operation, Rows, Statement, run
-from fencerow.core.db.sqlite_file import (
-    Clock,
-    bound,
-    default_journal,
-    fault,
-    in_doubt,
-    is_locked,
-    open_file,
-    translated,
-)
+from fencerow.core.db.run import Operation, Param, Rows, Statement, run
+from fencerow.core.db.sqlite_file import default_journal, fault, in_doubt, is_locked, open_file, translated
 from fencerow.core.db.sqlite_session import SqliteSession, in_one_thread, left_alone, transaction
 from fencerow.core.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.core.db.wakeups import Callback, FileWakes
@@ -43,6 +35,15 @@ T = TypeVar("T")
 # What a keeper asks of the jobs must not delay its next renewal, whoever locks their file.
 KEEPER_WAIT_S = 0.5
 LOCK_LOOK_S = 0.001  # between two looks for a lock
+
+
+class Clock:
+    """The time of this host in microseconds, which statements see. Tests move `offset_us`."""
+
+    offset_us = 0
+
+    def now_us(self) -> int:
+        return time.time_ns() // 1000 + self.offset_us
 
 
 class SqliteEngine:
@@ -89,8 +90,6 @@ class SqliteEngine:
         self._workers: SqliteConnection | None = None
         self._executors: dict[str, ThreadPoolExecutor] = {}  # one thread each, by its name
         self._wakes = FileWakes(self.path)
-
-    # --- running ---------------------------------------------------------------------------------
 
     def run(self, operation: Operation[T]) -> T:
         if here.striker is None:  # nearly always; it spares the shelter
@@ -143,8 +142,6 @@ class SqliteEngine:
     def asession(self, *, idle_s: float | None = None) -> AbstractAsyncContextManager[SqliteSession]:
         return in_one_thread(self.session(idle_s=idle_s))
 
-    # --- wake-ups --------------------------------------------------------------------------------
-
     def wake(self, messages: list[str]) -> None:
         if here.striker is None:
             self._wake(messages)
@@ -176,8 +173,6 @@ class SqliteEngine:
             journal_mode=self._journal_mode,
             clock=self.clock,
         )
-
-    # --- connections -----------------------------------------------------------------------------
 
     def close(self) -> None:
         self._wakes.close()
@@ -219,15 +214,9 @@ class SqliteEngine:
         return self._workers
 
     def _open(self, timeout_s: float) -> SqliteConnection:
-        connection = open_file(
-            self.path,
-            self.queries,
-            self.clock.now_us,
-            prefix=self.prefix,
-            journal_mode=self._journal_mode,
-            timeout_s=timeout_s,
+        return SqliteConnection(
+            self.path, self.queries, self.clock, self.prefix, self._journal_mode, timeout_s
         )
-        return SqliteConnection(connection, self.queries, self.clock, self.path, self.prefix)
 
     def _take_turn(self, patience_s: float | None = None) -> None:
         """Wait for this process's turn at the file: whoever had it releases the write lock.
@@ -250,13 +239,20 @@ class SqliteConnection:
     """One connection of ours: its transactions, and our statements in them."""
 
     def __init__(
-        self, connection: sqlite3.Connection, queries: Queries, clock: Clock, path: Path, prefix: str
+        self, path: Path, queries: Queries, clock: Clock, prefix: str, journal: str, timeout_s: float
     ) -> None:
-        self.connection = connection
         self.path = path
-        self._touch = f"DELETE FROM main.{prefix}queues WHERE 0"  # noqa: S608 (a checked identifier)
         self.queries = queries
         self._clock = clock
+        self._query_us: int | None = None  # when the query that runs just now began
+        self._touch = f"DELETE FROM main.{prefix}queues WHERE 0"  # noqa: S608 (a checked identifier)
+        self.connection = open_file(
+            path, queries, self._now_us, prefix=prefix, journal_mode=journal, timeout_s=timeout_s
+        )
+
+    def _now_us(self) -> int:
+        """What statements take for the time: it stands still within one query."""
+        return self._clock.now_us() if self._query_us is None else self._query_us
 
     def close(self) -> None:
         self.connection.close()
@@ -266,19 +262,17 @@ class SqliteConnection:
         query = statement.query or self.queries.named[statement.name]
         params = {name: bound(statement.params[name]) for name in query.parameters}
         rows: Rows = []
-        self._clock.pin()
+        self._query_us = self._clock.now_us()
         try:
             for text in query.statements:
                 # Fetched to the end: an unfinished RETURNING keeps the write lock.
                 cursor = self.connection.execute(text, params)
                 found = cursor.fetchall()
-                rows += (
-                    query.with_names([column[0] for column in cursor.description or ()], found)
-                    if query.users
-                    else found
-                )
+                if query.users:
+                    found = query.with_names([column[0] for column in cursor.description or ()], found)
+                rows += found
         finally:
-            self._clock.unpin()
+            self._query_us = None
         return rows
 
     def run_alone(self, operation: Operation[T], timeout_s: float) -> T:
@@ -303,10 +297,9 @@ class SqliteConnection:
         """
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
-        if commits and isinstance(error, sqlite3.OperationalError):
-            unknown = in_doubt(error, self.path)
-            if unknown is not None:
-                raise unknown from error
+        unknown = in_doubt(error, self.path) if commits else None
+        if unknown is not None:
+            raise unknown from error
 
     def begin(self, timeout_s: float, *, writes: bool) -> None:
         """Take the lock before anything is read: one taken later fails at once.
@@ -347,3 +340,8 @@ class SqliteConnection:
     def _wait_for_locks(self, timeout_s: float) -> None:
         """How long SQLite itself waits for a lock from now on."""
         self.connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
+
+
+def bound(value: Param) -> Any:
+    """A parameter as sqlite3 takes it: lists travel as JSON text."""
+    return json.dumps(value) if isinstance(value, list) else value

@@ -1,19 +1,14 @@
-"""A SQLite file: where it may lie, which journal its library allows, the workers' file beside it, time and errors."""
+"""A SQLite file: where it may lie, which journal its library allows, the workers' file beside it, its errors."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.queries import Queries
-from fencerow.core.db.run import Param
 from fencerow.core.errors import (
     Busy,
     DatabaseError,
@@ -30,25 +25,6 @@ from fencerow.core.errors import (
 # Source: https://www.sqlite.org/wal.html#walresetbug
 WAL_FIXED = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 VERSION_MIN = (3, 35, 0)  # RETURNING
-
-
-class Clock:
-    """The time that statements see, in microseconds; constant while one query runs. Tests move `offset_us`."""
-
-    def __init__(self) -> None:
-        self.offset_us = 0
-        self._pinned = threading.local()
-
-    def now_us(self) -> int:
-        pinned = getattr(self._pinned, "us", None)
-        return pinned if pinned is not None else time.time_ns() // 1000 + self.offset_us
-
-    def pin(self) -> None:
-        """This thread sees one instant from now on, until `unpin`."""
-        self._pinned.us = time.time_ns() // 1000 + self.offset_us
-
-    def unpin(self) -> None:
-        self._pinned.us = None
 
 
 def wal_is_safe(version: tuple[int, int, int]) -> bool:
@@ -122,13 +98,13 @@ def translated(path: Path, *, around_user_code: bool = False) -> Iterator[None]:
         raise known from error
 
 
-def in_doubt(error: sqlite3.OperationalError, path: Path) -> OutcomeUnknown | None:
+def in_doubt(error: BaseException, path: Path) -> OutcomeUnknown | None:
     """What a failed COMMIT leaves unknown: after a failed write or sync recovery decides what lies on the disk.
 
     A rollback journal is emptied first and that is made durable afterwards: when the second step fails,
     SQLite reports an error, and all that was written stands.
     """
-    if not _code(error).startswith("SQLITE_IOERR"):
+    if not isinstance(error, sqlite3.OperationalError) or not _code(error).startswith("SQLITE_IOERR"):
         return None
     return OutcomeUnknown(
         f"writing {path} failed during COMMIT",
@@ -184,8 +160,3 @@ def _trouble(error: sqlite3.OperationalError, path: Path) -> FencerowError | Non
 
 def _code(error: sqlite3.DatabaseError) -> str:
     return getattr(error, "sqlite_errorname", "") or ""
-
-
-def bound(value: Param) -> Any:
-    """A parameter as sqlite3 takes it: lists travel as JSON text."""
-    return json.dumps(value) if isinstance(value, list) else value
