@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fencerow.core.model.state import Move, State
 from fencerow.core.store import store
-from fencerow.core.store.finish import Failure, Requeue, Stop, Success
+from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
 from fencerow.core.store.reap import Crash
 from fencerow.errors import IllegalMove, JobNotFound
 from fencerow.retention import disown as disowning

@@ -11,8 +11,7 @@ from fencerow.core.model.codec import inline_args
 from fencerow.core.model.job import Claimed
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.claim import Mark
-from fencerow.core.store.finish import Success
+from fencerow.core.store.attempts import Mark, Success
 from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
 from fencerow.testing.clock import DatabaseClock

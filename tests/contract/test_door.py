@@ -14,8 +14,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.state import State
 from fencerow.core.store import migrate as migrate_module
 from fencerow.core.store import store
-from fencerow.core.store.claim import Mark
-from fencerow.core.store.finish import Success
+from fencerow.core.store.attempts import Mark, Success
 from fencerow.operators import looking
 from tests.conftest import postgres_engine
 from tests.contract.stage import rows

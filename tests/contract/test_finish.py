@@ -6,7 +6,7 @@ import pytest
 
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.finish import Failure, Moved, Requeue, Stop, Success
+from fencerow.core.store.attempts import Failure, Moved, Requeue, Stop, Success
 from fencerow.operators import looking
 from fencerow.testing.clock import DatabaseClock
 from tests.contract import stage

@@ -12,8 +12,7 @@ from psycopg import sql
 
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
-from fencerow.core.store.claim import NIL, Mark
-from fencerow.core.store.finish import Success
+from fencerow.core.store.attempts import NIL, Mark, Success
 from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.contract.test_plans import FILL, OWN_CLOCK, flat, scans, touched
 from tests.jobs import new_job, register

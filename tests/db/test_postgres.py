@@ -19,7 +19,7 @@ from fencerow.core.db.run import Operation, Steps, execute, operation
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
-from fencerow.core.store.claim import Mark
+from fencerow.core.store.attempts import Mark
 from fencerow.errors import (
     Busy,
     DatabaseError,

@@ -10,8 +10,7 @@ import pytest
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.claim import Mark
-from fencerow.core.store.finish import Failure, Success
+from fencerow.core.store.attempts import Failure, Mark, Success
 from fencerow.errors import OutcomeUnknown, Unavailable
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer

@@ -18,7 +18,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.finding import Finding
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
-from fencerow.core.store.finish import Failure, Requeue, Stop, Success
+from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
 from fencerow.core.worker.context import Job
 from fencerow.doctor.examine import examine
 from fencerow.errors import LeaseLost

@@ -13,7 +13,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, KeyClaim, NewJob
 from fencerow.core.store import store
-from fencerow.core.store.claim import Mark
+from fencerow.core.store.attempts import Mark
 from fencerow.errors import FencerowError
 from fencerow_proof.history.check import Options, check
 from fencerow_proof.history.engine import RecordingEngine

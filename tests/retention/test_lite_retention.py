@@ -11,7 +11,7 @@ from fencerow import Config
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.finish import Success
+from fencerow.core.store.attempts import Success
 from fencerow.core.telemetry import Telemetry
 from fencerow.retention import maintenance
 from fencerow.retention.maintenance import Maintenance

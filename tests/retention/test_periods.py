@@ -16,7 +16,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import pyformat
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.finish import Success
+from fencerow.core.store.attempts import Success
 from fencerow.core.telemetry import Telemetry
 from fencerow.errors import Busy
 from fencerow.retention.maintenance import Maintenance

@@ -6,7 +6,7 @@ import pytest
 
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.finish import Success
+from fencerow.core.store.attempts import Success
 from fencerow.operators import looking
 from fencerow.retention.purging import purge_by_age, purge_by_count, purge_by_own_age
 from fencerow.testing.clock import DatabaseClock

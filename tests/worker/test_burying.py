@@ -10,7 +10,7 @@ from fencerow.core.background import reaper as module
 from fencerow.core.background.reaper import Reaper, Warrant
 from fencerow.core.model.state import WorkerState
 from fencerow.core.store import store
-from fencerow.core.store.finish import Requeued
+from fencerow.core.store.attempts import Requeued
 from fencerow.core.telemetry import Telemetry
 from fencerow.testing.clock import DatabaseClock
 from tests.jobs import LATE_US, AnyEngine, register

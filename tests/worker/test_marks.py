@@ -7,7 +7,7 @@ import time
 from msgspec import structs
 
 from fencerow.core.model.job import Lane
-from fencerow.core.store.claim import Mark
+from fencerow.core.store.attempts import Mark
 from fencerow.core.worker.marks import LOOKS_AFTER_HINT_S, QueueView
 from tests.worker.test_parts import claimed
 

@@ -17,7 +17,7 @@ from fencerow.core.background.loop import Loop
 from fencerow.core.db.strikes import Striker
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, Lane
-from fencerow.core.store.claim import NIL
+from fencerow.core.store.attempts import NIL
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import Threads
 from fencerow.core.worker import marks as marks_module

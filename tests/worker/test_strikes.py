@@ -17,7 +17,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.db.strikes import Striker
 from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
-from fencerow.core.store.finish import Success
+from fencerow.core.store.attempts import Success
 from fencerow.core.worker.attempt import AskedToStop
 from fencerow.events.transaction import EventTransaction
 from fencerow.guards.mutex import Mutex, mutexes

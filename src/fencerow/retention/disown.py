@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fencerow.core.db.run import Steps, execute, first_column, operation
-from fencerow.core.store.finish import Moved, archive
+from fencerow.core.store.attempts import Moved, archive
 
 
 @operation()

@@ -11,7 +11,7 @@ import logging
 from fencerow.core.chore import Chore, Site
 from fencerow.core.model.wakeup import encode_ended
 from fencerow.core.store import store
-from fencerow.core.store.finish import Moved
+from fencerow.core.store.attempts import Moved
 from fencerow.retention.disown import disown
 
 log = logging.getLogger("fencerow.worker.disowner")

@@ -15,7 +15,7 @@ import msgspec
 from fencerow.core.db.run import Param, Row, Rows
 from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Stated
-from fencerow.core.store.claim import decoded
+from fencerow.core.store.attempts import decoded
 from fencerow_proof.history.line import REFUSED, Kind
 from fencerow_proof.history.recorder import Fact
 

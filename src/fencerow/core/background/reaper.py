@@ -17,7 +17,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.steady import steady
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.finish import Moved, Requeued
+from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.store.reap import LeaseAhead, Reclaimed
 from fencerow.core.telemetry import Event, Telemetry
 

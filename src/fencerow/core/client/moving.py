@@ -14,7 +14,7 @@ from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import CancelAsked, Queued, encode, encode_ended
 from fencerow.core.store import store
-from fencerow.core.store.finish import Moved, Requeued
+from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.store.moves import Cancelled
 
 REASON_LENGTH_MAX = 500

@@ -10,7 +10,7 @@ import msgspec
 from fencerow.core.db.run import Row, Steps, execute, first_column, operation, text_or_none
 from fencerow.core.errors import IllegalMove, JobGone, JobNotFound, KeyConflict
 from fencerow.core.model.state import FINAL, State
-from fencerow.core.store.finish import Moved, Requeued, archive, read_fences, requeued_rows
+from fencerow.core.store.attempts import Moved, Requeued, archive, read_fences, requeued_rows
 
 ROUNDS_MAX = 10  # of move, ask and look; each loses only to somebody who moved the job
 CANCEL_PATIENCE_S = 5.0  # who cancels waits for an answer, while somebody's transaction may lock the job

@@ -23,7 +23,7 @@ from fencerow.core.model.outcome import (
     Succeeded,
 )
 from fencerow.core.model.state import State
-from fencerow.core.store.finish import (
+from fencerow.core.store.attempts import (
     Failure,
     Moved,
     Requeue,

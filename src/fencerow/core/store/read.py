@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fencerow.core.db.run import Statement, Steps, as_int, execute, first_column, operation, text_or_none
-from fencerow.core.model.job import Ended, JobRecord
-from fencerow.core.model.state import State
+from fencerow.core.db.run import Steps, as_int, execute, operation
+from fencerow.core.model.job import JobRecord
 from fencerow.core.store.decoding import record_of
 
 
@@ -40,28 +39,6 @@ def key_owner(scope: str, key: str) -> Steps[KeyOwner | None]:
     """Who owns an idempotency key, also when that job is gone."""
     rows = yield from execute("key_owner", scope=scope, key=key)
     return KeyOwner(str(rows[0][0]), str(rows[0][1]), bool(rows[0][2])) if rows else None
-
-
-@operation(alone=True, repeatable=True, writes="")
-def outcomes(ids: Sequence[str]) -> Steps[dict[str, Ended]]:
-    """How those of the jobs ended that have."""
-    rows = yield Statement("outcomes", {"ids": list(ids)})
-    return {
-        str(row[0]): Ended(str(row[0]), State(str(row[1])), text_or_none(row[2]), text_or_none(row[3]))
-        for row in rows
-    }
-
-
-@operation(alone=True, repeatable=True)
-def mark_awaited(ids: Sequence[str]) -> Steps[list[str]]:
-    """Note that somebody waits for these jobs, so that their end is announced; returns those newly noted."""
-    return first_column((yield Statement("mark_awaited", {"ids": list(ids)})))
-
-
-@operation(alone=True, repeatable=True, writes="")
-def existing(ids: Sequence[str]) -> Steps[set[str]]:
-    """Which of these jobs exist, live or finished."""
-    return set(first_column((yield Statement("existing", {"ids": list(ids)}))))
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -8,7 +8,7 @@ import msgspec
 
 from fencerow.core.db.run import Rows, Steps, as_int, execute, first_column, operation, text_or_none
 from fencerow.core.model.state import FINAL, State
-from fencerow.core.store.finish import Moved, archive
+from fencerow.core.store.attempts import Moved, archive
 
 DEATHS_PER_CRASH = 5
 

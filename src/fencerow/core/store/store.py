@@ -5,15 +5,13 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 
 from __future__ import annotations
 
-from fencerow.core.store.claim import (
+from fencerow.core.store.attempts import (
     Mark as Mark,
     any_due as any_due,
     claim as claim,
     claim_suspect as claim_suspect,
     fetch_args as fetch_args,
     lanes as lanes,
-)
-from fencerow.core.store.finish import (
     AWAITED_S as AWAITED_S,
     Failure as Failure,
     Moved as Moved,
@@ -29,6 +27,9 @@ from fencerow.core.store.finish import (
     requeue as requeue,
     stop as stop,
     succeed as succeed,
+    existing as existing,
+    mark_awaited as mark_awaited,
+    outcomes as outcomes,
 )
 from fencerow.core.store.migrate import (
     check_schema as check_schema,
@@ -57,10 +58,7 @@ from fencerow.core.store.orders import (
 from fencerow.core.store.read import (
     KeyOwner as KeyOwner,
     clock as clock,
-    existing as existing,
     key_owner as key_owner,
-    mark_awaited as mark_awaited,
-    outcomes as outcomes,
     read as read,
     releases as releases,
 )

@@ -27,7 +27,7 @@ from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped, Succ
 from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.finish import Moved
+from fencerow.core.store.attempts import Moved
 from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
 from fencerow.core.telemetry import Event, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts

@@ -25,7 +25,7 @@ from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retr
 from fencerow.core.model.retry import RetryRule, after_failure, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.finish import Moved
+from fencerow.core.store.attempts import Moved
 from fencerow.core.telemetry import Telemetry, clean
 from fencerow.core.threads import NoThread
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime

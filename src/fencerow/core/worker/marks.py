@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from fencerow.core.model.job import Claimed, Lane
-from fencerow.core.store.claim import NIL, Mark
+from fencerow.core.store.attempts import NIL, Mark
 
 SWEEP_S_MIN = 1.0
 SWEEP_SHARE = 50.0

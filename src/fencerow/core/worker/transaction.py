@@ -19,7 +19,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import Busy, TransactionMisuse
 from fencerow.core.store import store
-from fencerow.core.store.finish import Moved
+from fencerow.core.store.attempts import Moved
 from fencerow.core.worker.attempt import Attempt, lease_lost
 
 LOCKED_S = 10.0  # how long a stranger's lock on the job's row is waited out before the commit

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fencerow.core.background.chores import Chores
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import CancelAsked, Ordered, Queued, decode, encode, encode_ended
-from fencerow.core.store.finish import Requeued
+from fencerow.core.store.attempts import Requeued
 from fencerow.core.threads import soon
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool

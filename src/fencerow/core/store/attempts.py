@@ -1,0 +1,310 @@
+"""What happens to attempts: claimed for a worker; ended in groups, each under its fence; their ends told to who waits.
+
+Every verb that ends attempts returns the ids that it moved. An id that is missing was locked by a stranger, asked to
+be cancelled, or lost: `read_fences` tells which, and the caller repeats or gives up that one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fencerow.core.db.run import (
+    Rows,
+    Statement,
+    Steps,
+    as_int,
+    execute,
+    first_column,
+    operation,
+    text_or_none,
+)
+from fencerow.core.model.due import OWN, Due
+from fencerow.core.model.job import Claimed, Ended, Fence, Lane
+from fencerow.core.model.state import FINAL, State
+from fencerow.core.model.value import UNREADABLE
+from fencerow.core.store.decoding import salvaged_claims
+
+CLAIMS = msgspec.json.Decoder(list[Claimed])
+NIL = "00000000-0000-0000-0000-000000000000"
+# How long the result of an ephemeral job is kept for those who wait for it.
+AWAITED_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where the next claim of a lane starts: after this job. Only a hint; a sweep starts from the beginning."""
+
+    priority: int
+    run_at_us: int = 0
+    id: str = NIL
+
+
+@operation(alone=True, prepared=True)
+def claim(
+    queue: str,
+    marks: Sequence[Mark],
+    *,
+    holder: str,
+    names: Sequence[str],
+    limit: int,
+    margin_s: float,
+    due: Due = OWN,
+) -> Steps[list[Claimed]]:
+    """Take up to `limit` due jobs of these names, lane by lane in the order of `marks`, for a living worker.
+
+    The attempt of each is raised. `margin_s` is added to a job's timeout for the deadline that people are shown.
+    `due` says what is due beyond the database's now, after its clock went back. A lost reply leaves jobs running
+    that the worker does not know: see `holdings`. Locked rows are skipped, so it never waits.
+    """
+    lanes = msgspec.json.encode([(mark.priority, mark.run_at_us, mark.id) for mark in marks]).decode()
+    rows = yield Statement(
+        "claim",
+        {
+            "queue": queue,
+            "lanes": lanes,
+            "holder": holder,
+            "names": list(names),
+            "limit": limit,
+            "margin_s": margin_s,
+            "due_us": due.until_us,
+            "since_us": due.since_us,
+        },
+    )
+    claimed = decoded(rows)
+    assert len(claimed) <= limit, f"claimed {len(claimed)} jobs, asked for {limit}"
+    return claimed
+
+
+@operation()
+def claim_suspect(
+    queue: str, *, holder: str, names: Sequence[str], margin_s: float, at_most: int = 1, due: Due = OWN
+) -> Steps[list[Claimed]]:
+    """Take suspect jobs (those whose last worker died) until this worker runs `at_most` of them.
+
+    Two of one worker take turns, so that the second counts what the first took: the server may still run the
+    first when its connection has broken. The second takes nothing while the first is under way.
+    """
+    got = yield from execute("lock_suspects", holder=holder)
+    if not got[0][0]:
+        return []
+    rows = yield from execute(
+        "claim_suspect",
+        queue=queue,
+        holder=holder,
+        names=list(names),
+        margin_s=margin_s,
+        at_most=at_most,
+        due_us=due.until_us,
+        since_us=due.since_us,
+    )
+    claimed = decoded(rows)
+    assert len(claimed) <= at_most, f"claimed {len(claimed)} suspects, asked for {at_most}"
+    return claimed
+
+
+@operation(alone=True, repeatable=True, writes="", prepared=True)
+def lanes(queue: str) -> Steps[tuple[list[Lane], int]]:
+    """The lanes of a queue that hold queued jobs, and the database's now in microseconds (0 when there is no lane)."""
+    rows = yield Statement("lanes", {"queue": queue})
+    found = [Lane(None if row[0] is None else as_int(row[0]), as_int(row[1])) for row in rows]
+    return found, max((as_int(row[2]) for row in rows), default=0)
+
+
+@operation(alone=True, repeatable=True, writes="")
+def any_due(queues: Sequence[str], names: Sequence[str]) -> Steps[bool]:
+    """Whether a job is due there that a worker of these names could claim, whoever locks its row just now."""
+    return bool((yield from execute("any_due", queues=list(queues), names=list(names)))[0][0])
+
+
+@operation(alone=True, repeatable=True, writes="")
+def fetch_args(job_id: str, *, holder: str, attempt: int) -> Steps[str | None]:
+    """The stored arguments of a running attempt, or None when it no longer holds the job."""
+    rows = yield from execute("fetch_args", id=job_id, holder=holder, attempt=attempt)
+    return str(rows[0][0]) if rows else None
+
+
+def decoded(rows: Rows) -> list[Claimed]:
+    """Claims come as one JSON array (PostgreSQL) or one JSON document a row (SQLite), by lane order either way."""
+    found: list[Claimed] = []
+    for (document,) in rows:
+        if document is None:
+            continue
+        text = str(document)
+        text = text if text.startswith("[[") else f"[{text}]"
+        try:
+            found += CLAIMS.decode(text)
+        except UNREADABLE:
+            found += salvaged_claims(text)
+    if len(rows) > 1:
+        found.sort(key=lambda job: (-job.priority, job.run_at_us, job.id))
+    return found
+
+
+class Success(msgspec.Struct, frozen=True, gc=False):
+    """A finished attempt: `result` is the JSON text to store."""
+
+    id: str
+    attempt: int
+    result: str
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An attempt after which the job shall not run again: `error` is JSON text."""
+
+    id: str
+    attempt: int
+    error: str
+
+
+class Requeue(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt whose job goes back to its queue.
+
+    `kind` is retried, snoozed or released; without `delay_s` the job keeps its place. `failures` and
+    `snoozes` are what this attempt spends of the budgets; `detail` is JSON text for the timeline.
+    """
+
+    id: str
+    attempt: int
+    kind: str
+    delay_s: float | None = None
+    failures: int = 0
+    snoozes: int = 0
+    detail: str | None = None
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """An attempt that ended because a cancel was asked: `detail` is JSON text or None."""
+
+    id: str
+    attempt: int
+    detail: str | None = None
+
+
+class Requeued(msgspec.Struct, frozen=True):
+    """A job that is queued again: what a wake-up has to say."""
+
+    id: str
+    queue: str
+    priority: int
+    run_at_us: int
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """A job that is finished now, and whether somebody waits for it."""
+
+    id: str
+    awaited: bool
+
+
+@operation(alone=True, prepared=True)
+def succeed(outcomes: Sequence[Success], *, holder: str) -> Steps[list[Moved]]:
+    """Store results and move the jobs to the finished ones. Repeating it moves nothing more.
+
+    Ephemeral jobs leave their ids alone; those that are awaited are kept for `AWAITED_S`.
+    """
+    document = _document(outcomes)
+    params = {"outcomes": document, "holder": holder, "awaited_s": AWAITED_S}
+    return moved_rows((yield Statement("succeed", params)))
+
+
+@operation(repeatable=False)
+def fail(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[Moved]]:
+    """End the jobs as failed."""
+    return (yield from _then_archive("fail", outcomes, holder))
+
+
+@operation(repeatable=False)
+def stop(outcomes: Sequence[Stop], *, holder: str) -> Steps[list[Moved]]:
+    """End the jobs as cancelled, those of them of which a cancel was asked."""
+    return (yield from _then_archive("stop", outcomes, holder))
+
+
+@operation(alone=True)
+def requeue(outcomes: Sequence[Requeue], *, holder: str) -> Steps[list[Requeued]]:
+    """Put the jobs back into their queues, but for those of which a cancel was asked: `stop` those."""
+    rows = yield from execute("requeue", outcomes=_document(outcomes), holder=holder)
+    return requeued_rows(rows)
+
+
+@operation(alone=True)
+def park(outcomes: Sequence[Failure], *, holder: str) -> Steps[list[Moved]]:
+    """End the jobs as failed where they are, for the database refuses to move them; see `move_parked`."""
+    return moved_rows((yield from execute("park", outcomes=_document(outcomes), holder=holder)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def parked(*, limit: int) -> Steps[list[str]]:
+    """Jobs that have ended and lie among the live ones still, the oldest first, at most `limit`."""
+    return first_column((yield from execute("parked", limit=limit)))
+
+
+@operation()
+def move_parked(job_id: str) -> Steps[list[Moved]]:
+    """Move a job that was parked to the finished ones, if nobody has. Refused again, it stays where it is."""
+    return (yield from archive([job_id]))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def read_fences(ids: Sequence[str]) -> Steps[dict[str, Fence]]:
+    """State, holder and attempt of each job, live or finished; a job that is nowhere is not in the answer.
+
+    Of a job that is both, the live one is told: its fence is what may still be written under.
+    """
+    fences: dict[str, Fence] = {}
+    for row in (yield from execute("read_fences", ids=list(ids))):
+        fence = Fence(
+            str(row[0]), State(str(row[1])), text_or_none(row[2]), as_int(row[3]), bool(row[4]), bool(row[5])
+        )
+        if fence.id not in fences or fences[fence.id].state in FINAL:
+            fences[fence.id] = fence
+    return fences
+
+
+@operation(alone=True, repeatable=True, writes="")
+def outcomes(ids: Sequence[str]) -> Steps[dict[str, Ended]]:
+    """How those of the jobs ended that have."""
+    rows = yield Statement("outcomes", {"ids": list(ids)})
+    return {
+        str(row[0]): Ended(str(row[0]), State(str(row[1])), text_or_none(row[2]), text_or_none(row[3]))
+        for row in rows
+    }
+
+
+@operation(alone=True, repeatable=True)
+def mark_awaited(ids: Sequence[str]) -> Steps[list[str]]:
+    """Note that somebody waits for these jobs, so that their end is announced; returns those newly noted."""
+    return [str(row[0]) for row in (yield Statement("mark_awaited", {"ids": list(ids)}))]
+
+
+@operation(alone=True, repeatable=True, writes="")
+def existing(ids: Sequence[str]) -> Steps[set[str]]:
+    """Which of these jobs exist, live or finished."""
+    return set(first_column((yield Statement("existing", {"ids": list(ids)}))))
+
+
+def archive(ids: Iterable[str]) -> Steps[list[Moved]]:
+    """Move what this transaction has brought to a final state. Part of other operations."""
+    wanted = list(ids)
+    if not wanted:
+        return []
+    return moved_rows((yield from execute("archive", ids=wanted)))
+
+
+def moved_rows(rows: Rows) -> list[Moved]:
+    return [Moved(str(row[0]), bool(row[1])) for row in rows]
+
+
+def requeued_rows(rows: Rows) -> list[Requeued]:
+    return [Requeued(str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3])) for row in rows]
+
+
+def _then_archive(name: str, outcomes: Sequence[msgspec.Struct], holder: str) -> Steps[list[Moved]]:
+    rows = yield from execute(name, outcomes=_document(outcomes), holder=holder)
+    return (yield from archive(first_column(rows)))
+
+
+def _document(outcomes: Sequence[msgspec.Struct]) -> str:
+    return msgspec.json.encode(outcomes).decode()
