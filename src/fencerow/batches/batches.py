@@ -13,10 +13,10 @@ from typing import Any
 
 from fencerow.batches.batch import Batch, Item
 from fencerow.batches.item import BatchItem, Said
+from fencerow.core.db.service import soon
 from fencerow.core.errors import InvalidPayload, LeaseLost
 from fencerow.core.model.handler import VALUE
 from fencerow.core.model.outcome import Outcome, Released, Stopped, Succeeded
-from fencerow.core.threads import soon
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.calling import Calls, ran_late
 from fencerow.core.worker.deciding import Decider, Decision, timeout_error

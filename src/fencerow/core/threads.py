@@ -12,6 +12,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from fencerow.core.db.service import soon
 from fencerow.core.db.strikes import Striker
 
 T = TypeVar("T")
@@ -111,11 +112,3 @@ def _tell(
             future.set_exception(error)
 
     soon(loop, settle)  # nobody to tell: the worker has gone, and the fence refuses what this thread did
-
-
-def soon(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *given: Any) -> None:
-    """Run something on the event loop, from any thread; nothing when the loop has gone."""
-    try:
-        loop.call_soon_threadsafe(call, *given)
-    except RuntimeError:
-        pass  # it is closed

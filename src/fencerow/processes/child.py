@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.threads import soon
+from fencerow.core.db.service import soon
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.processes.starting import Started
 from fencerow.processes.wire import (

@@ -11,8 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from fencerow.core.db.service import Service
-from fencerow.core.threads import soon
+from fencerow.core.db.service import Service, soon
 
 BOOT = Path(__file__).with_name("_boot.py")
 STOP_S = 2.0

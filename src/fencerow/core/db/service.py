@@ -1,15 +1,19 @@
 """A thread of service: does one turn of its work again and again, for whoever needs it in this process.
 
+Beside it `soon`, the way from any thread to an event loop.
+
 Whatever a turn meets (no descriptor left, no memory, a driver's bug) is logged and waited out, and the next turn comes.
 A thread that ended all the same is started anew by whoever needs it next: nobody believes in it longer than it lives.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 log = logging.getLogger("fencerow.db")
 
@@ -85,3 +89,11 @@ class Service:
             return True
         self._failures = 0
         return goes_on
+
+
+def soon(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *given: Any) -> None:
+    """Run something on the event loop, from any thread; nothing when the loop has gone."""
+    try:
+        loop.call_soon_threadsafe(call, *given)
+    except RuntimeError:
+        pass  # it is closed

@@ -44,7 +44,7 @@ class Job:
     and is told so by `LeaseLost`.
     """
 
-    __slots__ = ("_attempt", "_engine", "_held_max_s", "_loop", "_transaction")
+    __slots__ = ("_attempt", "_engine", "_held_max_s", "_loop", "opened_transaction")
 
     def __init__(
         self,
@@ -57,7 +57,8 @@ class Job:
         self._engine = engine
         self._loop = loop
         self._held_max_s = held_max_s  # how long its transaction may be open, if others wait for it
-        self._transaction: JobTransaction | None = None
+        # The transaction that the handler asked for, if it did. For the worker.
+        self.opened_transaction: JobTransaction | None = None
 
     def __repr__(self) -> str:
         return f"<Job {self.name} {self.id} attempt {self.attempt}>"
@@ -217,24 +218,19 @@ class Job:
         Raises:
             TransactionMisuse: it was entered before in this attempt.
         """
-        if self._transaction is not None:
+        if self.opened_transaction is not None:
             raise TransactionMisuse(
                 "job.transaction() was asked for twice in one attempt",
                 "effects and success are one commit, so there is one transaction",
                 "do all writes in one block",
             )
         transaction = JobTransaction(self._engine, self._attempt, lambda: self._limit(transaction))
-        self._transaction = transaction
+        self.opened_transaction = transaction
         return transaction
-
-    @property
-    def opened_transaction(self) -> JobTransaction | None:
-        """The transaction that the handler asked for, if it did. For the worker."""
-        return self._transaction
 
     def is_committed_on(self, connection: object) -> bool:
         """Whether the commit of this connection is the job's success. For the worker."""
-        return self._transaction is not None and self._transaction.is_on(connection)
+        return self.opened_transaction is not None and self.opened_transaction.is_on(connection)
 
     def _limit(self, transaction: JobTransaction) -> None:
         if self._held_max_s is not None:
@@ -258,7 +254,7 @@ class Job:
 
     def _inside(self) -> JobTransaction | None:
         """Where there is one writer, what is said inside the handler's transaction must travel in it."""
-        return self._transaction if self._engine.traits.one_writer else None
+        return self.opened_transaction if self._engine.traits.one_writer else None
 
     def _check_held(self, held: bool) -> None:
         if not held:

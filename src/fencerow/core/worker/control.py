@@ -19,12 +19,12 @@ import msgspec
 from fencerow.core.background.loop import Fatal, Loops
 from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
+from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.model.wanted import Descriptors, Leave, Share, ShareNow, Stated, Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
 from fencerow.core.telemetry import Event
-from fencerow.core.threads import soon
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.blocked import LastBlock
 from fencerow.core.worker.claimer import Claims

@@ -6,13 +6,14 @@ Nothing depends on a hint; polling and the sweeps lie beneath them always.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from fencerow.core.background.chores import Chores
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.service import soon
 from fencerow.core.model.wakeup import CancelAsked, Ordered, Queued, decode, encode, encode_ended
 from fencerow.core.store.attempts import Requeued
-from fencerow.core.threads import soon
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
 
@@ -26,11 +27,8 @@ class WakeUps:
         self._lease = lease
         self._pools = pools
         self._chores = chores
-        self._loop = asyncio.get_running_loop()
-
-    def hear(self, message: str | None) -> None:
-        """A wake-up, in some other thread. None: some may have been missed."""
-        soon(self._loop, self._heard, message)
+        # Takes a wake-up in any thread. None: some may have been missed.
+        self.hear: Callable[[str | None], None] = partial(soon, asyncio.get_running_loop(), self._heard)
 
     def wake(self, queue: str) -> None:
         """Whoever claims from this queue shall look at once."""

@@ -18,13 +18,13 @@ from fencerow.core.db.connections import told
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.locator import note_ready
 from fencerow.core.db.run import arun
+from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import ConfigError, OrderRefused
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Event, Telemetry
-from fencerow.core.threads import soon
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described
 from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
