@@ -31,7 +31,7 @@ class EventBus(LocatorVerbs):
     @verb
     def groups(self) -> Procedure[list[Group]]:
         """All groups, whether anybody reads for them or not: their topics, partitions and generation."""
-        return ask(groups.groups())
+        return (yield from ask(groups.groups()))
 
     agroups = averb(groups)
 
@@ -41,7 +41,7 @@ class EventBus(LocatorVerbs):
 
         Empty where there is no such group.
         """
-        return ask(consumers.partitions(group))
+        return (yield from ask(consumers.partitions(group)))
 
     apartitions = averb(partitions)
 
@@ -51,7 +51,7 @@ class EventBus(LocatorVerbs):
 
         It stops counting at 10,000 events of a partition, so it may be asked often.
         """
-        return ask(lag.lags(group))
+        return (yield from ask(lag.lags(group)))
 
     alag = averb(lag)
 
@@ -61,7 +61,7 @@ class EventBus(LocatorVerbs):
 
         With `keep` also for how many seconds so many events last at that rate: what to give `retention_events_max`.
         """
-        return ask(lag.retention_estimate(keep=keep))
+        return (yield from ask(lag.retention_estimate(keep=keep)))
 
     aretention_estimate = averb(retention_estimate)
 
@@ -71,7 +71,7 @@ class EventBus(LocatorVerbs):
 
         Each has its place, for `redrive`, and its last error.
         """
-        return ask(asides.parked(group, limit=limit))
+        return (yield from ask(asides.parked(group, limit=limit)))
 
     aparked = averb(parked)
 
@@ -113,7 +113,7 @@ class EventBus(LocatorVerbs):
         Raises:
             UnknownGroup: there is no such group.
         """
-        return ask(groups.remove_group(group))
+        return (yield from ask(groups.remove_group(group)))
 
     aremove = averb(remove)
 
@@ -124,7 +124,7 @@ class EventBus(LocatorVerbs):
         Raises:
             EventNotFound: there is none.
         """
-        return ask(show(position, event_id))
+        return (yield from ask(show(position, event_id)))
 
     ashow = averb(show)
 

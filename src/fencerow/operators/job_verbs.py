@@ -53,7 +53,7 @@ class JobVerbs(ClientBase):
             key=key,
             before_id=before_id,
         )
-        return listing(chosen, limit)
+        return (yield from listing(chosen, limit))
 
     alist_jobs = averb(list_jobs)
 

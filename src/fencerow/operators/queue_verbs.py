@@ -28,7 +28,7 @@ class QueueVerbs(ClientBase):
         """
         check_text(queue, "queue", QUEUE_LENGTH_MAX)
         check_reason(reason)
-        return ask(pause_queue(queue, actor=self.actor, reason=reason))
+        return (yield from ask(pause_queue(queue, actor=self.actor, reason=reason)))
 
     apause_queue = averb(pause_queue)
 
@@ -52,6 +52,6 @@ class QueueVerbs(ClientBase):
     @verb
     def paused_queues(self) -> Procedure[list[PausedQueue]]:
         """The paused queues: since when, by whom, why."""
-        return ask(paused_queues())
+        return (yield from ask(paused_queues()))
 
     apaused_queues = averb(paused_queues)

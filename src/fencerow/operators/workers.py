@@ -49,7 +49,7 @@ class Workers(Verbs):
         Raises:
             InvalidInput: there is no such state, or the limit is not from 1 to 10,000.
         """
-        return registrations(state, limit)
+        return (yield from registrations(state, limit))
 
     aregistered = averb(registered)
 
@@ -60,7 +60,7 @@ class Workers(Verbs):
         Raises:
             WorkerNotFound: there is none. WorkerGone: the one of this id or name has ended.
         """
-        return finding(which)
+        return (yield from finding(which))
 
     afind = averb(find)
 
@@ -71,7 +71,7 @@ class Workers(Verbs):
         Raises:
             WorkerNotFound: there is none, or the name fits several.
         """
-        return inspecting(which, jobs_max)
+        return (yield from inspecting(which, jobs_max))
 
     ainspect = averb(inspect)
 
@@ -98,7 +98,7 @@ class Workers(Verbs):
             InvalidInput: the change cannot be made to what it serves.
         """
         change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
-        return changing(which, change, self._client.actor, reason, version)
+        return (yield from changing(which, change, self._client.actor, reason, version))
 
     achange = averb(change)
 
@@ -116,7 +116,7 @@ class Workers(Verbs):
             OrderRefused: somebody else changed it first.
         """
         change = Change(leave=Leave(within_s))
-        return changing(which, change, self._client.actor, reason, None)
+        return (yield from changing(which, change, self._client.actor, reason, None))
 
     adrain = averb(drain)
 

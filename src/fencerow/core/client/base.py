@@ -202,7 +202,7 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
         Raises:
             JobNotFound: it is not there. `JobGone` if it was removed.
         """
-        return reading(self.id)
+        return (yield from reading(self.id))
 
     arefresh = averb(refresh)
 
@@ -220,14 +220,14 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     @verb
     def cancel(self, *, reason: str | None = None, only_queued: bool = False) -> Procedure[CancelAnswer]:
         """Cancel the job: see `Client.cancel`."""
-        return cancelling(self.id, self._client.actor, reason, only_queued)
+        return (yield from cancelling(self.id, self._client.actor, reason, only_queued))
 
     acancel = averb(cancel)
 
     @verb
     def revive(self, *, reason: str | None = None) -> Procedure[None]:
         """Queue the finished job again: see `Client.revive`."""
-        return reviving(self.id, self._client.actor, reason)
+        return (yield from reviving(self.id, self._client.actor, reason))
 
     arevive = averb(revive)
 

@@ -50,7 +50,7 @@ class JobsClient(Submits):
             JobGone: it was removed, but its key remembers it.
             JobNotFound: it is nowhere.
         """
-        return reading(ref)
+        return (yield from reading(ref))
 
     aget = averb(get)
 
@@ -68,7 +68,7 @@ class JobsClient(Submits):
             IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
             JobNotFound: it is not there.
         """
-        return cancelling(ref, self.actor, reason, only_queued)
+        return (yield from cancelling(ref, self.actor, reason, only_queued))
 
     acancel = averb(cancel)
 
@@ -81,7 +81,7 @@ class JobsClient(Submits):
             KeyConflict: another job owns its key meanwhile.
             JobNotFound: it is not there.
         """
-        return reviving(ref, self.actor, reason)
+        return (yield from reviving(ref, self.actor, reason))
 
     arevive = averb(revive)
 

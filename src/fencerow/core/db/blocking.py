@@ -13,6 +13,7 @@ from types import FrameType
 from fencerow.core.errors import BlockingCall
 
 PACKAGE = __name__.partition(".")[0]
+VERBS = f"{__package__}.verb"
 
 
 def refuse_in_loop() -> None:
@@ -29,7 +30,7 @@ def _refusal(frame: FrameType) -> BlockingCall:
     """The verb is the outermost function of ours: what the caller wrote."""
     while frame.f_back is not None and _is_ours(frame.f_back):
         frame = frame.f_back
-    verb = frame.f_code.co_name
+    verb = _name_of(frame)
     if verb == "__enter__":
         called, instead = "a `with` block", "write `async with`"
     else:
@@ -39,6 +40,12 @@ def _refusal(frame: FrameType) -> BlockingCall:
         "it would keep the loop, and all that runs in it, until the database has answered",
         instead,
     )
+
+
+def _name_of(frame: FrameType) -> str:
+    """A verb that was made of a procedure runs in the one function of `verb.py`, which knows the procedure."""
+    made_of = frame.f_locals.get("procedure") if frame.f_globals.get("__name__") == VERBS else None
+    return frame.f_code.co_name if made_of is None else str(made_of.__name__)
 
 
 def _instead(frame: FrameType, verb: str) -> str:

@@ -8,6 +8,7 @@
     aget = averb(get)
 
 Both have the parameters of the procedure and return what it returns: for type checkers, for editors and for `help()`.
+The procedure is a generator, so that a traceback names it.
 """
 
 from __future__ import annotations
@@ -94,15 +95,11 @@ def _as_twin(call: F, verb: Callable[..., object]) -> F:
 
 
 def _named(call: F, like: Callable[..., object], name: str) -> F:
-    """The call with the parameters and the text of another, under this name.
-
-    The code has the name too, so that tracebacks, profiles and the refusal inside an event loop tell verbs apart.
-    """
+    """The call with the parameters and the text of another, under this name."""
     wraps(like)(call)
     call.__annotations__ = like.__annotations__
     call.__name__ = name
     call.__qualname__ = ".".join([*like.__qualname__.split(".")[:-1], name])
-    call.__code__ = call.__code__.replace(co_name=name, co_qualname=call.__qualname__)
     return call
 
 

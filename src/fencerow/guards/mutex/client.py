@@ -29,7 +29,7 @@ class Mutexes(Verbs):
         """
         if not 1 <= limit <= LIMIT_MAX:
             raise InvalidInput(f"limit is {limit}", f"1 to {LIMIT_MAX} are listed", "correct limit")
-        return ask(mutexes.held(limit=limit))
+        return (yield from ask(mutexes.held(limit=limit)))
 
     aheld = averb(held)
 
@@ -40,7 +40,7 @@ class Mutexes(Verbs):
         Raises:
             MutexNotFound: it was never taken.
         """
-        return _reading(key)
+        return (yield from _reading(key))
 
     aget = averb(get)
 

@@ -98,7 +98,7 @@ class Transitions(Moves):
         Raises:
             WrongTable: the database would refuse some statement; the message says which, and in its words why.
         """
-        return self._procedures.checking()
+        return (yield from self._procedures.checking())
 
     acheck = averb(check)
 

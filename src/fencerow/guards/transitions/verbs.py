@@ -59,7 +59,7 @@ class Moves(LocatorVerbs):
             InvalidMove: a fence, value or parameter is missing, or is none of this move's. Nothing was sent.
         """
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
-        return self._procedures.making(lambda make: make.move(self._machine, asked), connection)
+        return (yield from self._procedures.making(lambda make: make.move(self._machine, asked), connection))
 
     amove = averb(move)
 
@@ -76,14 +76,18 @@ class Moves(LocatorVerbs):
     ) -> LocatorProcedure[Record | Refusal]:
         """`move` that tells why not: gone, or in which state the row is, read in a later statement."""
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
-        return self._procedures.making(lambda make: make.move_or_why(self._machine, asked), connection)
+        return (
+            yield from self._procedures.making(
+                lambda make: make.move_or_why(self._machine, asked), connection
+            )
+        )
 
     amove_or_why = averb(move_or_why)
 
     @verb
     def read(self, id: Any, *, connection: object | None = None) -> LocatorProcedure[Record | None]:  # noqa: A002
         """The row as it stands; None if there is none. After an OutcomeUnknown: look at its state and its fence."""
-        return self._procedures.making(lambda make: make.read(id), connection)
+        return (yield from self._procedures.making(lambda make: make.read(id), connection))
 
     aread = averb(read)
 
@@ -99,7 +103,7 @@ class Moves(LocatorVerbs):
     ) -> LocatorProcedure[Record | None]:
         """Begin the lease of a claimed row anew, and note progress; None: it is no longer held, stop working on it."""
         asked = ask_renewal(self._machine, claim, id, fence=fence, values=values)
-        return self._procedures.making(lambda make: make.renew(self._machine, asked), connection)
+        return (yield from self._procedures.making(lambda make: make.renew(self._machine, asked), connection))
 
     arenew = averb(renew)
 
@@ -125,7 +129,11 @@ class Moves(LocatorVerbs):
         """
         positive(count)
         asked = ask_many(self._machine, name, values=values, params=params)
-        return self._procedures.making(lambda make: make.take(self._machine, asked, count), connection)
+        return (
+            yield from self._procedures.making(
+                lambda make: make.take(self._machine, asked, count), connection
+            )
+        )
 
     atake = averb(take)
 
@@ -138,7 +146,9 @@ class Moves(LocatorVerbs):
         Up to `count` for each state, the oldest first. A leased row that nobody stamped is among them.
         """
         positive(count)
-        return self._procedures.making(lambda make: make.find_stuck(self._machine, count), connection)
+        return (
+            yield from self._procedures.making(lambda make: make.find_stuck(self._machine, count), connection)
+        )
 
     afind_stuck = averb(find_stuck)
 
@@ -149,7 +159,7 @@ class Moves(LocatorVerbs):
         Safe in any number of processes at once: the UPDATE itself asks again whether the time is past.
         """
         positive(count)
-        return self._procedures.making(lambda make: make.reap(self._machine, count), connection)
+        return (yield from self._procedures.making(lambda make: make.reap(self._machine, count), connection))
 
     areap = averb(reap)
 
