@@ -1,0 +1,1 @@
+"""Which orders are played, and how one is."""
