@@ -84,17 +84,17 @@ def processes() -> int:
 
 def race(arguments: list[str], fresh: bool) -> int:
     # What `test` samples is played whole here, up to a number of orders that ends within an hour.
-    return test(["tests/race", "--orders", "5000", "--timeout", "3600", *arguments], fresh)
+    return test(["tests/proof/race", "--orders", "5000", "--timeout", "3600", *arguments], fresh)
 
 
 def crash(arguments: list[str], fresh: bool) -> int:
-    return test(["tests/crash", *arguments], fresh)
+    return test(["tests/proof/crash", *arguments], fresh)
 
 
 def storm(arguments: list[str], fresh: bool) -> int:
     ensure_env(fresh)
     os.chdir(ROOT)
-    become(str(BIN / "python"), "-m", "tests.storm", *arguments)
+    become(str(BIN / "python"), "-m", "tests.proof.storm", *arguments)
 
 
 def bus(arguments: list[str], fresh: bool) -> int:

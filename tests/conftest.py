@@ -17,15 +17,15 @@ from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
 from fencerow_proof.servers.pgbouncer import PgBouncer
-from tests.leftovers import no_connections_left, no_threads_left
-from tests.race.evidence import (  # noqa: F401 (hooks must be found here)
+from tests.kit.leftovers import no_connections_left, no_threads_left
+from tests.proof.race.evidence import (  # noqa: F401 (hooks must be found here)
     pytest_addoption,
     pytest_collection_modifyitems,
     pytest_terminal_summary,
 )
 
 # Loaded here, since only this file is read by each of several test processes; `tally` prints how many scenarios passed.
-pytest_plugins = ["tests.marks", "tests.outside", "tests.systems.tally", "tests.through"]
+pytest_plugins = ["tests.kit.marks", "tests.kit.outside", "tests.whole.systems.tally", "tests.kit.through"]
 
 MEMORY = Path("/dev/shm")
 TEMPLATE = "migrated"

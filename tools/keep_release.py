@@ -1,6 +1,6 @@
 """Keeps the code of a release for the tests of rolling deploys: python3 tools/keep_release.py COMMIT NAME
 
-Writes tests/deploys/NAME.zip with what a worker and a client need, so that the tests need no history.
+Writes tests/whole/deploys/NAME.zip with what a worker and a client need, so that the tests need no history.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(commit: str, name: str) -> Path:
         check=True,
         capture_output=True,
     )
-    target = ROOT / "tests" / "deploys" / f"{name}.zip"
+    target = ROOT / "tests" / "whole" / "deploys" / f"{name}.zip"
     with tarfile.open(fileobj=BytesIO(done.stdout)) as tar, zipfile.ZipFile(target, "w") as kept:
         for member in sorted(tar.getmembers(), key=lambda each: each.name):
             path = Path(member.name).relative_to("src") if member.isfile() else None

@@ -25,8 +25,8 @@ from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.context import Job
 from fencerow.errors import CancelRequested, DecidedTwice, LeaseLost
 from fencerow.operators import looking
-from tests.jobs import AnyEngine, claim, register
-from tests.worker.stage import Stage, job_of, kinds, pool_of, quick, read, submit, until, working
+from tests.core.worker.stage import Stage, job_of, kinds, pool_of, quick, read, submit, until, working
+from tests.kit.jobs import AnyEngine, claim, register
 
 Numbers = Sequence[BatchItem[int, str]]
 Quiet = Sequence[BatchItem[int, None]]

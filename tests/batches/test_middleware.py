@@ -12,8 +12,8 @@ import pytest
 
 from fencerow.batches.item import BatchItem
 from tests.batches.test_batches import ONE_SLOT, Numbers, Quiet, batch, run_together, states
-from tests.jobs import AnyEngine
-from tests.worker.stage import quick, working
+from tests.core.worker.stage import quick, working
+from tests.kit.jobs import AnyEngine
 
 Items = Sequence[BatchItem[Any, Any]]
 CallNext = Callable[[], Awaitable[None]]

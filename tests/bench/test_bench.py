@@ -23,7 +23,7 @@ from fencerow.errors import InvalidInput
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.house.tree import ROOT
-from tests.jobs import register
+from tests.kit.jobs import register
 
 TINY = Sizes(
     drain_jobs=300,

@@ -20,7 +20,7 @@ from fencerow.core.store import store
 from fencerow.core.worker import control
 from fencerow.core.worker.control import DescriptorCount, counted
 from tests.cli.conftest import Cli, command
-from tests.shortage import no_descriptors
+from tests.kit.shortage import no_descriptors
 
 AnyEngine = SqliteEngine | PostgresEngine
 PATIENCE_S = 60.0

@@ -10,7 +10,7 @@ from fencerow import App
 from fencerow.core.db.engine import Engine
 from fencerow_proof.history import recording
 from tests.cli.conftest import Cli
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from tests import jobs
 from tests.cli.conftest import Cli
+from tests.kit import jobs
 
 AnyEngine = SqliteEngine | PostgresEngine
 EVIL = "\x1b[31mred\r\n\x9b2J\u202e"

@@ -16,8 +16,8 @@ from fencerow.core.model.job import KeyClaim
 from fencerow.core.store import store
 from fencerow.errors import DatabaseError
 from fencerow.testing.postgres import PostgresServer
-from tests import jobs
 from tests.cli.conftest import Cli
+from tests.kit import jobs
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

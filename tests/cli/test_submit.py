@@ -10,8 +10,8 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.operators import looking
-from tests import jobs
 from tests.cli.conftest import Cli, command
+from tests.kit import jobs
 
 AnyEngine = SqliteEngine | PostgresEngine
 

@@ -22,9 +22,9 @@ from fencerow.doctor.shape import expected, shape_of
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from fencerow.testing.postgres import PostgresServer
-from tests import jobs
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli, Result
+from tests.kit import jobs
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
 

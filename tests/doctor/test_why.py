@@ -14,9 +14,9 @@ from fencerow.doctor.why import Diagnosis, why
 from fencerow.errors import JobNotFound
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
-from tests import jobs
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
+from tests.kit import jobs
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
 

@@ -8,7 +8,7 @@ import pytest
 
 from fencerow import App, Config
 from fencerow.core.db.postgres import PostgresEngine
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from fencerow.events import (
     consumers,
     publish,
 )
-from tests.contract.stage import table
+from tests.core.store.stage import table
 from tests.events.conftest import app_on
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 WAIT_S = 60.0
 QUICK = Backoff(base_s=0.05, cap_s=0.05, jitter=0.0)

@@ -14,7 +14,7 @@ from fencerow.events.sequencer import sequence
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
 from tests.events.conftest import app_on
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
 

@@ -20,7 +20,7 @@ from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.retention import EventRetention
 from fencerow.testing.clock import clock_of
 from tests.events.conftest import app_on, url_of
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 WAIT_S = 60.0
 SOON = Backoff(base_s=0.05, cap_s=0.05, jitter=0.0)

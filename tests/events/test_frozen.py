@@ -21,7 +21,7 @@ from fencerow.events.sequencer import sequence
 from tests.events.conftest import app_on
 from tests.events.freezing import FROZEN
 from tests.events.freezing_consumer import TABLE, reading
-from tests.stopping import is_stopped
+from tests.kit.stopping import is_stopped
 
 WAIT_S = 90.0
 OTHER = "22222222-2222-7222-8222-222222222222"

@@ -14,7 +14,7 @@ from fencerow import App, Backoff
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.events import Event, EventBus, NewEvent, apublish_many, consumer, delivery
 from tests.events.conftest import app_on
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 WAIT_S = 60.0
 ONCE: dict[str, Any] = {

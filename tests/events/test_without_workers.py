@@ -28,7 +28,7 @@ from fencerow.events.sequencer import GAPS_MAX, Gap, Memory, remembered, sequenc
 from fencerow.events.topics import bucket_of, check_patterns, matches, wants_outcomes
 from fencerow.testing.clock import DatabaseClock
 from tests.events.conftest import app_on
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 BEGINNING = GroupStart("beginning")
 DAY_S = 86_400.0

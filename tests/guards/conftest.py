@@ -9,8 +9,8 @@ import pytest
 
 from fencerow import Database
 from fencerow.testing.clock import DatabaseClock, clock_of
-from tests.db.conftest import lender, lent_engine, loan  # noqa: F401 (fixtures)
-from tests.leftovers import no_threads_left
+from tests.core.db.conftest import lender, lent_engine, loan  # noqa: F401 (fixtures)
+from tests.kit.leftovers import no_threads_left
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

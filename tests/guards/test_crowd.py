@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fencerow.guards.once import DedupeWindow, once
 from fencerow.guards.replace import replace_for
 from tests.guards.places import At
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 CROWD = 8
 

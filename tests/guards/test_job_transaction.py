@@ -16,10 +16,10 @@ from fencerow.core.worker.context import Job
 from fencerow.errors import Busy, OutcomeUnknown, Unavailable
 from fencerow.guards.once import once
 from fencerow.guards.replace.replace import replace_for
+from tests.core.worker.stage import quick, read, until, working
 from tests.guards.places import At
 from tests.guards.transitions.tables import AtEngine, create, extractions, insert
-from tests.jobs import claim, new_job, register, running, submit
-from tests.worker.stage import quick, read, until, working
+from tests.kit.jobs import claim, new_job, register, running, submit
 
 MADE = "CREATE TABLE fencerow.effect (id integer PRIMARY KEY, source text)"
 LOCKED = "SELECT 1 FROM fencerow.jobs WHERE id = %s FOR UPDATE NOWAIT"

@@ -10,10 +10,10 @@ from fencerow.errors import OnceConflict, UnusableConnection
 from fencerow.guards.once import DedupeWindow, OnceRun, once
 from fencerow.guards.replace import Replacing, replace_for
 from fencerow.guards.replace.deciding import Found
-from tests.db.lenders import Loan
+from tests.core.db.lenders import Loan
 from tests.guards.places import At
-from tests.jobs import AnyEngine
-from tests.plainly import plainly
+from tests.kit.jobs import AnyEngine
+from tests.kit.plainly import plainly
 
 ROWS = [{"n": number, "text": f"chunk {number}"} for number in range(600)]
 

@@ -15,8 +15,8 @@
  *
  * Time is in steps of some seconds. A moment of the past is kept as its age, one to come as what is left of it; what is old
  * enough gets no older. So there are few states. A clock that goes back is not modelled, and no worker registers: see
- * tests/worker/test_burying.py. The look of `die` at the judge's own row adds nothing here to the end of the verdict:
- * tests/race/test_reap.py takes out each alone.
+ * tests/core/worker/test_burying.py. The look of `die` at the judge's own row adds nothing here to the end of the verdict:
+ * tests/proof/race/test_reap.py takes out each alone.
  */
 
 #define LEASE    3 /* lease_s, as short as the configuration lets it be: one renewal each step */

@@ -14,7 +14,7 @@
  *        3. The next worker holds no more suspects at once than it may.
  *
  * Left out: the database's clock, which may put claims in another order; lanes, names and time limits (there is one of
- * each); what becomes of a suspect, see tests/worker/test_suspects.py.
+ * each); what becomes of a suspect, see tests/core/worker/test_suspects.py.
  */
 
 #define JOBS    4

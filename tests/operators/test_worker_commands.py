@@ -20,7 +20,7 @@ from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli, command
-from tests.jobs import bury
+from tests.kit.jobs import bury
 
 _clean, cli, shop, url = (
     command_line._clean,

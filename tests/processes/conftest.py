@@ -8,8 +8,8 @@ import pytest
 
 from fencerow import Config
 from fencerow.core.db.sqlite import SqliteEngine
-from tests.jobs import AnyEngine
-from tests.worker.stage import quick
+from tests.core.worker.stage import quick
+from tests.kit.jobs import AnyEngine
 
 
 def settings(engine: AnyEngine, **changes: Any) -> Config:

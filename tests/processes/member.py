@@ -11,8 +11,8 @@ import sys
 
 from fencerow import Config
 from fencerow.core.worker.worker import Worker
-from tests.deaths.crew import engine_of
 from tests.processes import shop
+from tests.whole.deaths.crew import engine_of
 
 PR_SET_PDEATHSIG = 1
 

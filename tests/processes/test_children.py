@@ -15,10 +15,10 @@ from fencerow import Config
 from fencerow.errors import ConfigError, DeclarationError, NotImportable
 from fencerow.operators import looking
 from fencerow.processes import starting
-from tests.jobs import AnyEngine
+from tests.core.worker.stage import Stage, read, until, worker_of, working
+from tests.kit.jobs import AnyEngine
 from tests.processes import shop
 from tests.processes.conftest import settings
-from tests.worker.stage import Stage, read, until, worker_of, working
 
 HANDLERS = [job.handler for job in shop.app.jobs.values()]
 

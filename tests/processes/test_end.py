@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from fencerow.core.store import store
-from tests.jobs import AnyEngine
+from tests.core.worker.stage import Stage, read, until
+from tests.kit.jobs import AnyEngine
 from tests.processes.conftest import settings
 from tests.processes.test_children import count, crew
 from tests.processes.test_poison import known, nothing_left
 from tests.processes.test_suspects import suspect
-from tests.worker.stage import Stage, read, until
 
 ENDED_S = 20.0  # of a busy machine, beyond the bounds that are set
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from fencerow.processes import child, starting
-from tests.jobs import AnyEngine
+from tests.core.worker.stage import Stage, until, working
+from tests.kit.jobs import AnyEngine
 from tests.processes.conftest import settings
 from tests.processes.test_children import crew
 from tests.processes.test_poison import known, nothing_left
-from tests.worker.stage import Stage, until, working
 
 RUNAWAY = Path(__file__).with_name("runaway.py")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to whom they come from")

@@ -10,10 +10,10 @@ import pytest
 
 from fencerow import Config
 from fencerow.core.store import store
-from tests.jobs import AnyEngine
+from tests.core.worker.stage import Stage, job_of, kinds, until
+from tests.kit.jobs import AnyEngine
 from tests.processes.conftest import settings
 from tests.processes.test_children import crew, gone
-from tests.worker.stage import Stage, job_of, kinds, until
 
 
 def known(folder: Path) -> list[int]:

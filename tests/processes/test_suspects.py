@@ -15,12 +15,12 @@ from fencerow.core.store import store
 from fencerow.core.worker import dispatch, roster
 from fencerow.core.worker import pool as pool_module
 from fencerow.core.worker.attempt import Attempt
-from tests.jobs import QUEUE, AnyEngine, claim, register
+from tests.core.worker.stage import handler, kinds, read, submit, working
+from tests.core.worker.test_damaged import DEEP, write
+from tests.kit.jobs import QUEUE, AnyEngine, claim, register
 from tests.processes import shop
 from tests.processes.conftest import settings
 from tests.processes.test_children import HANDLERS
-from tests.worker.stage import handler, kinds, read, submit, working
-from tests.worker.test_damaged import DEEP, write
 
 
 async def suspect(engine: AnyEngine, name: str, args: dict[str, Any] | None = None, **fields: Any) -> str:
@@ -220,7 +220,7 @@ def claim_suspect(engine: AnyEngine, holder: str | None, name: str) -> list[Clai
 async def test_a_death_while_it_has_the_worker_for_itself_is_counted(
     engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The real death is in tests/deaths; here the note is what counts."""
+    """The real death is in tests/whole/deaths; here the note is what counts."""
     started = asyncio.Event()
 
     async def local() -> None:

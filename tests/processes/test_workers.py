@@ -12,10 +12,10 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from fencerow.core.store.reap import DEATHS_PER_CRASH
-from tests.deaths.crew import Crew, crew, engine_of, live, wait_until
+from tests.core.worker.stage import job_of
 from tests.processes.test_children import gone
 from tests.processes.test_poison import known
-from tests.worker.stage import job_of
+from tests.whole.deaths.crew import Crew, crew, engine_of, live, wait_until
 
 MEMBER = Path(__file__).with_name("member.py")
 QUICK = '{"base_s":0.01,"factor":1.0,"cap_s":1.0,"jitter":0.0}'

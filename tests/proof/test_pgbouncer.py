@@ -18,7 +18,7 @@ from fencerow.operators import looking
 from fencerow.testing.pg_binaries import BinariesMissing
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer, find_pgbouncer
-from tests.jobs import claim, new_job, register
+from tests.kit.jobs import claim, new_job, register
 
 ROLE = "app"
 

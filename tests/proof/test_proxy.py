@@ -21,7 +21,7 @@ from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.faults import CUTS, Dice, Fault, Phase, Plan
 from fencerow_proof.network.link import Link
 from fencerow_proof.network.proxy import FaultProxy
-from tests.jobs import new_job
+from tests.kit.jobs import new_job
 
 Run = Callable[[str], Awaitable[object]]
 BROKEN = (psycopg.OperationalError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError)

@@ -12,7 +12,7 @@ from fencerow.core.store import store
 from fencerow.operators import looking
 from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
-from tests.jobs import AnyEngine, claim, new_job, read, register, submit
+from tests.kit.jobs import AnyEngine, claim, new_job, read, register, submit
 
 DAY_S = 86_400.0
 KNOWING, IGNORANT, SILENT = '{"names": ["send"]}', '{"names": ["other"]}', '{"queues": ["mail"]}'

@@ -14,7 +14,7 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Telemetry
 from fencerow.retention.disowner import LOOK_EVERY_S, Disowner
 from fencerow.testing.clock import DatabaseClock
-from tests.jobs import AnyEngine, new_job, read, submit
+from tests.kit.jobs import AnyEngine, new_job, read, submit
 
 DAY_S = 86_400.0
 

@@ -16,8 +16,8 @@ from fencerow.core.telemetry import Telemetry
 from fencerow.retention import maintenance
 from fencerow.retention.maintenance import Maintenance
 from fencerow.retention.purging import purge_by_age
-from tests.contract.stage import rows
-from tests.jobs import claim, new_job, register, submit
+from tests.core.store.stage import rows
+from tests.kit.jobs import claim, new_job, register, submit
 
 KIBIBYTE = '{"to":"' + "x" * 1024 + '"}'
 

@@ -23,9 +23,9 @@ from fencerow.retention.maintenance import Maintenance
 from fencerow.retention.periods import close_periods, detach_period, make_period, periods, take_period
 from fencerow.testing.clock import PostgresClock
 from tests.conftest import postgres_engine
-from tests.contract import stage
-from tests.contract.stage import bring
-from tests.jobs import claim, new_job, register, running, submit
+from tests.core.store import stage
+from tests.core.store.stage import bring
+from tests.kit.jobs import claim, new_job, register, running, submit
 
 HOUR = 3600.0
 LATER = 3.5 * HOUR  # the first period of an hour is past a retention of two, the second is not

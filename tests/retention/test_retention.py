@@ -10,9 +10,9 @@ from fencerow.core.store.attempts import Success
 from fencerow.operators import looking
 from fencerow.retention.purging import purge_by_age, purge_by_count, purge_by_own_age
 from fencerow.testing.clock import DatabaseClock
-from tests.contract import stage
-from tests.contract.stage import Placed, bring, rows
-from tests.jobs import LATE_US, AnyEngine, register, running, submit
+from tests.core.store import stage
+from tests.core.store.stage import Placed, bring, rows
+from tests.kit.jobs import LATE_US, AnyEngine, register, running, submit
 
 DAY = 86400.0
 

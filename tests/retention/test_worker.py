@@ -9,8 +9,8 @@ import pytest
 from fencerow.core.store import store
 from fencerow.retention import maintenance
 from fencerow.testing.clock import DatabaseClock
-from tests.jobs import AnyEngine
-from tests.worker.stage import quick, working
+from tests.core.worker.stage import quick, working
+from tests.kit.jobs import AnyEngine
 
 MINUTE = 60.0
 

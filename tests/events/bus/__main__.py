@@ -20,7 +20,7 @@ from fencerow.testing.postgres import PostgresServer
 from tests.events.bus.load import run
 from tests.events.bus.plan import Plan
 from tests.events.bus.verdict import Verdict, judge
-from tests.storm.evidence import ROOT, surroundings
+from tests.proof.storm.evidence import ROOT, surroundings
 
 ENGINES = ("postgres", "sqlite")
 

@@ -10,7 +10,7 @@ from tests.events.bus.load import run
 from tests.events.bus.plan import Plan
 from tests.events.bus.verdict import judge
 from tests.events.conftest import url_of
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 LAG_MAX_S = 240.0  # on a busy machine; what nobody reads waits for ever
 

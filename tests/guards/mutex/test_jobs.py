@@ -16,8 +16,8 @@ from fencerow.guards.mutex import Mutex, mutexes
 from fencerow.testing.clock import DatabaseClock, clock_of
 from tests.guards.mutex import shop
 from tests.guards.mutex.test_mutex import holding
-from tests.leftovers import no_threads_left
-from tests.plainly import plainly
+from tests.kit.leftovers import no_threads_left
+from tests.kit.plainly import plainly
 
 QUICK: dict[str, Any] = {
     "poll_min_s": 0.01,

@@ -24,7 +24,7 @@ from fencerow.errors import InvalidInput, MutexBusy, MutexLost, MutexMisuse, Sta
 from fencerow.guards.mutex import Mutex, mutexes
 from fencerow.guards.mutex.renewing import THREAD, renewer
 from fencerow.testing.clock import DatabaseClock
-from tests.plainly import plainly
+from tests.kit.plainly import plainly
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ from fencerow.guards.replace import replace_for
 from fencerow.guards.replace.deciding import Found
 from fencerow.retention import maintenance
 from fencerow.testing.clock import DatabaseClock
+from tests.core.worker.stage import quick, working
 from tests.guards.places import At
-from tests.jobs import AnyEngine
-from tests.plainly import plainly
-from tests.worker.stage import quick, working
+from tests.kit.jobs import AnyEngine
+from tests.kit.plainly import plainly
 
 SEEN: list[object] = []
 

@@ -25,7 +25,7 @@ from fencerow.guards.once.reserving import purge_once
 from fencerow.guards.once.run import OnceRun
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.places import At
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 
 @pytest.fixture

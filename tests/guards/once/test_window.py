@@ -9,7 +9,7 @@ from fencerow.guards.once import DedupeWindow
 from fencerow.guards.once.window import purge_windows
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.places import At
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE
 from tests.guards.places import At
 from tests.guards.replace.test_replace import chunks_table
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 NUMBER = uuid.UUID("4212cacf-e05c-4750-b992-ce7139ae13b4")
 SAME = [

@@ -14,7 +14,7 @@ from fencerow.guards.replace.deciding import Found
 from fencerow.guards.replace.sources import purge_sources
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.places import At
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 Replace = Callable[..., Replacing]
 

@@ -6,7 +6,7 @@ import pytest
 
 from fencerow.guards.transitions import Moves, Transitions
 from tests.guards.transitions.tables import AtEngine, create, extractions
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 
 @pytest.fixture

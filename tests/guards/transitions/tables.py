@@ -9,7 +9,7 @@ from typing import Any
 
 from fencerow import Config
 from fencerow.guards.transitions import Lease, Move, Overdue, SubState, Transitions
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 TYPES = {
     "postgres": {"text": "text", "whole": "bigint", "instant": "timestamptz"},

@@ -11,7 +11,7 @@ from fencerow.core.store import store
 from fencerow.core.store.running import Running, running
 from fencerow.errors import LeaseLost
 from tests.guards.transitions.tables import AtEngine, create, extractions, insert, sql
-from tests.jobs import AnyEngine, claim, register, submit
+from tests.kit.jobs import AnyEngine, claim, register, submit
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from fencerow.core.store.running import Running, running
 from fencerow.guards.transitions import Refusal, Transitions
 from fencerow.guards.transitions.handing import KEPT_S, purge_row_leases
 from fencerow.testing.clock import DatabaseClock
-from tests.db.lenders import Loan
+from tests.core.db.lenders import Loan
+from tests.core.worker.stage import working
 from tests.guards.transitions.tables import LEASE_S, AtEngine, create, extractions, insert, sql
-from tests.jobs import AnyEngine
-from tests.worker.stage import working
+from tests.kit.jobs import AnyEngine
 
 MINE, OTHERS = str(uuid4()), str(uuid4())
 

@@ -12,7 +12,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.errors import WrongTable
 from fencerow.guards.transitions import Lease, Move, Transitions
 from tests.guards.transitions.tables import AtEngine, create, sql
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 COLUMNS = "tenant {text}, id {text}, status {text}, fence {whole} DEFAULT 0, since {instant}"
 LEASE = Lease(lease_s=60, since="since", fence="fence")

@@ -8,9 +8,9 @@ import pytest
 
 from fencerow.errors import RetryTransaction
 from fencerow.guards.transitions import Move, Transitions
-from tests.db.lenders import LENDERS, Loan
+from tests.core.db.lenders import LENDERS, Loan
 from tests.guards.transitions.tables import AtEngine, create, extractions, insert, sql
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 # One for each driver is enough to see how its refusal is told.
 ON_POSTGRES = [lender for lender in LENDERS if lender.name in ("psycopg", "asyncpg", "session-psycopg")]

@@ -10,8 +10,8 @@ from fencerow.errors import InvalidMove, UnknownMove
 from fencerow.guards.transitions import Refusal, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.transitions.tables import LEASE_S, insert, sql
-from tests.jobs import AnyEngine
-from tests.plainly import plainly
+from tests.kit.jobs import AnyEngine
+from tests.kit.plainly import plainly
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from fencerow.core.db.run import Steps, execute_composed
 from fencerow.guards.transitions import Move, Moved, MoveEvents, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.transitions.tables import LEASE_S, AtEngine, extractions, insert, sql, where
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 
 class Bus:

@@ -24,7 +24,7 @@ from tests.guards.transitions.tables import (
     extractions,
     sql,
 )
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 ROWS = ("a", "b", "c")
 FENCES = {"": "attempts", "boxes": "boxes_fence"}

@@ -10,7 +10,7 @@ import pytest
 from fencerow.guards.transitions import Lease, Move, Moves, Overdue, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.transitions.tables import LEASE_S, AtEngine, insert
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 
 def ago(engine: AnyEngine, seconds: float) -> object:

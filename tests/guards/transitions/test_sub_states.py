@@ -7,7 +7,7 @@ import pytest
 from fencerow.guards.transitions import Moves, Refusal, Transitions
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.transitions.tables import LEASE_S, insert
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 
 @pytest.fixture(autouse=True)

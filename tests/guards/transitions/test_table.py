@@ -26,7 +26,7 @@ from tests.guards.transitions.tables import (
     sql,
     where,
 )
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 REFUSED = (psycopg.errors.CheckViolation, sqlite3.IntegrityError)
 

@@ -17,7 +17,7 @@ from fencerow.guards.transitions import Transitions
 from fencerow.guards.transitions.composing import Written
 from fencerow.testing.clock import DatabaseClock
 from tests.guards.transitions.tables import LEASE_S, AtEngine, create, extractions, insert, sql
-from tests.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine
 
 
 def ids(rows: list[dict[str, object]]) -> list[str]:

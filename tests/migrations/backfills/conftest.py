@@ -14,7 +14,7 @@ import pytest
 
 from fencerow import App, Config
 from fencerow.testing.postgres import PostgresServer
-from tests.app.conftest import url  # noqa: F401 (a fixture)
+from tests.core.app.conftest import url  # noqa: F401 (a fixture)
 
 
 class Table:

@@ -101,7 +101,7 @@ def operation(
 
     `prepared` is for statements of every job, and only for those `alone`: where what was prepared turns out not to be
     there, they are simply sent again. Their one plan must serve an empty table and a full one, whatever the parameters
-    are; tests/contract/test_kept_plans.py looks at it.
+    are; tests/core/store/test_kept_plans.py looks at it.
     """
     assert alone or not prepared
 

@@ -1,7 +1,7 @@
 """The states of a job and the one table of moves between them.
 
 Everything that says what a job may become is drawn from here: the guards in the SQL name the same
-states, docs/life-of-a-job.md is printed from this table, and tests/contract plays every (state, move)
+states, docs/life-of-a-job.md is printed from this table, and tests/core/store plays every (state, move)
 pair on both engines: a legal one changes exactly one job, an illegal one none.
 """
 

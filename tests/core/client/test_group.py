@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from fencerow.client import Client
+from fencerow.core.client.submission import Submission
+from fencerow.core.client.submitting import GROUP_BYTES_MAX, GROUP_ROWS_MAX, Group
+from fencerow.core.model.job import KeyClaim
+from fencerow.errors import OutcomeUnknown, Unavailable
+from tests.core.client.flaky import Flaky
+from tests.kit.jobs import AnyEngine, new_job
+
+
+def plain(**changes: Any) -> Submission:
+    return Submission(new_job(**changes))
+
+
+async def test_a_hundred_concurrent_submits_take_few_statements(engine: AnyEngine) -> None:
+    flaky = Flaky(engine)
+    client = Client(flaky)
+
+    answers = await asyncio.gather(*(client.asubmit([plain()]) for _ in range(100)))
+
+    assert len({answer.id for (answer,) in answers}) == 100
+    assert len(await client.alist_jobs(limit=200)) == 100
+    assert len([name for name in flaky.ran if name == "submit"]) <= 3
+
+
+async def test_one_bad_member_fails_alone(engine: AnyEngine) -> None:
+    client = Client(engine)
+    bad = plain(priority=1_000)  # refused by the table; the door of App would not let it in
+
+    answers = await asyncio.gather(
+        *(client.asubmit([each]) for each in [plain(), plain(), bad, plain()]), return_exceptions=True
+    )
+
+    assert [isinstance(answer, BaseException) for answer in answers] == [False, False, True, False]
+    assert len(await client.alist_jobs()) == 3
+
+
+async def test_those_that_arrive_meanwhile_go_together(engine: AnyEngine) -> None:
+    flaky = Flaky(engine)
+    client = Client(flaky)
+    flaky.gate = asyncio.Event()
+    first = asyncio.create_task(client.asubmit([plain()]))
+    await flaky.entered.wait()
+
+    later = [asyncio.create_task(client.asubmit([plain()])) for _ in range(20)]
+    await asyncio.sleep(0)
+    flaky.gate.set()
+    await asyncio.gather(first, *later)
+
+    assert flaky.ran == ["submit", "submit"]
+
+
+async def test_a_cancelled_caller_does_not_take_the_insert_back(engine: AnyEngine) -> None:
+    flaky = Flaky(engine)
+    client = Client(flaky)
+    flaky.gate = asyncio.Event()
+    wanted = plain()
+    caller = asyncio.create_task(client.asubmit([wanted]))
+    await flaky.entered.wait()
+
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    flaky.gate.set()
+    await client.aclose()
+
+    assert [job.id for job in await client.alist_jobs()] == [wanted.job.id]
+
+
+async def test_keyed_submits_never_share_a_statement_with_strangers(engine: AnyEngine) -> None:
+    flaky = Flaky(engine)
+    client = Client(flaky)
+    job = new_job(scope="s", key="k")
+    keyed = Submission(job, KeyClaim(scope="s", key="k", job_id=job.id, fingerprint="f", lifetime_s=1))
+
+    await asyncio.gather(client.asubmit([plain()]), client.asubmit([keyed]), client.asubmit([plain()]))
+
+    assert sorted(flaky.ran) == ["_submit_with_keys", "submit"]
+
+
+async def test_every_caller_of_a_batch_learns_that_the_database_is_away(engine: AnyEngine) -> None:
+    flaky = Flaky(engine, "down")
+
+    answers = await asyncio.gather(
+        *(Client(flaky).asubmit([plain()]) for _ in range(1)),
+        return_exceptions=True,
+    )
+    assert isinstance(answers[0], Unavailable)
+
+    client = Client(Flaky(engine, "down"))
+    both = await asyncio.gather(client.asubmit([plain()]), client.asubmit([plain()]), return_exceptions=True)
+
+    assert all(isinstance(answer, Unavailable) for answer in both)
+    assert both[0] is not both[1]
+
+
+async def test_a_batch_in_doubt_is_asked_for_again_as_a_whole(engine: AnyEngine) -> None:
+    flaky = Flaky(engine, "lost after")
+    client = Client(flaky)
+
+    await asyncio.gather(*(client.asubmit([plain()]) for _ in range(10)))
+
+    assert flaky.ran == ["submit", "resubmit"]
+    assert len(await client.alist_jobs()) == 10
+
+
+async def test_doubt_that_stays_reaches_every_caller_with_its_ids(engine: AnyEngine) -> None:
+    client = Client(Flaky(engine, "lost after", *["down"] * 50), patience_s=0.1)
+    wanted = [plain(), plain()]
+
+    answers = await asyncio.gather(*(client.asubmit([each]) for each in wanted), return_exceptions=True)
+
+    for each, answer in zip(wanted, answers, strict=True):
+        assert isinstance(answer, OutcomeUnknown)
+        assert answer.job_ids == (each.job.id,), "strangers' ids are no help"
+
+
+async def test_batches_are_bounded_in_rows_and_bytes() -> None:
+    sent: list[list[Submission]] = []
+
+    async def send(batch: Sequence[Submission]) -> None:
+        sent.append(list(batch))
+
+    group = Group(send, asyncio.get_running_loop())
+    small = [plain() for _ in range(GROUP_ROWS_MAX + 1)]
+    large = [plain(args_bytes=GROUP_BYTES_MAX // 2) for _ in range(3)]
+    await asyncio.gather(*(group.submit(each) for each in [*small, *large]))
+
+    assert max(len(batch) for batch in sent) == GROUP_ROWS_MAX
+    assert all(sum(each.job.args_bytes for each in batch) <= GROUP_BYTES_MAX for batch in sent)
+    assert [each for batch in sent for each in batch] == [*small, *large]
+
+
+def test_each_event_loop_has_a_group_of_its_own(engine: AnyEngine) -> None:
+    client = Client(engine)
+
+    async def once() -> None:
+        await client.asubmit([plain()])
+        await engine.aclose()
+
+    asyncio.run(once())
+    asyncio.run(once())
+
+    assert len(client.list_jobs()) == 2

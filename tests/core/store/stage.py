@@ -1,0 +1,206 @@
+"""Brings a job into any state, plays any move of the table by its store verb, and sees everything that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fencerow.core.model.state import Move, State
+from fencerow.core.store import store
+from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
+from fencerow.core.store.reap import Crash
+from fencerow.errors import IllegalMove, JobNotFound
+from fencerow.retention import disown as disowning
+from fencerow.testing.clock import DatabaseClock
+from tests.kit.jobs import AnyEngine, bury, claim, overdue, read, register, running, submit
+
+TIMEOUT_S = 10.0
+EXPIRES_S = 1000.0
+DISOWN_S = 500.0
+ERROR = '{"type":"Boom"}'
+
+Dump = dict[tuple[str, str], dict[str, object]]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A job that was brought into a state, and the fence of the attempt that it had last."""
+
+    id: str
+    holder: str
+    attempt: int
+
+
+def table(engine: AnyEngine, name: str) -> str:
+    """A table's name as the engine's dialect writes it."""
+    return f"fencerow.{name}" if engine.dialect == "postgres" else f"fencerow_{name}"
+
+
+def rows(engine: AnyEngine, text: str) -> list[dict[str, object]]:
+    """What a plain SQL text returns, and what it changes is committed. `{jobs}` and the like name our tables."""
+    names = ("jobs", "finished_jobs", "keys", "job_events", "job_logs", "job_progress", "schema_migrations")
+    with engine.session() as session:
+        cursor = session.connection.execute(text.format(**{name: table(engine, name) for name in names}))
+        if cursor.description is None:
+            return []
+        columns = [column[0] for column in cursor.description]
+        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+
+def dump(engine: AnyEngine) -> Dump:
+    """Every column of every job, live and finished."""
+    return {
+        (name, str(row["id"])): row
+        for name in ("jobs", "finished_jobs")
+        for row in rows(engine, "SELECT * FROM {" + name + "}")
+    }
+
+
+def changed(before: Dump, after: Dump) -> set[str]:
+    """The ids of the jobs of which anything differs."""
+    keys = before.keys() | after.keys()
+    return {job_id for name, job_id in keys if before.get((name, job_id)) != after.get((name, job_id))}
+
+
+def bring(engine: AnyEngine, state: State) -> Placed:
+    """A job in this state that had an attempt before, so that an old fence is at hand for every move."""
+    job = running(engine, holder := register(engine), timeout_s=TIMEOUT_S, expires_s=EXPIRES_S)
+    placed = Placed(job.id, holder, job.attempt)
+    match state:
+        case State.RUNNING:
+            pass
+        case State.QUEUED:
+            release(engine, placed)
+        case State.WAITING:
+            release(engine, placed)
+            # No verb leads here yet: jobs that wait for something are a later feature.
+            rows(engine, "UPDATE {jobs} SET state = 'waiting' WHERE id = '" + placed.id + "'")
+        case State.SUCCEEDED:
+            succeed(engine, placed)
+        case State.FAILED:
+            fail(engine, placed)
+        case State.CANCELLED:
+            release(engine, placed)
+            engine.run(store.cancel(placed.id, actor="ada"))
+    assert read(engine, placed.id).state is state
+    return placed
+
+
+def bystanders(engine: AnyEngine) -> None:
+    """One job in every state that no move below is about."""
+    for state in State:
+        placed = bring(engine, state)
+        for name in ("jobs", "finished_jobs"):
+            away = "queue = 'elsewhere', expires_at = NULL, deadline_at = NULL"
+            rows(engine, "UPDATE {" + name + "} SET " + away + f" WHERE id = '{placed.id}'")
+
+
+def state_of(engine: AnyEngine, job_id: str) -> State | None:
+    """Where a job stands; None when it is gone."""
+    found = engine.run(store.read([job_id]))
+    return found[job_id].state if found else None
+
+
+def succeed(engine: AnyEngine, job: Placed) -> bool:
+    return bool(engine.run(store.succeed([Success(job.id, job.attempt, '{"ok":true}')], holder=job.holder)))
+
+
+def fail(engine: AnyEngine, job: Placed) -> bool:
+    return bool(engine.run(store.fail([Failure(job.id, job.attempt, ERROR)], holder=job.holder)))
+
+
+def stop(engine: AnyEngine, job: Placed) -> bool:
+    return bool(engine.run(store.stop([Stop(job.id, job.attempt)], holder=job.holder)))
+
+
+def retry(engine: AnyEngine, job: Placed) -> bool:
+    again = Requeue(id=job.id, attempt=job.attempt, kind="retried", delay_s=5.0, failures=1, detail=ERROR)
+    return bool(engine.run(store.requeue([again], holder=job.holder)))
+
+
+def release(engine: AnyEngine, job: Placed) -> bool:
+    back = Requeue(id=job.id, attempt=job.attempt, kind="released")
+    return bool(engine.run(store.requeue([back], holder=job.holder)))
+
+
+def crash(engine: AnyEngine, job: Placed) -> bool:
+    """The child process that ran it died."""
+    ended = Crash(job.id, job.attempt, 5.0, "killed by signal 9 (SIGKILL)")
+    return bool(engine.run(store.crash([ended], holder=job.holder))[0])
+
+
+def note_alone(engine: AnyEngine, job: Placed) -> bool:
+    return engine.run(store.note_alone(job.id, holder=job.holder, attempt=job.attempt))
+
+
+def cancel(engine: AnyEngine, job: Placed) -> bool:
+    """Cancel what nobody runs; a running job would be asked, which is no move."""
+    try:
+        return engine.run(store.cancel(job.id, actor="ada", only_queued=True)).moved is not None
+    except IllegalMove:
+        return False
+
+
+def ask(engine: AnyEngine, job: Placed) -> None:
+    """Ask for the cancel of a running job."""
+    asked = engine.run(store.cancel(job.id, actor="ada"))
+    assert asked.moved is None
+    assert asked.holder == job.holder
+
+
+def revive(engine: AnyEngine, job: Placed) -> bool:
+    try:
+        return engine.run(store.revive(job.id, actor="ada")).id == job.id
+    except (IllegalMove, JobNotFound):
+        return False
+
+
+def reclaim(engine: AnyEngine, job: Placed, clock: DatabaseClock) -> bool:
+    """The holder dies, and what it held is taken back from it by name."""
+    clock.advance(40)
+    bury(engine)
+    found, _ = engine.run(store.reclaim([job.holder], limit=10, actor="reaper"))
+    return [one.id for one in found] == [job.id]
+
+
+def time_out(engine: AnyEngine, job: Placed) -> bool:
+    """Its holder calls it overdue."""
+    engine.run(store.renew(holder=job.holder, stated=overdue((job.id, job.attempt, True))))
+    return bool(engine.run(store.time_out(limit=10, delay_s=1.0, actor="reaper"))[0])
+
+
+def expire(engine: AnyEngine, clock: DatabaseClock) -> bool:
+    clock.advance(EXPIRES_S + 1)
+    return bool(engine.run(store.expire(limit=10, actor="reaper")))
+
+
+def disown(engine: AnyEngine, clock: DatabaseClock) -> bool:
+    clock.advance(DISOWN_S + 1)
+    return bool(engine.run(disowning.disown("mail", 0, age_s=DISOWN_S, look=10, actor="reaper")))
+
+
+def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:
+    """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
+    verbs: dict[Move, Callable[[], bool]] = {
+        Move.CLAIM: lambda: bool(claim(engine, register(engine))),
+        Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
+        Move.SUCCEED: lambda: succeed(engine, job),
+        Move.RETRY: lambda: retry(engine, job),
+        Move.RELEASE: lambda: release(engine, job),
+        Move.FAIL: lambda: fail(engine, job),
+        Move.STOP: lambda: stop(engine, job),
+        Move.CRASH: lambda: crash(engine, job),
+        Move.RECLAIM: lambda: reclaim(engine, job, clock),
+        Move.TIMEOUT: lambda: time_out(engine, job),
+        Move.CANCEL: lambda: cancel(engine, job),
+        Move.EXPIRE: lambda: expire(engine, clock),
+        Move.DISOWN: lambda: disown(engine, clock),
+        Move.REVIVE: lambda: revive(engine, job),
+        Move.DELETE: lambda: bool(engine.run(store.delete([job.id]))),
+    }
+    return verbs[move]()
+
+
+def submit_one(engine: AnyEngine) -> str:
+    (job_id,) = submit(engine)
+    return job_id

@@ -1,0 +1,95 @@
+"""A plan that was kept since the tables were empty serves them as well when they are full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.store import store
+from fencerow.core.store.attempts import NIL, Mark, Success
+from fencerow_proof.servers.pgbouncer import is_pooled
+from tests.core.store.test_plans import FILL, OWN_CLOCK, flat, scans, touched
+from tests.kit.jobs import new_job, register
+
+BACKLOG = 20_000
+MARKS = {  # by what each prepared statement is found, and parameters that do some work
+    "claim": ("json_agg(json_build_array", {"queue": "mail", "lanes": f'[[0,0,"{NIL}"]]', "names": "{send}"}),
+    "lanes": ("RECURSIVE lane", {"queue": "mail"}),
+    "succeed": ('INTO "fencerow".spent_ids', {"outcomes": f'[{{"id":"{NIL}","attempt":1,"result":"1"}}]'}),
+}
+NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300", **OWN_CLOCK}
+
+
+@pytest.fixture
+def grown(pg: PostgresEngine) -> PostgresEngine:
+    """An engine that prepared its statements on empty tables, which hold a backlog now that nobody has analyzed."""
+    if is_pooled(pg.conninfo):
+        pytest.skip("nothing is prepared through a pooler")
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        connection.execute('ALTER TABLE "fencerow".jobs SET (autovacuum_enabled = false)')
+        connection.execute('VACUUM "fencerow".jobs')  # it knows now that there is not a single page
+    run_through(pg)
+    with psycopg.connect(pg.conninfo, autocommit=True) as connection:
+        text = FILL.format(queue="mail", start=0, number=BACKLOG, sign="-", days=1)
+        connection.execute(text.encode())
+    return pg
+
+
+def run_through(engine: PostgresEngine) -> None:
+    """One job's life, twice: every statement of it is prepared."""
+    holder = register(engine)
+    for _ in range(2):
+        engine.run(store.submit([job := new_job()]))
+        engine.run(store.lanes("mail"))
+        (claimed,) = engine.run(
+            store.claim("mail", [Mark(0)], holder=holder, names=["send"], limit=10, margin_s=60)
+        )
+        assert engine.run(store.succeed([Success(job.id, claimed.attempt, "null")], holder=holder))
+
+
+@contextmanager
+def prepared(engine: PostgresEngine) -> Iterator[psycopg.Connection[Any]]:
+    """The connection on which it did; what happens there is rolled back."""
+    with engine._pools.connection() as connection, connection.transaction(force_rollback=True):
+        yield connection
+
+
+def kept_plan(connection: psycopg.Connection[Any], engine: PostgresEngine, name: str) -> list[dict[str, Any]]:
+    """The nodes of the plan that is kept for a statement, run once."""
+    mark, own = MARKS[name]
+    values = [{**NUMBERS, **own}[each] for each in engine.queries[name].parameters]
+    found = connection.execute(
+        "SELECT name FROM pg_prepared_statements WHERE statement LIKE %s", (f"%{mark}%",)
+    ).fetchall()
+    assert len(found) == 1, found
+    explain = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {} ({})").format(
+        sql.Identifier(found[0][0]), sql.SQL(", ").join(map(sql.Literal, values))
+    )
+    row = connection.execute(explain).fetchone()
+    assert row is not None
+    return flat(row[0][0]["Plan"])
+
+
+def test_a_plan_made_when_the_tables_were_empty_reads_no_table_whole(grown: PostgresEngine) -> None:
+    with prepared(grown) as connection:
+        plans = {name: kept_plan(connection, grown, name) for name in MARKS}
+    for name, plan in plans.items():
+        assert not [node for node in scans(plan, "jobs") if node["Node Type"] == "Seq Scan"], name
+        assert touched(plan) < 400, name
+
+
+def test_a_plan_is_made_once(pg: PostgresEngine) -> None:
+    if is_pooled(pg.conninfo):
+        pytest.skip("nothing is prepared through a pooler")
+    run_through(pg)
+    with prepared(pg) as connection:
+        plans = connection.execute(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements"
+        ).fetchall()
+    assert len(plans) == 4 and {custom for _, custom in plans} == {0} and min(plans)[0] >= 2

@@ -1,0 +1,148 @@
+"""The migrations of the schema that wings bring: in their own folders, in the one row of numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fencerow.core.store.tables as tables
+from fencerow.core.db.run import Steps, as_int, execute, operation
+from fencerow.core.store import store
+from fencerow.errors import SchemaTampered, SchemaTooOld
+from tests.core.store.starter import engine_of
+from tests.kit.jobs import AnyEngine, submit
+
+BEATS = """-- compatible_from: 8
+-- Beats: a throw-away feature.
+CREATE TABLE fencerow.beats (worker TEXT PRIMARY KEY, count INTEGER NOT NULL);
+
+-- next transaction: one more
+CREATE TABLE fencerow.beat_marks (one INTEGER NOT NULL);
+"""
+BEAT = """-- name: beat
+-- Count a beat.
+INSERT INTO fencerow.beats AS known (worker, count) VALUES (:worker, 1)
+ON CONFLICT (worker) DO UPDATE SET count = known.count + 1
+RETURNING count;
+"""
+
+
+def test_migrations_are_numbered_through_wherever_they_lie() -> None:
+    numbers = {dialect: [each.version for each in store.known_migrations(dialect)] for dialect in DIALECTS}
+    assert numbers["postgres"] == numbers["sqlite"] == list(range(1, len(numbers["sqlite"]) + 1))
+    names = {dialect: [each.name for each in store.known_migrations(dialect)] for dialect in DIALECTS}
+    assert names["postgres"] == names["sqlite"]
+
+
+# As they were released: a migration that was applied anywhere is never changed, and never gets another name.
+RELEASED = {
+    "postgres": {
+        "schema_0001_initial": "c2cc28555ec83770",
+        "schema_0002_retention": "2e2306ac9086488e",
+        "schema_0003_control": "bd0abb170d1876ca",
+        "schema_0004_mutexes": "ad1efc97fb4ecf52",
+        "schema_0005_once": "dffe398782122830",
+        "schema_0006_events": "0be0a24f2143aefb",
+        "schema_0007_backfills": "58c8a2172bc9ddd7",
+        "schema_0008_mended": "965b3a01d5b804ea",
+    },
+    "sqlite": {
+        "schema_0001_initial": "23b67f190d1e6f3e",
+        "schema_0002_retention": "02bc135a82aa28ee",
+        "schema_0003_control": "f80ee9ca2bd14e50",
+        "schema_0004_mutexes": "1df63a49e6c6f345",
+        "schema_0005_once": "534a0887bf26714e",
+        "schema_0006_events": "e01b81377c51bc7b",
+        "schema_0007_backfills": "51c47528f547ef2d",
+        "schema_0008_mended": "5a35d0a58cb139de",
+    },
+}
+DIALECTS = ("postgres", "sqlite")
+LAST = len(store.known_migrations("sqlite"))
+NAME = f"schema_{LAST + 1:04d}_beats"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_was_released_keeps_its_name_and_its_text(dialect: str) -> None:
+    known = {each.name: each.checksum[:16] for each in store.known_migrations(dialect)}
+    assert RELEASED[dialect].items() <= known.items()
+
+
+@pytest.fixture(params=DIALECTS)
+def migrated(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A database with the tables of this code: its dialect, and where it is."""
+    name = "sqlite_path" if request.param == "sqlite" else "empty_postgres_url"
+    place = (request.param, str(request.getfixturevalue(name)))
+    engine = engine_of(*place)
+    store.migrate(engine)
+    engine.close()
+    return place
+
+
+@pytest.fixture
+def wing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The package of a wing that brings a migration and a query, as its record would have told it."""
+    for dialect in DIALECTS:
+        schema = tmp_path / "beats_wing" / dialect / "schema"
+        schema.mkdir(parents=True)
+        (schema / f"{LAST + 1:04d}_beats.sql").write_text(BEATS)
+        (schema.parent / "beats.sql").write_text(BEAT)
+    (tmp_path / "beats_wing" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "beats_wing", raising=False)
+    monkeypatch.setattr(tables, "_of_wings", list(tables.packages()[1:]))
+    yield tmp_path / "beats_wing"
+    forget_queries()
+
+
+def forget_queries() -> None:
+    """Let them be loaded again, from the packages that are known now."""
+    tables.postgres_queries.cache_clear()
+    tables.sqlite_queries.cache_clear()
+
+
+def opened(place: tuple[str, str]) -> AnyEngine:
+    """The database as code with the wing sees it."""
+    tables.add_packages(("beats_wing",))
+    forget_queries()
+    return engine_of(*place)
+
+
+@operation()
+def beat(worker: str) -> Steps[int]:
+    """As an operation of the wing would be."""
+    return as_int((yield from execute("beat", worker=worker))[0][0])
+
+
+@pytest.mark.usefixtures("wing")
+def test_the_migration_of_a_wing_is_applied_after_those_of_before(migrated: tuple[str, str]) -> None:
+    older = engine_of(*migrated)
+    newer = opened(migrated)
+    with pytest.raises(SchemaTooOld, match=rf"migration {LAST}.*migration {LAST + 1}"):
+        store.check_schema(newer)
+
+    assert [each.name for each in store.migrate(newer)] == [NAME]
+    assert [each.version for each in store.check_schema(newer)][-1] == LAST + 1
+    assert store.migrate(newer) == []
+    assert [newer.run(beat("a")) for _ in range(2)] == [1, 2]
+
+    submit(older)  # whose code does not know the migration, and which the migration lets go on
+    for engine in (older, newer):
+        engine.close()
+
+
+def test_the_migration_of_a_wing_is_refused_when_its_text_was_changed(
+    migrated: tuple[str, str], wing: Path
+) -> None:
+    engine = opened(migrated)
+    store.migrate(engine)
+    (file,) = wing.glob(f"{migrated[0]}/schema/*.sql")
+    file.write_text(BEATS.replace("one INTEGER", "two INTEGER"))
+
+    for attempt in (store.check_schema, store.migrate):
+        with pytest.raises(SchemaTampered, match=rf"migration {LAST + 1} \({NAME}\)"):
+            attempt(engine)
+    engine.close()

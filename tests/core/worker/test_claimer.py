@@ -1,0 +1,120 @@
+"""What happens to a worker while its claimer waits for an answer, and what it then does not claim."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import pytest
+
+from fencerow.core.db.run import Operation
+from fencerow.core.store import store
+from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.worker import Worker
+from tests.core.worker.faulty import Faulty
+from tests.core.worker.stage import Stage, handler, job_of, kinds, until, worker_of
+from tests.core.worker.test_parts import claimed
+from tests.kit.jobs import AnyEngine
+
+T = TypeVar("T")
+
+
+async def brief() -> int:
+    return 1
+
+
+class Overtaken(Faulty):
+    """During its first look at the lanes, the worker learns that others have declared it dead."""
+
+    worker: Worker
+
+    async def arun(self, operation: Operation[T]) -> T:
+        answer = await super().arun(operation)
+        if operation.name == "lanes" and self.struck == []:
+            self.struck.append(operation.name)
+            self.worker._parts.lease.end()
+        return answer
+
+
+@pytest.mark.parametrize("suspect", [False, True])
+async def test_a_worker_declared_dead_in_mid_look_registers_anew_and_goes_on(
+    engine: AnyEngine, suspect: bool
+) -> None:
+    overtaken = Overtaken(engine)
+    overtaken.worker = worker_of(overtaken, brief)  # type: ignore[arg-type]  # it stands for the engine beneath
+    job = job_of("brief")
+    await engine.arun(store.submit([job]))
+    if suspect:
+        make_suspect(engine, job.id)
+
+    async with overtaken.worker:
+        await until(lambda: job.id in engine.run(store.outcomes([job.id])), what="the job runs all the same")
+
+    assert overtaken.struck == ["lanes"]
+
+
+class OutOfLease(Faulty):
+    """During its first look at the lanes, the worker's lease runs out."""
+
+    worker: Worker
+
+    async def arun(self, operation: Operation[T]) -> T:
+        answer = await super().arun(operation)
+        if operation.name == "lanes" and self.struck == []:
+            self.struck.append(operation.name)
+            self.worker._parts.lease._deadline = 0.0
+        return answer
+
+
+async def test_a_worker_whose_lease_runs_out_in_mid_look_claims_nothing_before_it_is_renewed(
+    engine: AnyEngine,
+) -> None:
+    late = OutOfLease(engine)
+    late.worker = worker_of(late, brief)  # type: ignore[arg-type]  # it stands for the engine beneath
+    job = job_of("brief")
+    await engine.arun(store.submit([job]))
+
+    async with late.worker:
+        await until(lambda: job.id in engine.run(store.outcomes([job.id])), what="the job runs all the same")
+
+    assert late.struck == ["lanes"]
+    assert await kinds(engine, job.id) == [], "it was not claimed to be given back"
+
+
+async def test_beside_a_suspect_that_runs_alone_nothing_is_claimed_to_be_given_back(
+    engine: AnyEngine,
+) -> None:
+    stage = Stage(engine, worker_of(engine, brief))
+    suspect, *_ = jobs = [job_of("brief") for _ in range(50)]
+    await engine.arun(store.submit(jobs))
+    make_suspect(engine, suspect.id)
+
+    async with stage.worker:
+        (pool,) = stage.worker._parts.roster.pools
+        pool._buffer = len(jobs)  # as after a time of short jobs
+        await stage.heard.wait("succeeded", len(jobs))
+
+    assert await kinds(engine, suspect.id) == ["alone"]
+    assert stage.heard.all("released") == []
+
+
+async def test_what_was_given_back_without_a_start_makes_no_pace(engine: AnyEngine) -> None:
+    """A pace is what the next claim is measured by: it would ask for more of what it only gives back."""
+    stage = Stage(engine, worker_of(engine, brief))
+    async with stage.worker:
+        parts = stage.worker._parts
+        (pool,) = parts.roster.pools
+        parts.dispatch.is_withheld = True
+        holder = stage.worker.holder
+        assert holder is not None
+        parts.life.claimed(pool, [Attempt(claimed(), holder, handler(brief)) for _ in range(100)])
+        await until(lambda: not parts.roster.held, what="all are given back")
+        paces = pool.pace, pool._window_count
+        parts.dispatch.is_withheld = False
+
+    assert paces == (0.0, 0)
+
+
+def make_suspect(engine: AnyEngine, job_id: str) -> None:
+    table = "fencerow.jobs" if engine.dialect == "postgres" else "fencerow_jobs"
+    with engine.session() as session:
+        session.connection.execute(f"UPDATE {table} SET suspect = true WHERE id = '{job_id}'")

@@ -1,0 +1,126 @@
+"""What the claimer remembers of a queue, and when it looks again."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec import structs
+
+from fencerow.core.model.job import Lane
+from fencerow.core.store.attempts import Mark
+from fencerow.core.worker.marks import LOOKS_AFTER_HINT_S, QueueView
+from tests.core.worker.test_parts import claimed
+
+
+def view_of_an_empty_queue() -> QueueView:
+    view = QueueView("mail", 1.0)
+    view.swept([], 0, time.monotonic())
+    view.swept([Lane(0, 10_000_000)], 5_000_000, time.monotonic())
+    return view
+
+
+def test_a_hint_whose_claim_finds_nothing_is_looked_after_soon() -> None:
+    """The row may have been locked for an instant, by somebody who marked it as awaited: a claim skips it."""
+    view = view_of_an_empty_queue()
+    view.hint(0, 1)
+
+    pauses: list[float] = []
+    for _ in (*LOOKS_AFTER_HINT_S, None):
+        assert view.marks() or pauses
+        view.claimed([], 10)
+        pauses.append(view.pause_s(time.monotonic()))
+        view._due_at = None
+
+    assert [pause_s <= look_s for pause_s, look_s in zip(pauses, LOOKS_AFTER_HINT_S, strict=False)] == [
+        True,
+        True,
+    ]
+    assert pauses[-1] > 0.5, "then the sweep is soon enough"
+
+
+def test_a_hint_whose_claim_finds_a_job_is_looked_after_once_and_later() -> None:
+    """Others of the burst may have been locked; but a look at once would stand before the next claim."""
+    view = view_of_an_empty_queue()
+    view.hint(0, 1)
+    view.claimed([claimed()], 10)
+
+    quick_s, patient_s = LOOKS_AFTER_HINT_S
+    assert quick_s < view.pause_s(time.monotonic()) <= patient_s
+    view._due_at = None
+    view.claimed([], 10)
+    assert view.pause_s(time.monotonic()) > 0.5
+
+
+def test_while_a_hint_is_still_looked_after_it_is_not_idle() -> None:
+    """A claim that was under way when the hint came finds nothing; who runs until nothing is due must not go yet."""
+    view = QueueView("mail", 1.0)
+    view.swept([], 1, time.monotonic())
+    assert view.is_idle()
+
+    view.hint(0, 1)
+    view.claimed([], 10)
+    assert not view.is_idle()
+
+    view.claimed([], 10)
+    view.swept([], 1, time.monotonic())
+    assert view.is_idle()
+
+
+def test_a_look_that_found_nothing_after_a_hint_ends_the_wait_for_it() -> None:
+    """It shows locked jobs too, so nothing is left to look for; else a worker that runs until idle never ends."""
+    view = QueueView("mail", 1.0)
+    view.hint(0, 1)
+    view.claimed([], 10)
+    view.swept([], 1, time.monotonic())
+    assert view.is_idle()
+
+
+def test_a_hint_that_came_during_a_look_is_looked_after() -> None:
+    view = QueueView("mail", 1.0)
+    began = time.monotonic()
+    view.hint(0, 1)
+    view.swept([], 1, began)
+    assert not view.is_idle()
+    assert view.pause_s(time.monotonic()) <= LOOKS_AFTER_HINT_S[0]
+    view.swept([], 1, time.monotonic())
+    assert view.is_idle()
+
+
+def test_a_hint_during_a_full_claim_lowers_the_mark_that_the_answer_sets() -> None:
+    """Its job may lie before the last one claimed: it keeps an early place, or has just been released."""
+    view = view_of_an_empty_queue()
+    view.hint(0, 4_900_000)
+    sent = time.monotonic()
+    assert view.marks()
+    view.hint(0, 1_000_000)
+    view.hint(5, 2_000_000)
+    last = structs.replace(claimed(), run_at_us=4_000_000)
+    view.claimed([last], 1, time.monotonic() - sent)
+
+    assert [(mark.priority, mark.run_at_us) for mark in view.marks()] == [(5, 1_999_999), (0, 999_999)]
+
+
+def test_one_that_came_before_the_claim_was_sent_does_not() -> None:
+    view = view_of_an_empty_queue()
+    view.hint(0, 1_000_000)
+    sent = time.monotonic() + 0.001
+    last = structs.replace(claimed(), run_at_us=4_000_000)
+    view.claimed([last], 1, time.monotonic() - sent)
+
+    assert view.marks() == [Mark(0, 4_000_000, last.id)]
+
+
+def test_a_hint_during_a_look_is_not_forgotten_by_its_answer() -> None:
+    """Neither of what is due now, in a lane that the look did not see, nor of what is due soon."""
+    view = view_of_an_empty_queue()
+    began = time.monotonic()
+    view.hint(7, 1_000_000)
+    view.hint(0, 5_500_000 + int((time.monotonic() - began) * 1e6))
+    view.swept([Lane(0, 4_000_000)], 5_000_000, began)
+
+    assert [mark.priority for mark in view.marks()] == [7, 0]
+    view.claimed([], 10)
+    assert view.pause_s(time.monotonic()) < 0.6
+    view._looks_left = ()
+    view.claimed([], 10)
+    assert view.pause_s(time.monotonic()) < 0.6, "when the job of the hint is due"

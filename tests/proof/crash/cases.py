@@ -1,0 +1,452 @@
+"""Every operation of the store, what was before it, and what its caller does about an unknown outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fencerow.core.db.run import Operation
+from fencerow.core.model.state import State
+from fencerow.core.model.wanted import Change, Share, Wanted
+from fencerow.core.store import store
+from fencerow.errors import FencerowError
+from fencerow.operators import looking
+from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
+from fencerow.retention.disown import disown
+from fencerow.retention.purging import (
+    purge_by_age,
+    purge_by_count,
+    purge_by_own_age,
+    purge_keys,
+    purge_repeated,
+    purge_spent,
+)
+from fencerow_proof.arena.actor import Script, later
+from fencerow_proof.arena.crash import Case
+from tests.proof.race.people import (
+    FIRST,
+    JOB,
+    LATE_US,
+    LEASE_S,
+    OTHER_JOB,
+    SECOND,
+    THIRD,
+    cancel,
+    claim,
+    crash,
+    die,
+    fail,
+    keyed,
+    new_job,
+    note_alone,
+    nothing,
+    overdue,
+    reclaim,
+    register,
+    requeue,
+    revive,
+    stop,
+    succeed,
+    with_jobs,
+    with_running,
+    with_zombie,
+)  # fmt: skip
+from tests.proof.race.test_orders import registered
+
+TIME_OUT = store.time_out(limit=10, delay_s=1.0, actor=None)
+FIVE_SLOTS = Wanted((Share(("mail",), 5),))
+
+
+def again(operation: Operation[Any]) -> Callable[[], Script]:
+    """What a repeatable operation is for. It may be told that there is nothing to do any more."""
+    assert operation.repeatable, f"{operation.name} may not be repeated blindly"
+    return insisting(operation)
+
+
+def insisting(operation: Operation[Any]) -> Callable[[], Script]:
+    """Asking again, and taking a refusal for an answer."""
+
+    def script() -> Script:
+        try:
+            yield operation
+        except FencerowError:
+            return
+
+    return script
+
+
+def look_first(operation: Operation[Any], attempt: int = 1) -> Callable[[], Script]:
+    """Ending an attempt: ask who has the job, and repeat only what is still one's own."""
+
+    def script() -> Script:
+        fence = (yield store.read_fences([JOB])).get(JOB)
+        if fence is not None and (fence.state, fence.holder, fence.attempt) == (
+            State.RUNNING,
+            FIRST,
+            attempt,
+        ):
+            yield operation
+
+    return script
+
+
+def unknown_jobs() -> Script:
+    """A claim: running jobs that the worker does not know are let go."""
+    for held in (yield store.holdings(holder=FIRST)):
+        let_go = stop if held.cancel_requested else released
+        yield let_go(FIRST, held.attempt, held.id)
+
+
+def released(holder: str, attempt: int, job_id: str) -> Operation[Any]:
+    return requeue(holder, attempt, "released", job_id)
+
+
+def submit_again() -> Script:
+    yield store.resubmit([new_job(), new_job(OTHER_JOB)])
+
+
+# --- what was before ---------------------------------------------------------------------------
+
+
+def workers() -> Script:
+    yield register(FIRST)
+
+
+def asked() -> Script:
+    yield from with_running()()
+    yield cancel()
+
+
+def finished() -> Script:
+    yield from with_running()()
+    yield succeed(FIRST)
+
+
+def spent() -> Script:
+    yield from with_running(new_job(ephemeral=True))()
+    yield succeed(FIRST)
+
+
+def repeated_long_ago() -> Script:
+    yield from workers()
+    yield store.resubmit([new_job()])
+    yield later(100.0)
+
+
+def parked() -> Script:
+    """A job that has failed and lies among the live ones still."""
+    yield from with_running()()
+    yield park(FIRST)
+
+
+def park(holder: str) -> Operation[Any]:
+    return store.park([store.Failure(JOB, 1, '{"code":"outcome_refused"}')], holder=holder)
+
+
+def finished_keyed() -> Script:
+    yield register(FIRST)
+    yield keyed(JOB)
+    yield claim(FIRST)
+    yield succeed(FIRST)
+
+
+def expired_keyed() -> Script:
+    yield from finished_keyed()
+    yield later(100.0)
+
+
+def finished_long_ago(**fields: Any) -> Callable[[], Script]:
+    def script() -> Script:
+        yield from with_running(new_job(**fields))()
+        yield succeed(FIRST)
+        yield later(7200.0)
+
+    return script
+
+
+def first_expired() -> Script:
+    yield from with_running(new_job(), new_job(OTHER_JOB))()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+
+
+def clock_went_back() -> Script:
+    yield from with_running()()
+    yield later(-3600.0)
+    yield store.renew(holder=SECOND)
+
+
+def die_ahead() -> Operation[Any]:
+    """With the renewal of FIRST that it finds there: what a judge sees, a lease earlier."""
+
+    def steps() -> Any:
+        ahead = yield from store.leases_ahead().steps()
+        return (yield from store.die_ahead(ahead, judge=SECOND, until_us=LATE_US).steps())
+
+    return Operation("die_ahead", steps, writes="workers")
+
+
+def first_dead() -> Script:
+    yield from first_expired()
+    yield die(SECOND)
+
+
+def suspect_queued() -> Script:
+    yield from with_zombie()
+
+
+def crashed_to_the_end() -> Script:
+    """A suspect at the end of its crash budget, running under a dead holder."""
+    yield from with_jobs(new_job(crashes_max=1))()
+    yield claim(FIRST)
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield die(SECOND)
+    yield reclaim(FIRST)
+    yield store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=10.0)
+    yield note_alone(SECOND, 2)
+    yield later(LEASE_S + 1)
+    yield register(THIRD)
+    yield die(THIRD)
+
+
+def cancelled_under_the_dead() -> Script:
+    yield from with_running()()
+    yield cancel()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield die(SECOND)
+
+
+def called_overdue(attempts_max: int, *, begun: bool = True) -> Callable[[], Script]:
+    def script() -> Script:
+        yield from with_jobs(new_job(timeout_s=1.0, attempts_max=attempts_max))()
+        yield claim(FIRST)
+        yield overdue(begun=begun)
+
+    return script
+
+
+def nobody_waits() -> Script:
+    yield from with_jobs(new_job(expires_s=5.0), new_job(OTHER_JOB))()
+    yield later(10.0)
+
+
+def nobody_knows() -> Script:
+    yield from with_jobs(new_job(), new_job(OTHER_JOB))()
+    yield later(1_000.0)
+
+
+def lost_holder() -> Script:
+    """A restore: the job runs under a holder that has no row."""
+    yield from with_running()()
+    yield store.retire(holder=FIRST)
+    yield later(100.0)
+
+
+def taking_orders() -> Script:
+    yield registered(FIRST)
+    yield register(SECOND)
+    yield store.submit([new_job()])
+    yield claim(FIRST)
+
+
+def order_again() -> Script:
+    """An operator whose answer was lost asks again: there is one order, whether the first was written or not."""
+    order = yield from store.ordering(FIRST, Change(slots=5), actor="someone")
+    assert (order.version, order.wanted) == (1, FIVE_SLOTS)
+
+
+def ordered() -> Script:
+    yield from taking_orders()
+    yield ORDER
+
+
+def dead_and_ordered() -> Script:
+    yield from ordered()
+    yield later(LEASE_S + 1)
+    yield store.renew(holder=SECOND)
+    yield die(SECOND)
+
+
+def claim_two() -> Operation[Any]:
+    return claim(FIRST, 2)
+
+
+def reading(operation: Operation[Any]) -> Case:
+    return Case(operation.name, with_running(), operation, again(operation), (JOB,))
+
+
+def ending(name: str, operation: Operation[Any], setup: Callable[[], Script] | None = None) -> Case:
+    return Case(name, setup or with_running(), operation, look_first(operation), (JOB,))
+
+
+def repeated(name: str, setup: Callable[[], Script], operation: Operation[Any], *jobs: str) -> Case:
+    return Case(name, setup, operation, again(operation), jobs)
+
+
+def swept(
+    name: str, setup: Callable[[], Script], operation: Operation[Any], *jobs: str, gone: bool = False
+) -> Case:
+    return Case(name, setup, operation, nothing, jobs, jobs if gone else ())
+
+
+TWO = (new_job(), new_job(OTHER_JOB))
+ORDER = store.order_worker(FIRST, FIVE_SLOTS, version=0, actor="someone")
+
+# SQLite has no COPY.
+ON_POSTGRES: list[Case] = [
+    Case("submit_by_copy", workers, store.submit_by_copy(TWO), submit_again, (JOB, OTHER_JOB)),
+]
+
+CASES: list[Case] = [
+    # submit
+    Case("submit", workers, store.submit(TWO), submit_again, (JOB, OTHER_JOB)),
+    repeated("resubmit", workers, store.resubmit(TWO), JOB, OTHER_JOB),
+    repeated("resubmit of a finished job", finished, store.resubmit(TWO), JOB, OTHER_JOB),
+    repeated("submit_keyed", workers, keyed(JOB), JOB),
+    repeated("submit_keyed, a replay", finished_keyed, keyed(OTHER_JOB), JOB),
+    repeated("submit_keyed, the key expired", expired_keyed, keyed(OTHER_JOB), JOB, OTHER_JOB),
+    # claim
+    Case("claim", with_jobs(*TWO), claim_two(), unknown_jobs, (JOB, OTHER_JOB)),
+    swept("claim, the worker gone", with_jobs(*TWO), claim_two(), JOB, OTHER_JOB),
+    swept(
+        "claim_suspect",
+        suspect_queued,
+        store.claim_suspect("mail", holder=SECOND, names=["send"], margin_s=9.0),
+        JOB,
+    ),
+    # ends
+    ending("succeed", succeed(FIRST)),
+    ending("fail", fail(FIRST)),
+    ending("requeue, retried", requeue(FIRST, 1, "retried")),
+    ending("requeue, snoozed", requeue(FIRST, 1, "snoozed")),
+    ending("requeue, released", requeue(FIRST, 1, "released")),
+    ending("stop", stop(FIRST), asked),
+    ending("crash", crash(FIRST)),
+    ending("crash, the crash budget spent", crash(FIRST), with_running(new_job(crashes_max=1))),
+    ending("crash, a cancel asked", crash(FIRST), asked),
+    swept("crash, the worker gone", with_running(), crash(FIRST), JOB),
+    swept("succeed, the worker gone", with_running(), succeed(FIRST), JOB),
+    Case(
+        "succeed of an ephemeral job",
+        with_running(new_job(ephemeral=True)),
+        succeed(FIRST),
+        look_first(succeed(FIRST)),
+        (JOB,),
+        (JOB,),
+    ),
+    repeated("resubmit of a spent job", spent, store.resubmit([new_job(ephemeral=True)])),
+    ending("park", park(FIRST)),
+    swept("move_parked", parked, store.move_parked(JOB), JOB),
+    swept("fail, the worker gone", with_running(), fail(FIRST), JOB),
+    swept("stop, the worker gone", asked, stop(FIRST), JOB),
+    # moves
+    Case("cancel of a queued job", with_jobs(), cancel(), insisting(cancel()), (JOB,)),
+    Case("cancel of a running job", with_running(), cancel(), insisting(cancel()), (JOB,)),
+    swept("cancel, nobody repeats it", with_jobs(), cancel(), JOB),
+    swept("disown", nobody_knows, disown("mail", 0, age_s=500.0, look=9, actor=None), JOB, OTHER_JOB),
+    swept("expire", nobody_waits, store.expire(limit=10, actor=None), JOB, OTHER_JOB),
+    swept("revive", finished, revive(), JOB),
+    swept("revive of a keyed job", expired_keyed, revive(), JOB),
+    swept("delete", finished, store.delete([JOB]), JOB, gone=True),
+    # notes
+    repeated(
+        "progress", with_running(), store.progress(JOB, holder=FIRST, attempt=1, percent=1.0, note="n"), JOB
+    ),
+    swept("log", with_running(), store.log(JOB, holder=FIRST, attempt=1, level="INFO", message="m"), JOB),
+    repeated("note_alone", with_running(), note_alone(FIRST), JOB),
+    swept("note_alone, the worker gone", with_running(), note_alone(FIRST), JOB),
+    repeated("mark_awaited", with_running(), store.mark_awaited([JOB]), JOB),
+    # queues
+    repeated("pause_queue", with_jobs(), pause_queue("mail", actor=None), JOB),
+    repeated("resume_queue", with_jobs(), resume_queue("mail"), JOB),
+    # workers, their orders, and reaping
+    Case("order_worker", taking_orders, ORDER, order_again, (JOB,)),
+    swept("order_worker, the operator gone", taking_orders, ORDER, JOB),
+    swept("order_worker of a dead one", dead_and_ordered, ORDER, JOB),
+    swept("register, an order taken along", dead_and_ordered, registered(THIRD, FIRST), JOB),
+    swept("register", with_running(), register(THIRD), JOB),
+    repeated("renew", with_running(), store.renew(holder=FIRST), JOB),
+    repeated("describe_worker", with_running(), store.describe_worker(holder=FIRST, info='{"n":1}'), JOB),
+    repeated("last_renewal", with_running(), store.last_renewal(holder=FIRST), JOB),
+    repeated("server_identity", with_running(), store.server_identity(), JOB),
+    repeated("retire", with_running(), store.retire(holder=FIRST), JOB),
+    swept("die", first_expired, die(SECOND), JOB, OTHER_JOB),
+    repeated("leases_ahead", clock_went_back, store.leases_ahead(), JOB),
+    swept("die_ahead", clock_went_back, die_ahead(), JOB),
+    repeated("adopt", lost_holder, store.adopt([FIRST]), JOB),
+    swept("forget_workers", lost_holder, store.forget_workers([FIRST], age_s=10.0), JOB),
+    swept("reclaim", first_dead, reclaim(FIRST), JOB, OTHER_JOB),
+    swept("reclaim, the crash budget spent", crashed_to_the_end, reclaim(FIRST, SECOND), JOB),
+    swept("reclaim, a cancel asked", cancelled_under_the_dead, reclaim(FIRST), JOB),
+    swept("time_out", called_overdue(3), TIME_OUT, JOB),
+    swept("time_out, the budget spent", called_overdue(1), TIME_OUT, JOB),
+    swept("time_out of what never began", called_overdue(1, begun=False), TIME_OUT, JOB),
+    # retention
+    swept(
+        "purge_by_age",
+        finished_long_ago(),
+        purge_by_age(State.SUCCEEDED, age_s=9.0, limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept(
+        "purge_by_own_age",
+        finished_long_ago(retention_s=9.0),
+        purge_by_own_age(limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept(
+        "purge_by_count",
+        finished_long_ago(),
+        purge_by_count(State.SUCCEEDED, keep=1, limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept(
+        "purge_spent",
+        finished_long_ago(ephemeral=True),
+        purge_spent(age_s=9.0, limit=9),
+        JOB,
+        gone=True,
+    ),
+    swept("purge_repeated", repeated_long_ago, purge_repeated(age_s=9.0, limit=9), JOB),
+    swept("purge_keys", expired_keyed, purge_keys(limit=9), JOB),
+    # reads
+    *(
+        reading(operation)
+        for operation in (
+            store.lanes("mail"),
+            store.fetch_args(JOB, holder=FIRST, attempt=1),
+            store.read_fences([JOB]),
+            store.parked(limit=9),
+            store.check_fence(JOB, holder=FIRST, attempt=1),
+            store.hold_fence(JOB, holder=FIRST, attempt=1),
+            store.bound_idle(JOB),
+            store.any_due(["mail"], ["send"]),
+            paused_queues(),
+            store.read([JOB]),
+            store.key_owner("s", "k"),
+            looking.list_jobs(),
+            looking.search(tags='["a"]', metadata='{"a":1}'),
+            store.outcomes([JOB]),
+            store.existing([JOB]),
+            looking.events(JOB),
+            store.releases(JOB, reason="mutex"),
+            looking.logs(JOB),
+            looking.counts(),
+            looking.finished_counts(),
+            looking.ahead(JOB),
+            store.clock(),
+            store.dead_holders(),
+            store.lost_holders(),
+            store.spent_workers(age_s=10.0),
+            store.holdings(holder=FIRST),
+            store.held_jobs(FIRST),
+            store.held_counts([FIRST]),
+            store.list_workers(),
+        )
+    ),
+]

@@ -1,0 +1,130 @@
+"""Every statement that writes is recorded, or stands here with the reason why it need not be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fencerow.core.db.queries import Queries
+from fencerow.core.store.tables import postgres_queries, sqlite_queries
+from fencerow_proof.history.verbs import VERBS
+
+WRITES = re.compile(r"\b(INSERT INTO|(?<!FOR )UPDATE|DELETE FROM|COPY)\b", re.IGNORECASE)
+
+COMING = {"crash", "note_alone"}  # statements of the child processes
+UNRECORDED = {
+    "mark_awaited": "says only that the end is to be announced",
+    "keep_key": "goes with revive, in one transaction",
+    "purge_row_leases": "which attempt claimed a row of the user's; its fence lies in the row itself",
+    "purge_repeated": "what repeats have left; no promise about it is checked",
+    "pause_queue": "no promise about pauses is checked",
+    "resume_queue": "no promise about pauses is checked",
+    "note_disowned": "goes with disown, in one transaction",
+    "forget_notes": "goes with the removal of its jobs, in one transaction",
+    **dict.fromkeys(
+        (
+            "open_period",
+            "close_periods",
+            "take_period",
+            "leave_period",
+            "forget_period",
+            "forget_lost_periods",
+        ),
+        "where finished jobs lie; that they go is told by detach_period and drop_period",
+    ),
+    **dict.fromkeys(
+        ("forget_period_events", "forget_period_logs", "forget_period_progress"),
+        "notes of jobs that go with their period",
+    ),
+    **dict.fromkeys(
+        (
+            *("take_mutex", "make_mutex", "lift_mutex", "renew_mutex", "release_mutex"),
+            *("abandon_mutex", "free_mutex", "purge_mutexes", "raise_mutex_floor"),
+        ),
+        "mutexes have a history of their own in their races: the token tells it",
+    ),
+    **dict.fromkeys(
+        ("guard_mutex", "advisory_lock", "try_advisory_lock"), "writes nothing; on SQLite it takes the lock"
+    ),
+    **dict.fromkeys(
+        ("count_deferral", "forget_deferrals", "purge_deferrals"),
+        "how often a job waited, which nothing promises",
+    ),
+    **dict.fromkeys(
+        (
+            "make_backfill",
+            "take_backfill",
+            "move_backfill",
+            "end_backfill",
+            "fail_backfill",
+            "pause_backfill",
+            "resume_backfill",
+            "forget_backfill",
+        ),
+        "backfills are told by what they wrote in the user's table: tests/proof/race/test_backfill.py",
+    ),
+    "describe_worker": "what a worker says of itself; its lease stays",
+    "forget_workers": "rows of workers that ended and hold nothing",
+    "make_ledger": "the schema",
+    "note_migration": "the schema",
+    "ensure_workers": "the schema",
+    **dict.fromkeys(
+        (
+            *("reserve_once", "end_once", "renew_once", "release_once", "purge_once"),
+            *("admit", "withdraw_admitted", "purge_windows"),
+            *("reserve_source", "confirm_source", "stamp_source", "renew_source", "release_source"),
+            *("respell_source", "forget_source", "purge_sources"),
+        ),
+        "of the user's own operations and tables; no job is touched",
+    ),
+    **dict.fromkeys(
+        (
+            "append_events",
+            "sequence_events",
+            "settle_events",
+            "make_group",
+            "make_cursors",
+            "retopic_group",
+            "renew_drainer",
+            "take_cursors",
+            "give_cursors",
+            "forget_drainer",
+            "forget_dead_drainers",
+            "advance_cursor",
+            "put_aside",
+            "excuse_event",
+            "try_event",
+            "try_aside",
+            "end_aside",
+            "postpone_aside",
+            "redrive_events",
+            "discard_parked",
+            "replay_cursors",
+            "forget_asides",
+            "begin_generation",
+            "remove_group",
+            "alarm_group",
+            "calm_group",
+            "trim_events",
+            "note_trimmed",
+        ),
+        "events: tests/proof/race/test_events.py and tests/events/bus check what they promise",
+    ),
+}
+
+
+@pytest.mark.parametrize("queries", [postgres_queries(), sqlite_queries()], ids=["postgres", "sqlite"])
+def test_every_writing_statement_is_recorded(queries: Queries) -> None:
+    writing = {
+        name
+        for name, query in queries.items()
+        if not name.startswith("schema_") and any(WRITES.search(text) for text in query.statements)
+    }
+    assert len(writing) > 25, "the look at the statements finds nothing"
+    missing = writing - set(VERBS) - set(UNRECORDED)
+    assert not missing, (
+        f"add these to VERBS in testing/history/verbs.py, or say here why not: {sorted(missing)}"
+    )
+    gone = ((set(VERBS) - COMING) | set(UNRECORDED)) - set(postgres_queries()) - set(sqlite_queries())
+    assert not gone, f"these are no statements any more: {sorted(gone)}"

@@ -1,0 +1,38 @@
+"""The races by name: what each is about, and the mark that says which tests play it and which are its controls."""
+
+from __future__ import annotations
+
+import pytest
+
+# Numbers are those under which the design lists them. What is not listed here is no race.
+RACES = {
+    2: "A claim by a worker that is declared dead meanwhile",
+    3: "A reclaim of what dead workers held, while others register and claim; a dead worker whose row is gone",
+    4: "A claim whose reply was lost",
+    5: "A worker that declares others dead after an outage that was its own",
+    6: "The death of a worker that runs a suspect, and who takes one",
+    8: "What a stale attempt writes about itself after a newer claim",
+    10: "The end of an attempt of which a cancel was asked",
+    11: "A cancel of a job that is claimed, ends and is revived meanwhile",
+    12: "What is said of a refusal, and where a job is looked up",
+    13: "An end and whoever waits for it; the end of a key's job and a submit under the key",
+    15: "A submit that is repeated after its reply was lost, while its job runs and ends",
+    17: "The stamp of a key's end, and who owns the key: a revived job or a new one",
+    22: "A group of ends of which a stranger has locked one row, and what is said of rows that did not come back",
+    32: "The places of events that are committed in another order than they were made",
+}
+WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
+"""Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held
+as well."""
+ABSENT = {
+    13: "suspending and waking, which come with steps, are not there yet",
+    16: "keyed submits are never put together with others': there is no statement to cut",
+    23: "a mark is a hint in a worker's memory, no lock: tests/core/store/test_claim.py has what the sweep is for",
+}
+
+
+def named(*numbers: int) -> pytest.MarkDecorator:
+    """This test plays these races, or is one of their controls."""
+    unknown = set(numbers) - RACES.keys()
+    assert not unknown, f"no race has the number {unknown}"
+    return pytest.mark.named(*numbers)

@@ -1,0 +1,69 @@
+"""The short form of the storm: faults of every kind at once, thousands of jobs, and every promise checked.
+
+The long form is `python3 dev.py storm`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fencerow.core.store import store
+from tests.proof.storm.bugs import BUGS, spoiled
+from tests.proof.storm.evidence import complaints, line
+from tests.proof.storm.plan import control, planned
+from tests.proof.storm.storm import weather
+
+ENGINES = ("postgres", "sqlite")
+JOBS, FAULTS, SEED = 2_000, 200, 20_26
+CONTROLS = 3  # storms in which workers without a guard must be found, at most
+
+
+@pytest.fixture
+def report(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Keep a line of numbers with the test's report; `-s` shows it."""
+
+    def say(text: str) -> None:
+        record_property("storm", text)
+        sys.stdout.write(f"\n{text}\n")
+
+    return say
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_storm_loses_nothing_and_does_nothing_twice(
+    kind: str, tmp_path: Path, report: Callable[[str], None]
+) -> None:
+    plan = planned(kind, JOBS, FAULTS, SEED)
+
+    found = weather(kind, plan, tmp_path)
+
+    wrong = complaints(found)
+    report("\n".join([line(found), *wrong]))
+    assert not wrong, "the complaints are above, one a line"
+    assert found.jobs >= plan.jobs
+    assert len(found.recoveries) >= 5, "recovery was hardly ever measured"
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_the_guards_stand_where_the_bugs_look_for_them(bug: str) -> None:
+    for queries in (store.postgres_queries(), store.sqlite_queries()):
+        assert spoiled(queries, bug) is not queries
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_storm_finds_workers_that_lack_a_guard(kind: str, tmp_path: Path) -> None:
+    """The negative control: who slept through its lease is not told, and finishes what is not its own any more."""
+    wrong: list[str] = []
+    for seed in range(SEED, SEED + CONTROLS):  # whether a sleeper still has something to write is chance
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found = weather(kind, control(kind, seed), folder)
+        assert found.confirmed >= 3
+        wrong = found.books.wrong["every move is legal"] or found.books.wrong["no late writer"]
+        if wrong:
+            break
+    assert wrong

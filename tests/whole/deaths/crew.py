@@ -1,0 +1,105 @@
+"""Real worker processes: started as children that die with the test, ended by every means, and counted at the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.store import store
+from fencerow.errors import Busy
+from fencerow.operators import looking
+
+SCRIPT = Path(__file__).with_name("member.py")
+ROOT = SCRIPT.parents[3]
+
+
+def engine_of(target: str) -> SqliteEngine | PostgresEngine:
+    """The engine behind a command-line argument: a PostgreSQL URL or the path of a SQLite file."""
+    if target.startswith("postgresql:"):
+        return PostgresEngine(target, store.postgres_queries(), connect_timeout_s=2.0)
+    return SqliteEngine(target, store.sqlite_queries())
+
+
+class Crew:
+    """Worker processes of one test. Each is replaced by hand, never by itself."""
+
+    def __init__(self, target: str, log: Path, lease_s: float, script: Path) -> None:
+        self._target = target
+        self._script = script
+        self._log = log
+        self._lease_s = lease_s
+        self.members: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as output:
+            member = subprocess.Popen(
+                [sys.executable, str(self._script), self._target, str(self._lease_s), str(os.getpid())],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self.members.append(member)
+        return member
+
+    def alive(self) -> list[subprocess.Popen[bytes]]:
+        return [member for member in self.members if member.poll() is None]
+
+    def end(self) -> None:
+        """Ask all to stop; what does not is killed, and reported."""
+        for member in self.alive():
+            member.send_signal(signal.SIGCONT)
+            member.send_signal(signal.SIGTERM)
+        late = []
+        for member in self.members:
+            try:
+                member.wait(20)
+            except subprocess.TimeoutExpired:
+                late.append(member.pid)
+                member.kill()
+                member.wait()
+        assert not late, f"workers {late} did not stop when asked:\n{self.tail()}"
+
+    def tail(self, lines: int = 40) -> str:
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])
+
+
+@contextmanager
+def crew(target: str, folder: Path, size: int, lease_s: float = 2.0, script: Path = SCRIPT) -> Iterator[Crew]:
+    """`size` worker processes; none is left at the end."""
+    made = Crew(target, folder / "workers.log", lease_s, script)
+    try:
+        for _ in range(size):
+            made.start()
+        yield made
+        made.end()
+    finally:
+        for member in made.alive():
+            member.kill()
+            member.wait()
+
+
+def wait_until(done: Callable[[], bool], within_s: float, what: Callable[[], str]) -> None:
+    deadline = time.monotonic() + within_s
+    while not done():
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what()}"
+        time.sleep(0.05)
+
+
+def live(engine: Engine) -> int:
+    """How many jobs have not ended; asked again while a SQLite file stays locked by the storm."""
+    while True:
+        try:
+            return sum(found.jobs for found in engine.run(looking.counts()))
+        except Busy:
+            continue

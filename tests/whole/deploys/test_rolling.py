@@ -1,0 +1,181 @@
+"""Workers and clients of the release before run on through a migration, beside those of this one."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fencerow import App
+from fencerow.core.store import store
+from fencerow.operators import looking
+from tests.whole.deaths.crew import wait_until
+
+MEMBER = Path(__file__).with_name("member.py")
+SOURCES = MEMBER.parents[3] / "src"
+RELEASES = sorted(MEMBER.parent.glob("*.zip"))
+COUNT_MAX = 5_000  # more than any client submits before it is told to stop
+
+PLANNED = re.compile(r"\(shaky\) attempt \d+ failed, next attempt")
+
+# Releases before this one let the event loop complain when a SQLite file was locked under a caller that had left.
+UNHEARD = re.compile(
+    r"^ERROR asyncio Future exception was never retrieved\nfuture: <Future finished exception=Busy\(",
+    re.MULTILINE,
+)
+
+
+class Fleet:
+    """Processes of one release on one database, and what they wrote to their log."""
+
+    def __init__(self, sources: Path, url: str, log: Path) -> None:
+        self._sources = sources
+        self._url = url
+        self._log = log
+        self._members: list[subprocess.Popen[str]] = []
+
+    def start(self, role: str, *arguments: str) -> subprocess.Popen[str]:
+        """Start one and wait until it says that it is at work."""
+        with self._log.open("a") as errors:
+            member = subprocess.Popen(
+                [sys.executable, str(MEMBER), role, self._url, *arguments],
+                env={**os.environ, "PYTHONPATH": str(self._sources)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self._members.append(member)
+        assert member.stdout is not None
+        line = member.stdout.readline()
+        assert line, f"{role} ended at once: {self.log()}"
+        return member
+
+    def stop(self, member: subprocess.Popen[str]) -> str:
+        """Ask it to stop as an operator does; returns what it said last."""
+        member.send_signal(signal.SIGTERM)
+        said, _ = member.communicate(timeout=60)
+        assert member.returncode == 0, self.log()
+        return said
+
+    def end(self) -> None:
+        for member in self._members:
+            if member.poll() is None:
+                member.kill()
+                member.wait()
+            if member.stdout is not None:
+                member.stdout.close()
+
+    def log(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+
+@pytest.fixture(params=RELEASES, ids=lambda path: path.stem)
+def release(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The code of an earlier release."""
+    zipfile.ZipFile(request.param).extractall(tmp_path / "release")
+    return tmp_path / "release"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str:
+    """A database without any tables of ours."""
+    if request.param == "postgres":
+        made: str = request.getfixturevalue("empty_postgres_url")
+        return made
+    return f"sqlite:///{request.getfixturevalue('sqlite_path')}"
+
+
+@pytest.fixture
+def fleets(url: str, release: Path, tmp_path: Path) -> Iterator[tuple[Fleet, Fleet]]:
+    """The processes of the release before, and those of this one."""
+    old, new = Fleet(release, url, tmp_path / "old.log"), Fleet(SOURCES, url, tmp_path / "new.log")
+    yield old, new
+    old.end()
+    new.end()
+
+
+def run_member(sources: Path, url: str, role: str) -> str:
+    done = subprocess.run(
+        [sys.executable, str(MEMBER), role, url],
+        env={**os.environ, "PYTHONPATH": str(sources)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_release_before_runs_on_through_a_migration(
+    url: str, release: Path, fleets: tuple[Fleet, Fleet]
+) -> None:
+    old, new = fleets
+    run_member(release, url, "migrate")
+    with App(url, actor="test") as app:
+        name = "fencerow.effect" if app.engine.dialect == "postgres" else "fencerow_effect"
+        with app.engine.session() as session:
+            session.connection.execute(f"CREATE TABLE {name} (job text)")
+        steps_before = applied(app)
+        old_workers = [old.start("worker"), old.start("worker")]
+        old_client = old.start("client", str(COUNT_MAX))
+
+        run_member(SOURCES, url, "migrate")  # while they work
+        steps_after = applied(app)
+        # The old code may start on the new tables too.
+        new_workers = [new.start("worker"), old.start("worker")]
+        new_client = new.start("client", str(COUNT_MAX))
+        finished_at_least(app, 300)
+        accepted = [counted(old.stop(old_client)), counted(new.stop(new_client))]
+        for member in old_workers:
+            old.stop(member)
+        wait_until(lambda: live(app) == 0, 60, lambda: f"{live(app)} jobs left\n{old.log()}\n{new.log()}")
+        for fleet, member in zip((new, old), new_workers, strict=True):
+            fleet.stop(member)
+
+        assert finished(app) == {"succeeded": sum(accepted)}
+        with app.engine.session() as session:
+            effects = [row[0] for row in session.connection.execute(f"SELECT job FROM {name}").fetchall()]
+        assert len(effects) == len(set(effects)) == sum((count + 1) // 2 for count in accepted)
+        assert steps_after > steps_before, "there is a step between the two releases"
+    assert unplanned(new.log()) == []
+    assert unplanned(UNHEARD.sub("", old.log())) == []
+
+
+def applied(app: App) -> int:
+    """How many schema steps the database has had."""
+    name = "fencerow.schema_migrations" if app.engine.dialect == "postgres" else "fencerow_schema_migrations"
+    return len(app.engine.run(store.ledger(name)))
+
+
+def counted(said: str) -> int:
+    return int(said.split()[-1])
+
+
+def live(app: App) -> int:
+    return sum(each.jobs for each in app.engine.run(looking.counts()))
+
+
+def finished(app: App) -> dict[str, int]:
+    return {state.value: count for _, state, count in app.engine.run(looking.finished_counts())}
+
+
+def finished_at_least(app: App, count: int) -> None:
+    wait_until(lambda: sum(finished(app).values()) >= count, 60, lambda: f"{finished(app)}")
+
+
+def unplanned(log: str) -> list[str]:
+    """What the log tells beside the planned failures, and a file that was locked for a moment.
+
+    An attempt that was handed back before it began has a number too, so the planned failure may be that of any.
+    """
+    told = [line for line in log.splitlines() if line.startswith(("ERROR", "CRITICAL", "WARNING"))]
+    return [line for line in told if not PLANNED.search(line) and "FR-504" not in line]

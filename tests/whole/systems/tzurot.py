@@ -1,0 +1,75 @@
+"""Tzurot on Fencerow: a chat bot's answers from slow and moody language models, and imports from a busy site."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from fencerow import App, Backoff, Handle, Job
+from fencerow.guards.once import DedupeWindow, once
+from tests.whole.systems.outside import Service, ServiceError
+
+app = App()  # FENCEROW_URL
+llm, site = Service("reply"), Service("pages")
+posts = DedupeWindow(app, "posts", 5.0, timeout_s=1.0)
+PATIENT = Backoff(base_s=2, factor=2, jitter=0)
+BUSY, CENSORED = 429, 451
+
+
+@dataclass
+class Reply:
+    success: bool
+    text: str
+
+
+@app.job(queue="ai-requests", attempts_max=3, backoff=PATIENT, timeout_s=1200, expires_s=12 * 3600)
+async def answer(job: Job, message: str) -> Reply:
+    try:
+        return Reply(True, await llm.ask(message))
+    except ServiceError as error:
+        if error.status_code == CENSORED:
+            return Reply(False, "the provider will not answer this")
+        raise
+
+
+def receive(message_id: str, text: str, images: int = 0, recordings: int = 0) -> Handle[Reply]:
+    """One job per message, however often it comes in."""
+    patience_s = min(1200, 15 + max(273 if images else 0, 1533 if recordings else 0) + 480)
+    return answer.using(key=message_id, timeout_s=patience_s).submit(text)
+
+
+@app.job(queue="ai-requests", attempts_max=3, backoff=PATIENT)
+async def reply(message_id: str, text: str) -> str:
+    """One reply for a message, whichever job comes to it; a job that is run again is no duplicate of itself."""
+    processed = once(app, f"processed:{message_id}", lifetime_s=3600, stale_s=3600)
+    return await processed.acall(llm.ask, text)
+
+
+def post(persona: str, channel: str, text: str, db: Any) -> tuple[str, bool]:
+    """A job's id and whether it is a new one: over HTTP 202, or 200 for the same post within five seconds.
+
+    Admission and job are committed together by the caller's transaction, so that no crash comes between them.
+    """
+    admitted = posts.admit(f"{persona}:{channel}", str(uuid4()), content=text, connection=db)
+    if admitted.is_new:
+        answer.using(id=admitted.value, connection=db).submit(text)
+    return admitted.value, admitted.is_new
+
+
+@app.job(queue="imports", attempts_max=3, backoff=PATIENT, timeout_s=1200, snoozes_max=48)
+async def fetch(job: Job, persona: str) -> str:
+    try:
+        return await site.ask(persona)
+    except ServiceError as error:
+        if error.status_code == BUSY:
+            job.snooze(30 * 60, "the site is busy")
+        raise
+
+
+@app.job(queue="exports", key_lifetime_s=24 * 3600)
+async def export(user: str) -> str:
+    return await site.ask(user)
+
+
+def request_export(user: str, db: Any) -> Handle[str]:
+    """One export per user and day; a replay is answered with 409. It exists if the caller's transaction commits."""
+    return export.using(key=user, connection=db).submit(user)
