@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from fencerow.core.db.run import Operation, run
+from fencerow.core.db.run import Operation, Rows, Statement, run
 from fencerow.core.db.sqlite_file import translated
 from fencerow.core.db.strikes import sheltered
-
-if TYPE_CHECKING:
-    from fencerow.core.db.sqlite import SqliteConnection
 
 T = TypeVar("T")
 
 log = logging.getLogger("fencerow.db")
 
 
+class Opened(Protocol):
+    """What a session asks of the file that is open for it."""
+
+    connection: sqlite3.Connection
+    path: Path
+
+    def execute(self, statement: Statement) -> Rows: ...
+    def begin(self, timeout_s: float, *, writes: bool) -> None: ...
+    def undo(self, error: BaseException, *, commits: bool) -> None: ...
+
+
 class SqliteSession:
     """The transaction that is open on `connection`."""
 
-    def __init__(self, opened: SqliteConnection) -> None:
+    def __init__(self, opened: Opened) -> None:
         self.connection = opened.connection
         self._opened = opened
 
@@ -42,7 +52,7 @@ class SqliteSession:
 
 
 @contextmanager
-def transaction(opened: SqliteConnection, timeout_s: float) -> Iterator[SqliteSession]:
+def transaction(opened: Opened, timeout_s: float) -> Iterator[SqliteSession]:
     """A transaction for user code that has its lock on the jobs' file; rolled back when the block raises."""
     commits = False
     try:

@@ -37,7 +37,9 @@ class HasVerbs(Protocol):
 
     def _run(self, procedure: Generator[Any, Any, T], connection: object | None = None) -> T: ...
 
-    async def _arun(self, procedure: Generator[Any, Any, T], connection: object | None = None) -> T: ...
+    def _arun(
+        self, procedure: Generator[Any, Any, T], connection: object | None = None
+    ) -> Coroutine[Any, Any, T]: ...
 
 
 S = TypeVar("S", bound=HasVerbs)
