@@ -82,7 +82,7 @@ def test_the_job_comes_first(lite_app: App) -> None:
 def test_a_name_is_taken_once_and_both_places_are_named(lite_app: App) -> None:
     lite_app.job(without)
 
-    with pytest.raises(DeclarationError, match=r"tests\.app\.test_declare\.without") as raised:
+    with pytest.raises(DeclarationError, match=r"tests\.core\.app\.test_declare\.without") as raised:
         lite_app.job(without)
 
     assert "name=" in raised.value.fix

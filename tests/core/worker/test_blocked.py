@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from fencerow.batches.item import BatchItem
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker import blocked
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.blocked import LastBlock, LoopWatch
@@ -29,7 +30,7 @@ STAGES: list[Stage] = []
 def block_until_told() -> None:
     """Keep the loop until the watch has said so."""
     stage, deadline = STAGES[-1], time.monotonic() + BOUND_S
-    while not stage.heard.all(Event.LOOP_BLOCKED):
+    while not stage.heard.all(Fact.LOOP_BLOCKED):
         assert time.monotonic() < deadline, "nobody noticed"
         time.sleep(0.01)
 
@@ -63,7 +64,7 @@ async def test_who_blocks_the_loop_is_named_with_the_stack(
     async with working(lite, function) as stage:
         STAGES.append(stage)
         job = await stage.run(function.__name__)
-        (told,) = stage.heard.all(Event.LOOP_BLOCKED)
+        (told,) = stage.heard.all(Fact.LOOP_BLOCKED)
         while not (stated := stage.worker._parts.block.stated()) or not stated.is_over:
             await asyncio.sleep(0.01)
         assert '"is_over":true' in stage.worker._parts.control.stated()
@@ -197,6 +198,7 @@ class Scene:
         monkeypatch.setattr(blocked, "time", self.clock)
         self.attempt = Attempt(structs.replace(claimed(), timeout_s=timeout_s), "holder", handler(blocks))
         self.attempt.started = self.clock.now
+        self.attempt.deadline = math.inf if timeout_s is None else self.clock.now + timeout_s
         on_loop = OnLoop()
         on_loop.attempts, on_loop.since = (self.attempt,), self.clock.now
         held = {self.attempt.key: self.attempt}
