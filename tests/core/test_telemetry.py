@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.telemetry import FACTS, Counters, Event, Telemetry, clean
+from fencerow.core.telemetry import FIELDS, Counters, Fact, Telemetry, clean
 
 
 def test_listeners_hear_events_in_order_until_they_leave() -> None:
@@ -17,7 +17,7 @@ def test_listeners_hear_events_in_order_until_they_leave() -> None:
     leave = telemetry.listen(lambda name, facts: heard.append((1, name, facts["count"])))
     telemetry.listen(lambda name, facts: heard.append((2, name, facts["count"])))
 
-    telemetry.emit(Event.CLAIMED, count=3)
+    telemetry.emit(Fact.CLAIMED, count=3)
     leave()
     leave()
     telemetry.emit("claimed", count=4)
@@ -79,7 +79,7 @@ def test_counters_lose_nothing_between_threads() -> None:
 
 
 def test_every_event_has_its_facts_listed() -> None:
-    assert set(FACTS) == set(Event)
+    assert set(FIELDS) == set(Fact)
 
 
 @pytest.mark.parametrize(

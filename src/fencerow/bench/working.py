@@ -19,7 +19,7 @@ from fencerow.bench.place import BenchDatabase
 from fencerow.config import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 
 LOOK_S = 0.002
 CHANNEL = "fencerow_bench"
@@ -91,7 +91,7 @@ class Drained:
             await asyncio.sleep(LOOK_S)
 
     def claimed(self, name: str, facts: Mapping[str, Any]) -> None:
-        if name == Event.CLAIMED:
+        if name == Fact.CLAIMED:
             self._claims.append((facts["count"], facts["duration_s"]))
 
     def told(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Named events with measured facts, and counters. A listener can never break the one who emits.
+"""Facts with measured fields, and counters. A listener can never break the one who emits.
 
 Integrations (metrics, traces, logs) listen; the rest of the product only emits.
 """
@@ -22,8 +22,8 @@ UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u20
 SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-class Event(StrEnum):
-    """The names of events. `FACTS` lists what each carries."""
+class Fact(StrEnum):
+    """The names of facts: what happened in this process. `FIELDS` lists what each carries."""
 
     SUBMITTED = "submitted"
     CLAIMED = "claimed"
@@ -63,41 +63,41 @@ class Event(StrEnum):
 _ATTEMPT = ("job_id", "job", "queue", "attempt")
 _ENDED = (*_ATTEMPT, "duration_s")
 
-# Facts that every emit of the event carries. More may come; a listener must not mind.
-FACTS: Mapping[Event, tuple[str, ...]] = {
-    Event.SUBMITTED: ("job", "queue", "count", "replayed"),
-    Event.CLAIMED: ("queue", "count", "duration_s"),
-    Event.SUCCEEDED: _ENDED,
-    Event.FAILED: (*_ENDED, "code"),
-    Event.RETRIED: (*_ENDED, "delay_s"),
-    Event.SNOOZED: (*_ENDED, "delay_s"),
-    Event.RELEASED: (*_ATTEMPT, "reason"),
-    Event.STOPPED: _ENDED,
-    Event.CRASHED: (*_ENDED, "reason"),
-    Event.SUSPENDED: _ENDED,
-    Event.CANCELLED: ("count",),
-    Event.EXPIRED: ("count",),
-    Event.RECLAIMED: ("count", "worker"),
-    Event.TIMED_OUT: ("count",),
-    Event.LEASE_LOST: _ATTEMPT,
-    Event.RENEWED: ("worker", "duration_s"),
-    Event.REFUSED: ("code",),
-    Event.SCHEDULED: ("schedule", "count"),
-    Event.PRUNED: ("state", "count"),
-    Event.PERIOD_ENDED: ("state", "partition"),
-    Event.PERIODS_SHORT: ("state", "ahead"),
-    Event.WORKER_STARTED: ("worker",),
-    Event.WORKER_CHANGED: ("worker", "version"),
-    Event.WORKER_STOPPED: ("worker", "reason"),
-    Event.LOOP_ERROR: ("loop", "error"),
-    Event.LOOP_BLOCKED: ("seconds", "job_id", "job", "where"),
-    Event.EVENT_DELIVERED: ("group", "topic", "deliveries", "duration_s"),
-    Event.EVENT_FAILED: ("group", "topic", "code"),
-    Event.EVENT_PARKED: ("group", "topic", "code"),
-    Event.EVENTS_PLACED: ("count", "duration_s"),
-    Event.EVENTS_LAG: ("group", "events", "seconds"),
-    Event.EVENTS_AT_RISK: ("group", "events", "seconds"),
-    Event.EVENTS_TRIMMED: ("count",),
+# What every fact of that name carries. More may come; a listener must not mind.
+FIELDS: Mapping[Fact, tuple[str, ...]] = {
+    Fact.SUBMITTED: ("job", "queue", "count", "replayed"),
+    Fact.CLAIMED: ("queue", "count", "duration_s"),
+    Fact.SUCCEEDED: _ENDED,
+    Fact.FAILED: (*_ENDED, "code"),
+    Fact.RETRIED: (*_ENDED, "delay_s"),
+    Fact.SNOOZED: (*_ENDED, "delay_s"),
+    Fact.RELEASED: (*_ATTEMPT, "reason"),
+    Fact.STOPPED: _ENDED,
+    Fact.CRASHED: (*_ENDED, "reason"),
+    Fact.SUSPENDED: _ENDED,
+    Fact.CANCELLED: ("count",),
+    Fact.EXPIRED: ("count",),
+    Fact.RECLAIMED: ("count", "worker"),
+    Fact.TIMED_OUT: ("count",),
+    Fact.LEASE_LOST: _ATTEMPT,
+    Fact.RENEWED: ("worker", "duration_s"),
+    Fact.REFUSED: ("code",),
+    Fact.SCHEDULED: ("schedule", "count"),
+    Fact.PRUNED: ("state", "count"),
+    Fact.PERIOD_ENDED: ("state", "partition"),
+    Fact.PERIODS_SHORT: ("state", "ahead"),
+    Fact.WORKER_STARTED: ("worker",),
+    Fact.WORKER_CHANGED: ("worker", "version"),
+    Fact.WORKER_STOPPED: ("worker", "reason"),
+    Fact.LOOP_ERROR: ("loop", "error"),
+    Fact.LOOP_BLOCKED: ("seconds", "job_id", "job", "where"),
+    Fact.EVENT_DELIVERED: ("group", "topic", "deliveries", "duration_s"),
+    Fact.EVENT_FAILED: ("group", "topic", "code"),
+    Fact.EVENT_PARKED: ("group", "topic", "code"),
+    Fact.EVENTS_PLACED: ("count", "duration_s"),
+    Fact.EVENTS_LAG: ("group", "events", "seconds"),
+    Fact.EVENTS_AT_RISK: ("group", "events", "seconds"),
+    Fact.EVENTS_TRIMMED: ("count",),
 }
 
 
@@ -127,13 +127,13 @@ class Counters:
 
 
 class Telemetry:
-    """Hands events to whoever listens, on the thread that emits. Next to free without listeners."""
+    """Hands facts to whoever listens, on the thread that emits. Next to free without listeners."""
 
     def __init__(self) -> None:
         # Replaced as a whole, never changed, so that emit needs no lock.
         self._listeners: tuple[tuple[object, Listener], ...] = ()
         self._lock = threading.Lock()
-        # Whether anybody listens: facts that are dear to gather need not be gathered for nobody.
+        # Whether anybody listens: fields that are costly to gather need not be gathered for nobody.
         self.is_heard = False
         self.counters = Counters()
 
@@ -142,17 +142,17 @@ class Telemetry:
         """How often a listener raised."""
         return self.counters.get("listener_failures")
 
-    def emit(self, name: str, /, **facts: Any) -> None:
-        """Tell the listeners. Each gets its own copy of the facts; one that raises is logged and counted."""
+    def emit(self, name: str, /, **fields: Any) -> None:
+        """Tell the listeners. Each gets its own copy of the fields; one that raises is logged and counted."""
         for _, listener in self._listeners:
             try:
-                listener(name, dict(facts))
+                listener(name, dict(fields))
             except Exception:
                 self.counters.add("listener_failures")
-                logger.exception("a listener failed on the event %s", clean(str(name)))
+                logger.exception("a listener failed on the fact %s", clean(str(name)))
 
     def listen(self, callback: Listener) -> Unsubscribe:
-        """Call `callback(name, facts)` for each event from now on, until the returned function is called.
+        """Call `callback(name, fields)` for each fact from now on, until the returned function is called.
 
         Listeners are called in the order they came. They should be quick: the emitter waits for them.
         """

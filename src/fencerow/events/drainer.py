@@ -20,8 +20,7 @@ from fencerow.core.db.trouble import is_trouble
 from fencerow.core.model.describe import ErrorRecord, describe
 from fencerow.core.model.outcome import Retried, Snoozed
 from fencerow.core.model.retry import after_failure
-from fencerow.core.telemetry import Event as Told
-from fencerow.core.telemetry import Telemetry, clean
+from fencerow.core.telemetry import Fact, Telemetry, clean
 from fencerow.events.asides import Asides
 from fencerow.events.consumers import Aside, PartitionLease, Stored
 from fencerow.events.declared import Consumer
@@ -300,7 +299,7 @@ class Drainer:
             log.error("the handler of %r failed after its commit", event, exc_info=error)
             return None
         self._telemetry.emit(
-            Told.EVENT_DELIVERED,
+            Fact.EVENT_DELIVERED,
             group=event.group,
             topic=event.topic,
             deliveries=event.delivery,
@@ -322,7 +321,7 @@ class Drainer:
 
     def _say(self, event: Event, parked: bool, told: ErrorRecord) -> None:
         self._telemetry.counters.add("events_parked" if parked else "events_failed")
-        name = Told.EVENT_PARKED if parked else Told.EVENT_FAILED
+        name = Fact.EVENT_PARKED if parked else Fact.EVENT_FAILED
         self._telemetry.emit(name, group=event.group, topic=event.topic, code=told.code)
         log.log(
             logging.ERROR if parked else logging.WARNING,

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.wakeup import Placed, encode
-from fencerow.core.telemetry import Event as Told
-from fencerow.core.telemetry import Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.events.sequencer import LOCK, Memory, Sequenced, log_head, sequence
 
 log = logging.getLogger("fencerow.events")
@@ -67,7 +66,7 @@ class Log:
         self._watch(refused=one.has_more and not placed)
         if placed:
             self._engine.wake([PLACED])
-            self._telemetry.emit(Told.EVENTS_PLACED, count=placed, duration_s=time.monotonic() - began)
+            self._telemetry.emit(Fact.EVENTS_PLACED, count=placed, duration_s=time.monotonic() - began)
         return one.has_more
 
     def _watch(self, *, refused: bool) -> None:

@@ -10,8 +10,7 @@ import fencerow.events.lag as lag
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.removal import removed
-from fencerow.core.telemetry import Event as Told
-from fencerow.core.telemetry import Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.events.lag import Lag
 from fencerow.events.sequencer import sequence
 from fencerow.events.settings import EventSettings
@@ -41,7 +40,7 @@ class EventRetention:
             pass
         for group in await self._engine.arun(lag.lags()):
             self._telemetry.emit(
-                Told.EVENTS_LAG, group=group.group, events=group.events, seconds=group.seconds
+                Fact.EVENTS_LAG, group=group.group, events=group.events, seconds=group.seconds
             )
             await self._watch(group)
         await self._trim()
@@ -55,7 +54,7 @@ class EventRetention:
                 log.info("group %s has caught up", group.group)
             return
         self._telemetry.emit(
-            Told.EVENTS_AT_RISK, group=group.group, events=group.events, seconds=group.seconds
+            Fact.EVENTS_AT_RISK, group=group.group, events=group.events, seconds=group.seconds
         )
         if group.alarmed_at_us is None and await self._engine.arun(lag.alarm(group.group)):
             log.error(
@@ -77,7 +76,7 @@ class EventRetention:
             limit=BATCH_ROWS,
         )
         if total := await removed(self._engine, trimming, limit=BATCH_ROWS):
-            self._telemetry.emit(Told.EVENTS_TRIMMED, count=total)
+            self._telemetry.emit(Fact.EVENTS_TRIMMED, count=total)
 
 
 def told_s(kept: EventSettings) -> float:

@@ -19,7 +19,7 @@ from fencerow.core.model.state import State
 from fencerow.core.removal import removed
 from fencerow.core.store import store
 from fencerow.core.store.migrate import lock_number
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.wing import wings
 from fencerow.retention.periods import (
     AHEAD,
@@ -137,7 +137,7 @@ class Maintenance(Chore):
         elif period.stage == "detaching":
             await self._engine.arun(finalize_period(period.partition))
         await self._engine.arun(drop_period(period.partition, period.id))
-        self._telemetry.emit(Event.PERIOD_ENDED, state=period.state, partition=period.partition)
+        self._telemetry.emit(Fact.PERIOD_ENDED, state=period.state, partition=period.partition)
         log.info("the %s jobs in %s are past their retention and gone", period.state, period.partition)
 
     async def _forget_notes(self, period: Period) -> None:
@@ -155,7 +155,7 @@ class Maintenance(Chore):
             and (ahead := sum(each.is_ahead for each in known if each.state is state)) < AHEAD
         }
         for state, ahead in short.items():
-            self._telemetry.emit(Event.PERIODS_SHORT, state=state, ahead=ahead)
+            self._telemetry.emit(Fact.PERIODS_SHORT, state=state, ahead=ahead)
         if short and not self._warned:
             log.warning(
                 "fewer than %d periods are ahead for %s jobs%s",
@@ -203,7 +203,7 @@ class Maintenance(Chore):
             keep = self._kept.retention_count_max
             count += await self._all(purge_by_count(state, keep=keep, limit=BATCH_ROWS))
         if count:
-            self._telemetry.emit(Event.PRUNED, state=state, count=count)
+            self._telemetry.emit(Fact.PRUNED, state=state, count=count)
 
     async def _forget_workers(self) -> None:
         # A name counts as known for as long as the row of a worker that knew it is there.

@@ -16,7 +16,7 @@ from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.core.worker.worker import Worker
 from fencerow.operators import looking
 from fencerow.testing.chores import do_chores
@@ -25,12 +25,12 @@ from fencerow.testing.sweeping import Script, sweep
 
 ENDS = frozenset(
     {
-        Event.SUCCEEDED, Event.FAILED, Event.RETRIED, Event.SNOOZED, Event.RELEASED, Event.STOPPED,
-        Event.CRASHED, Event.LEASE_LOST,
+        Fact.SUCCEEDED, Fact.FAILED, Fact.RETRIED, Fact.SNOOZED, Fact.RELEASED, Fact.STOPPED,
+        Fact.CRASHED, Fact.LEASE_LOST,
     }
 )  # fmt: skip
-UNFIT = frozenset({Event.FAILED, Event.RETRIED, Event.CRASHED, Event.LEASE_LOST})
-UNDELIVERED = frozenset({Event.EVENT_FAILED, Event.EVENT_PARKED})
+UNFIT = frozenset({Fact.FAILED, Fact.RETRIED, Fact.CRASHED, Fact.LEASE_LOST})
+UNDELIVERED = frozenset({Fact.EVENT_FAILED, Fact.EVENT_PARKED})
 LEASE_S = 30.0
 
 
@@ -225,7 +225,7 @@ async def _told(app: App, ends: Sequence[tuple[str, Mapping[str, Any]]]) -> list
     """The attempts with their results and errors, as they are stored."""
     ids = sorted({facts["job_id"] for _, facts in ends})
     records = await app.engine.arun(store.read(ids)) if ids else {}
-    again = {facts["job_id"] for name, facts in ends if name in (Event.RETRIED, Event.CRASHED)}
+    again = {facts["job_id"] for name, facts in ends if name in (Fact.RETRIED, Fact.CRASHED)}
     pasts = {job_id: await app.engine.arun(looking.events(job_id)) for job_id in sorted(again)}
     return [_ran(name, facts, records.get(facts["job_id"]), pasts) for name, facts in ends]
 
@@ -235,7 +235,7 @@ def _ran(
 ) -> Ran:
     job_id, attempt = facts["job_id"], facts["attempt"]
     is_last = record is not None and record.attempt == attempt
-    error = record.error if record is not None and is_last and name == Event.FAILED else None
+    error = record.error if record is not None and is_last and name == Fact.FAILED else None
     for happening in pasts.get(job_id, ()):
         if happening.attempt == attempt and error is None and isinstance(happening.detail, dict):
             error = happening.detail.get("detail")
@@ -246,7 +246,7 @@ def _ran(
         attempt=attempt,
         outcome=name,
         delay_s=facts.get("delay_s"),
-        result=record.result if record is not None and is_last and name == Event.SUCCEEDED else None,
+        result=record.result if record is not None and is_last and name == Fact.SUCCEEDED else None,
         error=_error(error),
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from fencerow import App, Job, JobFailed
 from fencerow.app import Draft
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.errors import InvalidInput
 
 
@@ -61,7 +61,7 @@ async def test_an_error_before_the_yield_reaches_the_caller_and_nothing_is_store
 
 async def test_what_middleware_leaves_is_checked_like_the_rest(app: App) -> None:
     codes: list[str] = []
-    app.telemetry.listen(lambda name, facts: codes.append(facts["code"]) if name == Event.REFUSED else None)
+    app.telemetry.listen(lambda name, facts: codes.append(facts["code"]) if name == Fact.REFUSED else None)
 
     @app.on_submit
     def spoil(draft: Draft) -> Iterator[None]:

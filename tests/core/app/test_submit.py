@@ -10,7 +10,7 @@ import pytest
 
 from fencerow import App, Backoff, Defaults, State
 from fencerow.core.model.ids import new_id
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.errors import (
     FencerowError,
     InvalidArguments,
@@ -215,9 +215,7 @@ async def test_arguments_that_do_not_fit_store_nothing(
 async def test_many_are_stored_in_chunks_and_in_their_order(app: App) -> None:
     extract = declared(app)
     heard: list[int] = []
-    app.telemetry.listen(
-        lambda name, facts: heard.append(facts["count"]) if name == Event.SUBMITTED else None
-    )
+    app.telemetry.listen(lambda name, facts: heard.append(facts["count"]) if name == Fact.SUBMITTED else None)
 
     handles = await extract.asubmit_many(extract.call(str(n)) for n in range(2_500))
 

@@ -13,7 +13,7 @@ from fencerow.batches import BatchItem
 from fencerow.core.model.backoff import backoff_of, encode_options
 from fencerow.core.model.codec import args_version_of
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.core.worker.deciding import NEWER_ARGS_CODE
 from fencerow.errors import ArgumentsTooNew, DeclarationError, MalformedPayload
 from fencerow.operators import looking
@@ -109,7 +109,7 @@ async def test_the_value_of_a_batch_is_upgraded_too(app: App, newer: App) -> Non
 async def test_newer_arguments_wait_uncounted_for_newer_code(app: App, newer: App) -> None:
     given_back: asyncio.Queue[str] = asyncio.Queue()
     app.telemetry.listen(
-        lambda name, facts: given_back.put_nowait(facts["reason"]) if name == Event.RELEASED else None
+        lambda name, facts: given_back.put_nowait(facts["reason"]) if name == Fact.RELEASED else None
     )
     declare_old(app)
     handle = await declare_new(newer).asubmit(amount={"cents": 5, "currency": "EUR"})
@@ -126,7 +126,7 @@ async def test_newer_arguments_wait_uncounted_for_newer_code(app: App, newer: Ap
 
 async def test_newer_arguments_wait_longer_each_time_and_not_for_ever(app: App, newer: App) -> None:
     given_back: asyncio.Queue[None] = asyncio.Queue()
-    app.telemetry.listen(lambda name, _: given_back.put_nowait(None) if name == Event.RELEASED else None)
+    app.telemetry.listen(lambda name, _: given_back.put_nowait(None) if name == Fact.RELEASED else None)
     declare_old(app)
     handle = await declare_new(newer).asubmit(amount={"cents": 5, "currency": "EUR"})
     clock = clock_of(app.engine)
@@ -190,7 +190,7 @@ async def test_a_long_past_hides_nothing_and_counts_for_nothing(app: App, newer:
         )
     clock = clock_of(app.engine)
     given_back: asyncio.Queue[None] = asyncio.Queue()
-    app.telemetry.listen(lambda name, _: given_back.put_nowait(None) if name == Event.RELEASED else None)
+    app.telemetry.listen(lambda name, _: given_back.put_nowait(None) if name == Fact.RELEASED else None)
 
     async with app.worker():
         for advance_s in (5, 5, 5):

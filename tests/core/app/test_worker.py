@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fencerow import App, Backoff, Fail, Job, JobFailed
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.errors import DeclarationError, InvalidInput
 
 
@@ -48,7 +48,7 @@ async def test_a_failure_reaches_the_one_who_waits(app: App) -> None:
 async def test_a_backoff_given_with_the_submit_is_the_one_that_counts(app: App) -> None:
     delays: asyncio.Queue[float] = asyncio.Queue()
     app.telemetry.listen(
-        lambda name, facts: delays.put_nowait(facts["delay_s"]) if name == Event.RETRIED else None
+        lambda name, facts: delays.put_nowait(facts["delay_s"]) if name == Fact.RETRIED else None
     )
 
     @app.job(backoff=Backoff(base_s=7, jitter=0))

@@ -12,7 +12,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.errors import InvalidInput, KeyConflict, OutcomeUnknown, Unavailable
 from tests.core.client.flaky import Flaky
 from tests.kit.jobs import AnyEngine, claim, new_job, read, register
@@ -292,8 +292,8 @@ def test_listeners_hear_how_many_were_submitted_and_replayed(engine: AnyEngine) 
     Client(engine, telemetry=telemetry).submit([keyed("k")])
 
     assert heard == [
-        (Event.SUBMITTED, {"job": "send", "queue": "mail", "count": 3, "replayed": 0}),
-        (Event.SUBMITTED, {"job": "send", "queue": "mail", "count": 1, "replayed": 1}),
+        (Fact.SUBMITTED, {"job": "send", "queue": "mail", "count": 3, "replayed": 0}),
+        (Fact.SUBMITTED, {"job": "send", "queue": "mail", "count": 1, "replayed": 1}),
     ]
 
 

@@ -19,7 +19,7 @@ from fencerow.core.model.retry import Backoff, RetryRule
 from fencerow.core.model.signature import return_annotation
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.context import Middleware, RunMiddleware
 from fencerow.core.worker.pool import Limit, Pool
 from fencerow.core.worker.worker import Worker
@@ -27,7 +27,7 @@ from fencerow.operators import looking
 from tests.kit.jobs import QUEUE, AnyEngine, new_job
 
 WAIT_S = 60.0  # on a machine that has much else to do; only who fails waits so long
-ENDS = frozenset({Event.SUCCEEDED, Event.FAILED, Event.STOPPED})
+ENDS = frozenset({Fact.SUCCEEDED, Fact.FAILED, Fact.STOPPED})
 RULE = RetryRule(backoff=Backoff(base_s=0.0, jitter=0.0))
 
 Facts = Mapping[str, Any]

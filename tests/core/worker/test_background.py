@@ -16,7 +16,7 @@ from fencerow.core.background.reaper import Reaper
 from fencerow.core.chore import Ticking
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.worker import Worker, WorkerDied
 from fencerow.guards.once.window import purge_windows
@@ -87,7 +87,7 @@ async def test_a_chore_that_fails_ends_no_queue(
     assert (failing[0].name, failing[0].tries >= 1) == ("sweep of documents", True)
     assert failing[0].error
     assert stage.counters.get("loop_faults") >= 3
-    assert stage.heard.all(Event.LOOP_ERROR, loop="sweep of documents")
+    assert stage.heard.all(Fact.LOOP_ERROR, loop="sweep of documents")
     assert any(
         "jobs go on meanwhile" in each.message for each in caplog.records if each.levelno >= logging.ERROR
     )
@@ -105,7 +105,7 @@ async def test_what_looks_after_the_tables_ends_no_worker(
 
     monkeypatch.setattr(kind, "tick", bug)
     async with working(lite, one) as stage:
-        await stage.heard.wait(Event.LOOP_ERROR, loop=kind.__name__.lower())
+        await stage.heard.wait(Fact.LOOP_ERROR, loop=kind.__name__.lower())
         assert (await stage.run("one")).state == "succeeded"
 
 
@@ -240,7 +240,7 @@ async def test_a_job_for_which_there_is_no_thread_goes_back_uncounted(lite: AnyE
     async with working(lite, plain) as stage:
         with no_thread("fencerow-handler"):
             job_id = await stage.submit("plain", attempts_max=1)
-            await stage.heard.wait(Event.RELEASED, job_id=job_id)
+            await stage.heard.wait(Fact.RELEASED, job_id=job_id)
         job = await stage.ended(job_id)
 
     assert (job.state, job.failures) == ("succeeded", 0)

@@ -14,7 +14,7 @@ from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.wakeup import Ordered, encode
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.errors import InvalidInput, OrderRefused, OutcomeUnknown
 from tests.core.worker.faulty import Faulty
 from tests.core.worker.stage import Stage, kinds, quick, read, until, worker_of, working
@@ -102,7 +102,7 @@ async def test_more_slots_run_more_at_once(engine: AnyEngine, gate: Gate) -> Non
         assert [(each.queues, each.slots) for each in found.stated.shares] == [(("mail",), 4)]
         assert (found.wanted_by, found.wanted_reason, found.wanted_version) == ("ada", "because", 1)
         gate.let(100)
-        await stage.heard.wait(Event.SUCCEEDED, 6)
+        await stage.heard.wait(Fact.SUCCEEDED, 6)
 
 
 async def test_fewer_slots_let_running_jobs_end(engine: AnyEngine, gate: Gate) -> None:
@@ -118,7 +118,7 @@ async def test_fewer_slots_let_running_jobs_end(engine: AnyEngine, gate: Gate) -
         await until(lambda: gate.started == 5, what="the fifth")
         assert gate.running == 2
         gate.let(8)
-        await stage.heard.wait(Event.SUCCEEDED, 8)
+        await stage.heard.wait(Fact.SUCCEEDED, 8)
         assert gate.most <= 2, "after the first four no more than two at once"
         assert [(await read(engine, each)).attempt for each in ids] == [1] * 8
 
@@ -149,14 +149,14 @@ async def test_what_waits_for_a_slot_is_handed_back_uncounted(
         # A pace is measured first: only then are jobs claimed beyond the free slots.
         for _ in range(300):
             await stage.submit("brief")
-        await stage.heard.wait(Event.SUCCEEDED, 300)
+        await stage.heard.wait(Fact.SUCCEEDED, 300)
         ids = [await stage.submit("held") for _ in range(5)]
         await until(lambda: stage.worker.running == 5, what="four that wait for the slot")
 
         await order(stage, change)
 
         word = "paused" if change.paused else "changed"
-        await stage.heard.wait(Event.RELEASED, 4, reason=f"the worker was {word} before it started")
+        await stage.heard.wait(Fact.RELEASED, 4, reason=f"the worker was {word} before it started")
         found = [await read(engine, each) for each in ids]
         assert sorted(each.state for each in found) == ["queued"] * 4 + ["running"]
         assert {each.failures for each in found} == {0}
@@ -327,7 +327,7 @@ async def test_the_answer_to_a_claim_that_was_under_way_is_handed_back(
         await asyncio.wait_for(slow.sent.wait(), 10)
         await stated(stage, await order(stage, change))
         slow.answer.set()
-        await stage.heard.wait(Event.RELEASED, 1, job_id=job_id)
+        await stage.heard.wait(Fact.RELEASED, 1, job_id=job_id)
         assert (await read(engine, job_id)).state == "queued"
         assert gate.started == 0
 

@@ -13,7 +13,7 @@ from fencerow.core.db.steady import steady
 from fencerow.core.model.loss import Loss, losses_of
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.context import Job
 from fencerow.core.worker.lease import Failover
@@ -175,7 +175,7 @@ async def test_a_run_that_was_given_up_and_goes_on_keeps_its_fence_to_itself(
         assert (await stage.ended(job_id)).state == State.FAILED
         await asyncio.to_thread(run, pg, f"{BRING_BACK}; {FORGET}")
         try:
-            await stage.heard.wait(Event.SUCCEEDED)
+            await stage.heard.wait(Fact.SUCCEEDED)
         finally:
             over.set()
         attempts = (await read(pg, job_id)).attempt

@@ -17,7 +17,7 @@ from fencerow.cli import main
 from fencerow.core.db.connections import of_client, of_worker, shares, told
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.core.worker.stage import until, working
@@ -78,7 +78,7 @@ async def test_a_worker_opens_what_it_states(
                 lambda: len(inside) == USERS * (1 + plain), what="every connection of the users is taken"
             )
             go.set()
-            await stage.heard.wait(Event.SUCCEEDED, 8 * len(functions))
+            await stage.heard.wait(Fact.SUCCEEDED, 8 * len(functions))
     await engine.aclose()
 
     assert count.most <= sum(stated.values()), stated

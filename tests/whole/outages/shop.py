@@ -15,7 +15,7 @@ from typing import Any
 from fencerow import App, Backoff, Config, Defaults, Job, Worker
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow_proof.arena.invariants import together
 
 # An outage may cost a running job an attempt; how many of them it may cost is not asked here.
@@ -108,7 +108,7 @@ class Shop:
 
     def _hear(self, name: str, _facts: object) -> None:
         self.happened[name] += 1
-        if name == Event.SUCCEEDED:
+        if name == Fact.SUCCEEDED:
             self.succeeded_at.append(time.monotonic())
 
 

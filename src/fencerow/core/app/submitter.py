@@ -28,7 +28,7 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store.submit import Submitted
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 
 P = ParamSpec("P")  # the parameters of a submit: those of the function without `job`
 R = TypeVar("R")  # what the job results in
@@ -130,7 +130,7 @@ class Submitter:
         try:
             return recipe.template_for(self.layers, self._actor)
         except InvalidInput as error:
-            self._telemetry.emit(Event.REFUSED, code=error.code)
+            self._telemetry.emit(Fact.REFUSED, code=error.code)
             raise
 
     @contextmanager
@@ -148,7 +148,7 @@ class Submitter:
         try:
             return with_labels(plain, draft)
         except InvalidInput as error:
-            self._telemetry.emit(Event.REFUSED, code=error.code)
+            self._telemetry.emit(Fact.REFUSED, code=error.code)
             raise
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from fencerow.core.db.trouble import SHORT, is_shortage, is_trouble
 from fencerow.core.errors import OutOfResources
 from fencerow.core.model.wanted import Failing
-from fencerow.core.telemetry import Event, Telemetry, clean
+from fencerow.core.telemetry import Fact, Telemetry, clean
 
 log = logging.getLogger("fencerow.worker")
 
@@ -107,7 +107,7 @@ class Loop:
         what = f"{type(error).__name__}: {error}"
         self.failing = None if waited_out else Failing(self.name, self._failures, clean(what)[:STATED_MAX])
         self._telemetry.counters.add("loop_errors" if waited_out else "loop_faults")
-        self._telemetry.emit(Event.LOOP_ERROR, loop=self.name, error=str(error))
+        self._telemetry.emit(Fact.LOOP_ERROR, loop=self.name, error=str(error))
         self._say(error, waited_out)
         self._woken.clear()  # a wake-up must not turn trouble into a hot loop
         return pause_s

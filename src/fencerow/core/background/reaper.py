@@ -19,7 +19,7 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.store.reap import LeaseAhead, Reclaimed
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 
 log = logging.getLogger("fencerow.worker.reaper")
 
@@ -111,7 +111,7 @@ class Reaper:
             for holder in sorted({job.holder for job in reclaimed if job.holder}):
                 count = sum(job.holder == holder for job in reclaimed)
                 self._telemetry.counters.add("jobs_reclaimed", count)
-                self._telemetry.emit(Event.RECLAIMED, count=count, worker=holder)
+                self._telemetry.emit(Fact.RECLAIMED, count=count, worker=holder)
                 log.warning("took back %d jobs from dead worker %s", count, holder)
             if len(reclaimed) < BATCH_ROWS:
                 return  # the rest is locked right now; the next sweep comes soon
@@ -123,7 +123,7 @@ class Reaper:
         if started := sum(job.begun for job in reclaimed):
             log.error("ended %d attempts past their time limit; their workers could not", started)
             self._telemetry.counters.add("jobs_timed_out", started)
-            self._telemetry.emit(Event.TIMED_OUT, count=started)
+            self._telemetry.emit(Fact.TIMED_OUT, count=started)
         if waited := len(reclaimed) - started:
             log.warning("took back %d jobs that their living workers did not begin in time", waited)
             self._telemetry.counters.add("jobs_not_begun", waited)
@@ -132,7 +132,7 @@ class Reaper:
     async def _expire(self) -> None:
         while moved := await self._engine.arun(store.expire(limit=BATCH_ROWS, actor=self._actor)):
             self._telemetry.counters.add("jobs_expired", len(moved))
-            self._telemetry.emit(Event.EXPIRED, count=len(moved))
+            self._telemetry.emit(Fact.EXPIRED, count=len(moved))
             self._announce([], moved)
             if len(moved) < BATCH_ROWS:
                 return

@@ -23,7 +23,7 @@ from fencerow.core.model.job import Template
 from fencerow.core.model.wakeup import Queued, encode
 from fencerow.core.store import store
 from fencerow.core.store.submit import Submitted
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ class Submits(ClientBase):
             count[0] += 1
             count[1] += answer.replay
         for (name, queue), (count_all, replayed) in counts.items():
-            self.telemetry.emit(Event.SUBMITTED, job=name, queue=queue, count=count_all, replayed=replayed)
+            self.telemetry.emit(Fact.SUBMITTED, job=name, queue=queue, count=count_all, replayed=replayed)
 
 
 def _is_plain(submission: Submission) -> bool:

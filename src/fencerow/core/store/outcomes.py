@@ -37,7 +37,7 @@ from fencerow.core.store.attempts import (
     succeed,
 )
 from fencerow.core.store.reap import Crash, Reclaimed, crash
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 
 
 class EndedAttempt(Protocol):
@@ -79,7 +79,7 @@ class OutcomeRule:
     """
 
     kind: str
-    event: Event
+    event: Fact
     states: frozenset[State]
     facts: Callable[[Any], dict[str, Any]]
     is_lasting: bool = True
@@ -196,15 +196,15 @@ WRITINGS: Mapping[str, Writing] = {
 _QUEUED = frozenset({State.QUEUED})
 
 RULES: Mapping[type[Outcome], OutcomeRule] = {
-    Succeeded: OutcomeRule("succeed", Event.SUCCEEDED, frozenset({State.SUCCEEDED}), _nothing),
-    Failed: OutcomeRule("fail", Event.FAILED, frozenset({State.FAILED}), _code),
-    Stopped: OutcomeRule("stop", Event.STOPPED, frozenset({State.CANCELLED}), _nothing),
-    Retried: OutcomeRule("requeue", Event.RETRIED, _QUEUED, _delay),
-    Snoozed: OutcomeRule("requeue", Event.SNOOZED, _QUEUED, _delay),
-    Released: OutcomeRule("requeue", Event.RELEASED, _QUEUED, _reason, is_lasting=False),
+    Succeeded: OutcomeRule("succeed", Fact.SUCCEEDED, frozenset({State.SUCCEEDED}), _nothing),
+    Failed: OutcomeRule("fail", Fact.FAILED, frozenset({State.FAILED}), _code),
+    Stopped: OutcomeRule("stop", Fact.STOPPED, frozenset({State.CANCELLED}), _nothing),
+    Retried: OutcomeRule("requeue", Fact.RETRIED, _QUEUED, _delay),
+    Snoozed: OutcomeRule("requeue", Fact.SNOOZED, _QUEUED, _delay),
+    Released: OutcomeRule("requeue", Fact.RELEASED, _QUEUED, _reason, is_lasting=False),
     Crashed: OutcomeRule(
         "crash",
-        Event.CRASHED,
+        Fact.CRASHED,
         frozenset({State.QUEUED, State.FAILED, State.CANCELLED}),
         _reason,
         is_lasting=False,

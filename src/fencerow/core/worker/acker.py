@@ -29,7 +29,7 @@ from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved
 from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts
 from fencerow.core.worker.lease import Failover
 from fencerow.core.worker.roster import Key, Roster
@@ -214,7 +214,7 @@ class Acker:
             each = next(each for each in batch if each.id == job_id)
             ended = {"duration_s": each.duration_s, "code": FailureCode.CRASHES_EXHAUSTED}
             self._telemetry.counters.add("jobs_failed")
-            self._telemetry.emit(Event.FAILED, **facts(each.attempt), **ended)
+            self._telemetry.emit(Fact.FAILED, **facts(each.attempt), **ended)
         return written.ids
 
     async def _one_by_one(self, kind: str, holder: str, batch: list[Pending], error: Exception) -> None:
@@ -270,7 +270,7 @@ class Acker:
             "gone" if fence is None else f"{fence.state}, attempt {fence.attempt}",
         )
         self._telemetry.counters.add("leases_lost")
-        self._telemetry.emit(Event.LEASE_LOST, **facts(each.attempt))
+        self._telemetry.emit(Fact.LEASE_LOST, **facts(each.attempt))
         self._drop(each)
         return False
 

@@ -24,7 +24,7 @@ from fencerow.core.model.outcome import Crashed, Outcome, Released
 from fencerow.core.model.wanted import Blocked
 from fencerow.core.store.outcomes import WRITINGS
 from fencerow.core.store.running import Running, running
-from fencerow.core.telemetry import Event, Telemetry, clean
+from fencerow.core.telemetry import Fact, Telemetry, clean
 from fencerow.core.worker.acker import Acker, Pending, batches
 from fencerow.core.worker.attempt import Attempt, OutOfTime
 from fencerow.core.worker.calling import OnLoop
@@ -248,7 +248,7 @@ class LoopWatch:
         stack = "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "?"
         self._telemetry.counters.add("loop_blocked")
         self._telemetry.emit(
-            Event.LOOP_BLOCKED,
+            Fact.LOOP_BLOCKED,
             seconds=blocked.seconds,
             job_id=blocked.job_id,
             job=blocked.job,

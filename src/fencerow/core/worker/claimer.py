@@ -20,7 +20,7 @@ from fencerow.core.model.due import OWN
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.lease import WorkerLease
@@ -186,7 +186,7 @@ class Claimer:
             handlers = self._handlers
             self._life.claimed(self.pool, [Attempt(each, holder, handlers[each.name]) for each in jobs])
             if self._telemetry.is_heard:
-                self._telemetry.emit(Event.CLAIMED, queue=queue, count=len(jobs), duration_s=duration_s)
+                self._telemetry.emit(Fact.CLAIMED, queue=queue, count=len(jobs), duration_s=duration_s)
 
 
 class Claims:

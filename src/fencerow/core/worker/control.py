@@ -24,7 +24,7 @@ from fencerow.core.db.trouble import is_trouble
 from fencerow.core.model.wanted import Descriptors, Leave, Share, ShareNow, Stated, Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
-from fencerow.core.telemetry import Event
+from fencerow.core.telemetry import Fact
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.blocked import LastBlock
 from fencerow.core.worker.claimer import Claims
@@ -135,7 +135,7 @@ class Control:
         if wanted.leave is not None:
             self._leave(wanted.leave)
         log.info("worker %s was changed by order %d: %s", self._name, version, _described(wanted))
-        self._telemetry.emit(Event.WORKER_CHANGED, worker=self._name, version=version)
+        self._telemetry.emit(Fact.WORKER_CHANGED, worker=self._name, version=version)
         self._lease.renew_now()
 
     def _rearrange(self, shares: Sequence[Share]) -> None:

@@ -17,7 +17,7 @@ from fencerow.core.errors import ArgumentsTooNew, CancelRequested, LeaseLost
 from fencerow.core.model.codec import args_version_of, inline_args
 from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Stopped, Succeeded
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt, Interrupt, facts, lease_lost
 from fencerow.core.worker.calling import Calls
@@ -208,7 +208,7 @@ class Reports:
             )
             self._acker.forget(attempt)
             self._telemetry.counters.add("leases_lost")
-            self._telemetry.emit(Event.LEASE_LOST, **facts(attempt))
+            self._telemetry.emit(Fact.LEASE_LOST, **facts(attempt))
         elif isinstance(decision, Committed):
             self._acker.committed(attempt, decision.moved, duration_s)
         else:

@@ -27,7 +27,7 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.lease import Failover, WorkerLease
 
 log = logging.getLogger("fencerow.worker.keeper")
@@ -201,7 +201,7 @@ class Keeper:
                 raise spent from error
             self._lease.stumbled()
             self._telemetry.counters.add("renewal_failures")
-            self._telemetry.emit(Event.LOOP_ERROR, loop="keeper", error=str(error))
+            self._telemetry.emit(Fact.LOOP_ERROR, loop="keeper", error=str(error))
             log.warning("worker %s could not renew its lease: %s", self._name, error)
 
     def _register_first(self) -> None:
@@ -255,7 +255,7 @@ class Keeper:
         self._lease.renewed(sent, renewed.at_us)
         self._clock.read(sent, renewed.at_us)
         self._failover.renewed(sent, renewed.at_us)
-        self._telemetry.emit(Event.RENEWED, worker=holder, duration_s=steady() - sent)
+        self._telemetry.emit(Fact.RENEWED, worker=holder, duration_s=steady() - sent)
         self._control.on_renewed(holder, renewed.version, renewed.wanted)
         return True
 

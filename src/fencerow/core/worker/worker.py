@@ -24,7 +24,7 @@ from fencerow.core.errors import ConfigError, OrderRefused
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
-from fencerow.core.telemetry import Event, Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described
 from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
@@ -116,7 +116,7 @@ class Worker:
             raise
         parts.start()
         self._started = True
-        self.telemetry.emit(Event.WORKER_STARTED, worker=self.name)
+        self.telemetry.emit(Fact.WORKER_STARTED, worker=self.name)
         log.info(
             "worker %s serves %s with %d jobs known",
             self.name,
@@ -310,6 +310,6 @@ class Worker:
         await parts.dispatch.close()
         reason = "died" if parts.fatal.happened() else "asked to stop"
         parts.fatal.rule_out()
-        self.telemetry.emit(Event.WORKER_STOPPED, worker=self.name, reason=reason)
+        self.telemetry.emit(Fact.WORKER_STOPPED, worker=self.name, reason=reason)
         self._stopped.set()
         log.info("worker %s has stopped", self.name)
