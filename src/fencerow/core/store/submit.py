@@ -74,7 +74,8 @@ def submit_by_copy(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     ((now_us, subscribed),) = yield from execute("before_copy")
     yield from execute("copy_jobs", lines=as_lines(jobs, Acceptance(as_int(now_us), bool(subscribed))))
     ids = [job.id for job in jobs]
-    yield from execute("refuse_repeated", ids=ids)
+    # As the text of an array: to look at each id once more for what to quote would cost a tenth of the whole submit.
+    yield from execute("refuse_repeated", ids=f"{{{','.join(ids)}}}")
     return ids
 
 
