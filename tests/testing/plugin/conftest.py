@@ -1,4 +1,4 @@
-"""A user's environment: the wheel is installed there and this clone is not."""
+"""A user's environment: the wheels are installed there and this clone is not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.tree import ROOT
-from tests.install.test_wheel import built, clean
+from tests.install.test_wheel import SOURCE, built, clean
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -22,13 +22,13 @@ OTHERS = ("cacheprovider", "asyncio", "anyio", "xdist", "timeout", "hypothesispy
 
 @pytest.fixture(scope="session")
 def user_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interpreter that has Fencerow from its wheel, and from here the libraries that it needs, pytest among them."""
+    """An interpreter with Fencerow and its proofs from their wheels, and with the libraries and pytest from here."""
     folder = tmp_path_factory.mktemp("user")
-    wheel = built("wheel", ROOT, folder)
     venv.create(folder / "env", with_pip=False, symlinks=True)
     (packages,) = (folder / "env" / "lib").glob("python*/site-packages")
-    with zipfile.ZipFile(wheel) as opened:
-        opened.extractall(packages)
+    for source in (ROOT, SOURCE / "fencerow_proof"):
+        with zipfile.ZipFile(built("wheel", source, folder)) as opened:
+            opened.extractall(packages)
     # A path in a .pth file is searched last, and .pth files there are not read: an editable clone stays out.
     (packages / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return folder / "env" / "bin" / "python"
