@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeVar
 
 import pytest
 
 from fencerow.core.db.run import Operation
 from fencerow.core.store import store
+from fencerow.core.worker import dispatch
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.worker import Worker
 from tests.core.worker.faulty import Faulty
-from tests.core.worker.stage import Stage, handler, job_of, kinds, until, worker_of
+from tests.core.worker.stage import Stage, handler, job_of, kinds, quick, submit, until, worker_of, working
 from tests.core.worker.test_parts import claimed
-from tests.kit.jobs import AnyEngine
+from tests.kit.jobs import QUEUE, AnyEngine
 
 T = TypeVar("T")
 
@@ -95,6 +97,47 @@ async def test_beside_a_suspect_that_runs_alone_nothing_is_claimed_to_be_given_b
 
     assert await kinds(engine, suspect.id) == ["alone"]
     assert stage.heard.all("released") == []
+
+
+async def test_once_a_suspect_need_not_be_alone_any_more_others_are_claimed_at_once(
+    lite: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has waited in vain and runs beside the others, maybe for hours: no claimer sleeps until it polls again."""
+    monkeypatch.setattr(dispatch, "ALONE_WAIT_S", 0.05)
+    go = asyncio.Event()
+
+    async def slow() -> None:
+        await go.wait()
+
+    await submit(lite, "slow")
+    async with working(lite, slow, brief, config=quick(poll_max_s=300.0)) as stage:
+        (pool,) = stage.worker._parts.roster.pools
+        await until(lambda: pool.running == 1, what="a neighbour that does not end")
+        make_suspect(lite, await submit(lite, "slow"))
+        await submit(lite, "brief")
+        pool.look.look_again()
+        await stage.heard.wait("succeeded", job="brief")
+        go.set()
+
+
+async def test_after_a_lone_suspect_every_queue_is_claimed_from(lite: AnyEngine) -> None:
+    """Also those that another claimer serves, which saw that nothing may be claimed."""
+    started, go = asyncio.Event(), asyncio.Event()
+
+    async def alone() -> None:
+        started.set()
+        await go.wait()
+
+    make_suspect(lite, await submit(lite, "alone"))
+    queues = {QUEUE: 1, "other": 1}
+    async with working(lite, alone, brief, queues=queues, config=quick(poll_max_s=300.0)) as stage:
+        await started.wait()
+        other = next(pool for pool in stage.worker._parts.roster.pools if pool.queues == ("other",))
+        await submit(lite, "brief", queue="other")
+        other.look.look_again()
+        await until(lambda: not other.look.woken.is_set(), what="its claimer has looked")
+        go.set()
+        await stage.heard.wait("succeeded", job="brief")
 
 
 async def test_what_was_given_back_without_a_start_makes_no_pace(engine: AnyEngine) -> None:

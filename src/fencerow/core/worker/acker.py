@@ -301,7 +301,7 @@ class Acker:
 
     def _forget(self, attempt: Attempt) -> None:
         if self._roster.forget(attempt):
-            self._wakeups.wake(attempt.claimed.queue)
+            self._wakeups.wake_claimers()  # suspects are counted over all queues
 
 
 def batches(outcomes: Iterable[Pending]) -> Iterator[tuple[str, str, list[Pending]]]:

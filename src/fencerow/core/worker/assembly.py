@@ -95,7 +95,7 @@ class Assembly:
         report = Reports(self.acker, telemetry).report
         executor = Executor(engine, self.lease, report, telemetry, calls, decider, brought().together)
         apart = _apart(executor, calls, decider, config)
-        self.dispatch = Dispatch(engine, executor, calls, decider, apart)
+        self.dispatch = Dispatch(engine, executor, calls, decider, apart, self.wakeups.wake_claimers)
         self.life = Life(
             self.roster,
             self.dispatch,

@@ -49,17 +49,25 @@ class Permit:
 class Dispatch:
     """Decides for each attempt where it runs, and runs it there. Used on the event loop only.
 
-    Without `apart` no suspect runs in a child.
+    Without `apart` no suspect runs in a child. `wake_claimers` is called when a suspect waited in vain for the others
+    to end: the claimers, which have seen that nothing may be claimed, must hear that it may be again.
     """
 
     def __init__(
-        self, engine: Engine, executor: Executor, calls: Calls, decider: Decider, apart: Apart | None
+        self,
+        engine: Engine,
+        executor: Executor,
+        calls: Calls,
+        decider: Decider,
+        apart: Apart | None,
+        wake_claimers: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._executor = executor
         self._calls = calls
         self._decider = decider
         self._apart = apart
+        self._wake_claimers = wake_claimers
         self._found: dict[str, bool] = {}  # whether a child finds the jobs of a name
         self._beside = 0  # attempts that run beside others
         # One has the process for itself, or waits for that: nothing is claimed, nothing starts.
@@ -176,6 +184,7 @@ class Dispatch:
         if self._beside:
             self.is_withheld = False
             self._busy_until = time.monotonic() + ALONE_AGAIN_S
+            self._wake_claimers()
             return None
         return Permit(self._freed)
 

@@ -30,11 +30,10 @@ class WakeUps:
         # Takes a wake-up in any thread. None: some may have been missed.
         self.hear: Callable[[str | None], None] = partial(soon, asyncio.get_running_loop(), self._heard)
 
-    def wake(self, queue: str) -> None:
-        """Whoever claims from this queue shall look at once."""
+    def wake_claimers(self) -> None:
+        """All of this worker shall look at once: what kept one of them from its claim is over."""
         for pool in self._pools:
-            if queue in pool.queues:
-                pool.look.wake()
+            pool.look.wake()
 
     def announce_queued(self, jobs: Sequence[Requeued]) -> None:
         """What we put behind our own marks lowers them at once, here and elsewhere."""
