@@ -66,6 +66,28 @@ def test_while_a_hint_is_still_looked_after_it_is_not_idle() -> None:
     assert view.is_idle()
 
 
+def test_after_a_slow_answer_a_hint_of_what_is_due_is_no_hint_of_the_future() -> None:
+    """The database told its time early in the two seconds; what is queued right after the answer is due."""
+    view = QueueView("mail", 60.0)
+    view.swept([], 100_000_000, time.monotonic() - 2.0)
+    view.hint(0, 101_000_000)
+
+    assert [mark.priority for mark in view.marks()] == [0]
+    assert view.pause_s(time.monotonic()) == 0.0
+
+
+def test_what_looks_due_a_little_too_early_is_found_all_the_same() -> None:
+    """The database may as well have told its time late: the claim brings nothing, and the next look says when."""
+    view = QueueView("mail", 60.0)
+    view.swept([], 100_000_000, time.monotonic() - 2.0)
+    view.hint(0, 101_000_000)
+    view.claimed([], 10)
+    assert view.pause_s(time.monotonic()) <= LOOKS_AFTER_HINT_S[0]
+
+    view.swept([Lane(0, 101_000_000)], 100_100_000, time.monotonic())
+    assert view.pause_s(time.monotonic()) <= 0.9
+
+
 def test_a_look_that_found_nothing_after_a_hint_ends_the_wait_for_it() -> None:
     """It shows locked jobs too, so nothing is left to look for; else a worker that runs until idle never ends."""
     view = QueueView("mail", 1.0)

@@ -49,7 +49,9 @@ class QueueView:
         """Start every lane from its first queued job, and note what is due later; `due_us` may lie beyond now."""
         now = time.monotonic()
         if now_us:
-            self._ahead_us = now_us - int(now * 1e6)
+            # As if the clock had been read when the question was sent. Too early a look finds nothing and looks again;
+            # had it been read when the answer came, a hint of what is due might look like the future.
+            self._ahead_us = now_us - int(began * 1e6)
         now_us = max(now_us, due_us)
         marks: dict[int, Mark] = {}
         later: list[float] = []
