@@ -117,7 +117,7 @@ def test_a_hint_during_a_full_claim_lowers_the_mark_that_the_answer_sets() -> No
     view.hint(0, 1_000_000)
     view.hint(5, 2_000_000)
     last = structs.replace(claimed(), run_at_us=4_000_000)
-    view.claimed([last], 1, time.monotonic() - sent)
+    view.claimed([last], 1, sent)
 
     assert [(mark.priority, mark.run_at_us) for mark in view.marks()] == [(5, 1_999_999), (0, 999_999)]
 
@@ -127,7 +127,7 @@ def test_one_that_came_before_the_claim_was_sent_does_not() -> None:
     view.hint(0, 1_000_000)
     sent = time.monotonic() + 0.001
     last = structs.replace(claimed(), run_at_us=4_000_000)
-    view.claimed([last], 1, time.monotonic() - sent)
+    view.claimed([last], 1, sent)
 
     assert view.marks() == [Mark(0, 4_000_000, last.id)]
 

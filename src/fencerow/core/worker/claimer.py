@@ -126,9 +126,8 @@ class Claimer:
                     due=self._clock.due() if self._clock.is_behind else OWN,
                 )
             )
-            took_s = time.monotonic() - began
-            view.claimed(jobs, wanted, took_s)
-            self._accept(view.queue, jobs, holder, took_s)
+            view.claimed(jobs, wanted, began)
+            self._accept(view.queue, jobs, holder, time.monotonic() - began)
 
     def _may_claim(self) -> bool:
         """Whether a job that is claimed now could start here: else it would only be released, again and again."""

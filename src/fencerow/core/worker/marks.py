@@ -115,15 +115,18 @@ class QueueView:
             return []
         return [self._marks[priority] for priority in sorted(self._marks, reverse=True)]
 
-    def claimed(self, jobs: Sequence[Claimed], asked: int, took_s: float = 0.0) -> None:
+    def claimed(self, jobs: Sequence[Claimed], asked: int, sent: float | None = None) -> None:
         """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them.
 
-        A claim that walked far to find little (jobs of names nobody knows here) is not repeated at once.
+        A claim that walked far to find little (jobs of names nobody knows here) is not repeated at once. `sent`: when
+        it was asked for; now, if nothing is said.
         """
+        now = time.monotonic()
+        sent = now if sent is None else sent
         last = {job.priority: job for job in jobs}  # they come in the order of their lanes
         for priority, job in last.items():
             self._marks[priority] = Mark(priority, job.run_at_us, job.id)
-        self._lower_to_hints(time.monotonic() - took_s)
+        self._lower_to_hints(sent)
         self._dry = len(jobs) < asked
         if jobs:
             # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
@@ -132,8 +135,8 @@ class QueueView:
             look_at = self._next_look()
             self._due_at = look_at if self._due_at is None else min(self._due_at, look_at)
         if self._dry:
-            self._costs_s = (self._costs_s[0], self._costs_s[1] + took_s)
-            self._sweep_at = time.monotonic() + self._sweep_pause_s(self._poll_max_s)
+            self._costs_s = (self._costs_s[0], self._costs_s[1] + now - sent)
+            self._sweep_at = now + self._sweep_pause_s(self._poll_max_s)
 
     def _lower(self, mark: Mark) -> None:
         known = self._marks.get(mark.priority)
