@@ -380,11 +380,15 @@ async def test_one_that_does_not_run_takes_no_orders(lite: AnyEngine) -> None:
 
 async def test_many_changes_leave_neither_slots_nor_claimers_behind(lite: AnyEngine, gate: Gate) -> None:
     async with working(lite, held(gate), queues={"mail": 2}, config=SLOW) as stage:
+        claims, loops = stage.worker._parts.claims, stage.worker._parts.loops
+        before = len(loops.tasks), len(loops._loops)
         for _ in range(5):
             await stated(stage, await order(stage, Change(queues={"docs": 3, "mail": 4})))
             await stated(stage, await order(stage, Change(remove=["docs"], queues={"mail": 1})))
         await until(lambda: len(stage.worker._parts.life.tasks) == 1, what="one slot")
-        assert len(stage.worker._parts.claims.claimers) == 1
+        await until(lambda: (len(loops.tasks), len(loops._loops)) == before, what="one loop of a claimer")
+        assert len(claims.claimers) == 1
+        assert len(claims._dismissed) <= 1, "the last one is forgotten with the next"
         job_id = await stage.submit("held")
         await gate.reach(1)
         gate.let(1)

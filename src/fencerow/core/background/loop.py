@@ -283,6 +283,19 @@ class Loops:
         for loop in self._loops:
             loop.stop()
 
+    def dismiss(self, loop: Loop) -> None:
+        """End this one after the tick that is under way, and forget it then."""
+        loop.stop()
+        task = self.tasks.get(loop)
+        if task is None:
+            self._loops.remove(loop)
+        else:
+            task.add_done_callback(lambda _task: self._forget(loop))
+
+    def _forget(self, loop: Loop) -> None:
+        del self.tasks[loop]
+        self._loops.remove(loop)
+
     def tasks_of(self, loops: Iterable[Loop]) -> list[asyncio.Task[None]]:
         """The tasks of those that have been started."""
         return [self.tasks[loop] for loop in loops if loop in self.tasks]

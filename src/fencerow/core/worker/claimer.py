@@ -214,7 +214,7 @@ class Claims:
         self._loops = loops
         self._margin_s = margin_s
         self.claimers: dict[Claimer, Loop] = {}
-        self._opened: list[Loop] = []  # also those that serve nothing any more
+        self._dismissed: list[Loop] = []  # they serve nothing any more; some may still wait for an answer
 
     def open(self, queues: Sequence[str], slots: int) -> Pool:
         """Serve these queues, which nobody serves here, with slots of their own."""
@@ -237,7 +237,6 @@ class Claims:
         telemetry, woken = self._site.telemetry, pool.look.woken
         loop = Loop(name, claimer.tick, telemetry, endures_s=config.lease_s, woken=woken)
         self.claimers[claimer] = loop
-        self._opened.append(loop)
         self._loops.add(loop)
         return pool
 
@@ -250,8 +249,9 @@ class Claims:
             if pool.queues:
                 loop.wake()
             else:
-                loop.stop()
                 del self.claimers[claimer]
+                self._loops.dismiss(loop)
+                self._dismissed = [each for each in (*self._dismissed, loop) if each in self._loops.tasks]
 
     def look_again(self) -> None:
         """Hints may have been lost: sweep every queue at once."""
@@ -285,6 +285,6 @@ class Claims:
 
     async def answered(self) -> None:
         """Wait until the loops, told to stop, have the answers that are under way, but not for ever."""
-        tasks = self._loops.tasks_of(self._opened)
+        tasks = self._loops.tasks_of([*self.claimers.values(), *self._dismissed])
         if tasks:
             await asyncio.wait(tasks, timeout=ANSWER_S)
