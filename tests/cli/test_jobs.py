@@ -140,6 +140,7 @@ def test_the_old_name_of_revive_does_the_same_and_says_so(cli: Cli, url: str, en
     assert [state_of(engine, each) for each in (by_id, by_filter)] == [State.QUEUED] * 2
     assert "fencerow jobs revive" in one.err
     assert len(one.err.splitlines()) == 1
+    assert "filter: fencerow jobs revive --queue NAME" in cli("jobs", "retry").err
 
 
 def test_cancel_moves_what_is_queued_and_asks_what_runs(cli: Cli, url: str, engine: AnyEngine) -> None:

@@ -37,12 +37,16 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """A verb for many jobs: what it does to one, from which states it leaves, which a filter means by itself."""
+    """A verb for many jobs: what it does to one, from which states it leaves, which a filter means by itself.
+
+    `called`: the old name under which it was asked for. Scripts read it in the JSON; people are told the new one.
+    """
 
     verb: str
     once: Once
     legal: Iterable[State]
     default: Iterable[State]
+    called: str | None = None
 
     def run(self, asked: CommandOptions, options: dict[str, Any]) -> int:
         """Do it, or with --dry-run only count; returns the exit code: 1 if any job was not moved."""
@@ -79,7 +83,7 @@ class Bulk:
 
     def _counted(self, ids: list[str], asked: CommandOptions) -> int:
         if asked.json:
-            output.say_json({"verb": self.verb, "dry_run": True, "jobs": len(ids)})
+            output.say_json({"verb": self.called or self.verb, "dry_run": True, "jobs": len(ids)})
         else:
             output.say(f"{len(ids)} {_jobs(len(ids))} would be meant by {self.verb}; nothing was changed")
         return exits.OK
@@ -96,7 +100,7 @@ class Bulk:
         if asked.json:
             output.say_json(
                 {
-                    "verb": self.verb,
+                    "verb": self.called or self.verb,
                     "dry_run": False,
                     "jobs": len(done) - len(left),
                     "outcomes": [

@@ -90,7 +90,7 @@ def revive(context: click.Context, /, **options: Any) -> int:
 def retry(context: click.Context, /, **options: Any) -> int:
     """The old name of `revive`, which does the same."""
     output.warn("`fencerow jobs retry` is called `fencerow jobs revive` now; the old name goes away with 1.0")
-    return Bulk("retry", _revive_one, FINAL, (State.FAILED,)).run(asked(context), options)
+    return Bulk("revive", _revive_one, FINAL, (State.FAILED,), called="retry").run(asked(context), options)
 
 
 @jobs.command()
