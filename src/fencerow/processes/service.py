@@ -73,6 +73,7 @@ class Service:
         self._engine: Engine = open_engine(self._config)
         self._telemetry = Telemetry()
         self._attempt: ChildAttempt | None = None
+        self._asked: Interrupt | None = None  # to end, before there was an attempt to tell
         self._running: asyncio.Task[None] | None = None
         self._left = asyncio.Event()
 
@@ -126,11 +127,14 @@ class Service:
     def _heard(self, message: ToChild) -> None:
         match message:
             case Run():
+                self._asked = None  # it was meant for the attempt before, which had just ended
                 self._running = asyncio.create_task(self._run(message))
                 self._running.add_done_callback(_end_if_broken)
             case End(why):
                 if self._attempt is not None:
                     self._attempt.asked(why)
+                else:
+                    self._asked = why
             case Leave():
                 self._left.set()
 
@@ -142,6 +146,8 @@ class Service:
             return
         claimed = msgspec.structs.replace(message.claimed, args=msgspec.Raw(message.args.encode()))
         attempt = self._attempt = ChildAttempt(claimed, message.holder, declared.handler, self)
+        if self._asked is not None:
+            attempt.asked(self._asked)
         decision = await self._decision(declared, attempt)
         self._attempt = None
         self.send(answer(decision, resident_bytes()))
