@@ -27,6 +27,7 @@ from fencerow.core.worker.brought import brought
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Decider, Decision
 from fencerow.core.worker.executor import Executor
+from fencerow.core.worker.memory import resident_bytes
 from fencerow.processes.forwarding import Forwarding
 from fencerow.processes.origin import Declared, load
 from fencerow.processes.wire import (
@@ -150,7 +151,7 @@ class Service:
             attempt.asked(self._asked)
         decision = await self._decision(declared, attempt)
         self._attempt = None
-        self.send(answer(decision, resident_bytes()))
+        self.send(answer(decision, kept_bytes()))
 
     async def _decision(self, declared: Declared, attempt: Attempt) -> Decision:
         said: list[Decision] = []
@@ -210,16 +211,15 @@ class ParentLease:
         return True
 
 
-def resident_bytes() -> int:
+def kept_bytes() -> int:
     """What this process keeps in memory now; its most so far where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - quicker, and it is no path of anybody's
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        import resource
+    now = resident_bytes()
+    if now is not None:
+        return now
+    import resource
 
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 def _end_if_broken(running: asyncio.Task[None]) -> None:

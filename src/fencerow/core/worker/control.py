@@ -30,6 +30,7 @@ from fencerow.core.worker.blocked import LastBlock
 from fencerow.core.worker.claimer import Claims
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
+from fencerow.core.worker.memory import resident_bytes
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.wakeups import WakeUps
@@ -37,7 +38,6 @@ from fencerow.core.worker.wakeups import WakeUps
 log = logging.getLogger("fencerow.worker")
 
 LOST_REPLY = '{"reason":"lost reply"}'
-STATM = Path("/proc/self/statm")
 OPEN_FILES = Path("/proc/self/fd")
 COUNT_S = 2.0  # a process with thousands of descriptors is not counted at each renewal that somebody hurried
 
@@ -111,7 +111,7 @@ class Control:
             paused=self._life.paused,
             leaving=self._life.leaving,
             held=len(self._roster.held),
-            memory_bytes=memory_bytes(),
+            memory_bytes=resident_bytes(),
             begun_max=self._started_stated,
             failing=self._loops.failing(),
             blocked=self._block.stated(),
@@ -240,18 +240,6 @@ def counted() -> Descriptors | None:
     except OSError as error:
         # Where none is left to look with, that is the answer.
         return Descriptors(limit, limit) if error.errno == errno.EMFILE else None
-
-
-def memory_bytes() -> int | None:
-    """What this process has in memory; None where it cannot be told cheaply."""
-    if sys.platform != "linux":
-        return None
-    try:
-        import resource
-
-        return int(STATM.read_text("ascii").split()[1]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _share_now(pool: Pool) -> ShareNow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from fencerow.core.db.service import soon
 from fencerow.core.db.steady import steady
 from fencerow.guards.mutex.hold import Hold
 
@@ -37,10 +38,7 @@ class Canceller:
 
     def _hear(self) -> None:
         """In the renewing thread."""
-        try:
-            self._loop.call_soon_threadsafe(self._look)
-        except RuntimeError:
-            pass  # the loop is closed: there is no code left to end
+        soon(self._loop, self._look)  # where the loop is closed, there is no code left to end
 
     def _look(self) -> None:
         self._timer.cancel()
