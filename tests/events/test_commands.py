@@ -59,8 +59,8 @@ def test_parked_events_are_shown_and_redriven(cli: Cli, url: str, bus: AnyEngine
 
 def test_a_group_is_replayed_and_removed(cli: Cli, url: str, bus: AnyEngine) -> None:
     assert "generation 2" in cli("events", "replay", "billing", "--from", "beginning").out
-    assert "after place 1" in cli("events", "replay", "billing", "--from", "2").out
-    assert "after place 0" in cli("events", "replay", "billing", "--from", "2000-01-01T00:00:00+00:00").out
+    assert "after position 1" in cli("events", "replay", "billing", "--from", "2").out
+    assert "after position 0" in cli("events", "replay", "billing", "--from", "2000-01-01T00:00:00+00:00").out
     assert cli("events", "replay", "billing", "--from", "yesterday").code == 2
     refused = cli("events", "replay", "biling", "--from", "1")
     assert refused.code == 1 and "FR-731" in refused.err and "billing" in refused.err

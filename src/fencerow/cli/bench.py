@@ -25,12 +25,14 @@ ENGINES = ("postgres", "sqlite")
 
 @click.command()
 @click.argument("questions", nargs=-1, type=click.Choice(sorted(QUESTIONS)), metavar="[QUESTION]...")
-@click.option("--quick", is_flag=True, help="Seconds instead of minutes: that it runs, not what it reaches.")
-@click.option("--engine", type=click.Choice(ENGINES), help="Only on this one; by default on both.")
+@click.option(
+    "--quick", is_flag=True, help="Take seconds instead of minutes: shows that it runs, not how fast."
+)
+@click.option("--engine", type=click.Choice(ENGINES), help="Measure on this engine; by default on both.")
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the evidence to this file."
 )
-@click.option("--force", is_flag=True, help="Although workers are at work on the database.")
+@click.option("--force", is_flag=True, help="Measure even if workers use the database.")
 @json_option
 @database_options
 @click.pass_context
@@ -42,11 +44,11 @@ def bench(
     save: Path | None,
     force: bool,
 ) -> int:
-    """Measure drain, submit, latency, growth and idle here, each beside the bare statements on the same database.
+    """Measure drain, submit, latency, growth and idle here, each beside bare statements on the same database.
 
-    Without --url on a private PostgreSQL server, if its programs are installed, and on a SQLite file in the
-    working directory. With --url on scratch tables of that database, which are dropped at the end; it loads the
-    server for minutes.
+    Without --url it uses a private PostgreSQL server, if its programs are installed, and a SQLite file in the
+    working directory. With --url it uses scratch tables of that database and drops them at the end; it loads
+    the server for minutes.
     """
     wanted = asked(context)
     _refuse_place(save)
@@ -77,7 +79,7 @@ def _refuse_place(save: Path | None) -> None:
     ):
         raise InvalidInput(
             f"--save: nothing can be written to {save.absolute().parent}",
-            "a folder that is there and that this user may write is expected",
+            "an existing folder that this user may write to is expected",
             "make the folder, or name another file",
         )
 
@@ -108,7 +110,7 @@ def _places(
             if engine == "postgres":
                 raise InvalidInput(
                     "PostgreSQL's programs were not found on this machine",
-                    "a private server is made of them",
+                    "the bench starts a private server with them",
                     "install them, set FENCEROW_PG_BIN, or name a database with --url",
                 ) from None
             output.warn("PostgreSQL's programs were not found here; only SQLite is measured")

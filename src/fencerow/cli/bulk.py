@@ -72,12 +72,14 @@ class Bulk:
     def _refuse_unclear(self, ids: list[str], chosen: JobFilter) -> None:
         if ids and not chosen.is_empty():
             raise InvalidInput(
-                "both ids and a filter were given", "one of them says which jobs are meant", "leave one out"
+                "both ids and a filter were given",
+                "give one of them to say which jobs you mean",
+                "leave one out",
             )
         if not ids and chosen.is_empty():
             raise InvalidInput(
                 "neither an id nor a filter was given",
-                "all jobs at once are never meant by saying nothing",
+                "a command without both never means all jobs",
                 f"name jobs, or filter: fencerow jobs {self.verb} --queue NAME --dry-run",
             )
 
@@ -85,7 +87,7 @@ class Bulk:
         if asked.json:
             output.say_json({"verb": self.called or self.verb, "dry_run": True, "jobs": len(ids)})
         else:
-            output.say(f"{len(ids)} {_jobs(len(ids))} would be meant by {self.verb}; nothing was changed")
+            output.say(f"{len(ids)} {_jobs(len(ids))} would be changed by {self.verb}; nothing was changed")
         return exits.OK
 
     def _moved(self, client: Client, job_id: str, reason: str | None) -> JobDone:
@@ -138,9 +140,9 @@ def bulk_options(command: F) -> F:
     """Ids or filters, --dry-run, --yes and --reason."""
     for option in (
         click.argument("ids", metavar="[ID]...", nargs=-1),
-        click.option("--dry-run", is_flag=True, help="Only say how many jobs are meant."),
+        click.option("--dry-run", is_flag=True, help="Only say how many jobs this would change."),
         click.option("--yes", is_flag=True, help="Do not ask."),
-        click.option("--reason", metavar="TEXT", help="Kept in the job's timeline."),
+        click.option("--reason", metavar="TEXT", help="Why; kept in the job's timeline."),
         filter_options,
         json_option,
         database_options,

@@ -14,10 +14,10 @@ EXTRA = ("pypdfium2", "rich")
 @click.command()
 @click.argument("documents", nargs=-1, metavar="[FILE.pdf]...", type=click.Path())
 @click.option(
-    "--exit", "exit_at_end", is_flag=True, help="End by itself; so it does when nobody watches a terminal."
+    "--exit", "exit_at_end", is_flag=True, help="Exit at the end; the default where no terminal shows it."
 )
 def demo(documents: tuple[str, ...], exit_at_end: bool) -> int:
-    """Watch jobs survive a killed worker, on real documents: yours, or those that come with Fencerow."""
+    """Watch jobs survive a killed worker, with real documents: yours, or those that come with Fencerow."""
     for module in EXTRA:
         try:
             importlib.import_module(module)

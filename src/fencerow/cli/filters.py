@@ -60,8 +60,8 @@ def filter_options(command: F) -> F:
             help="Jobs with this metadata; may be repeated. The value is JSON, or else text.",
         ),
         click.option("--key", metavar="KEY", help="The jobs of this idempotency key."),
-        click.option("--scope", metavar="SCOPE", help="The scope of the key."),
-        click.option("--before", metavar="ID", help="Jobs older than this one: the next page."),
+        click.option("--scope", metavar="SCOPE", help="The scope of the key; by default the job's name."),
+        click.option("--before", metavar="ID", help="Jobs submitted before this one: the next page."),
     ):
         command = option(command)
     return command

@@ -29,7 +29,7 @@ def jobs() -> None:
 @jobs.command("list")
 @filter_options
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Show at most so many."
 )
 @json_option
 @database_options
@@ -77,9 +77,9 @@ def _revive_one(client: Client, job_id: str, reason: str | None) -> str:
 @bulk_options
 @click.pass_context
 def revive(context: click.Context, /, **options: Any) -> int:
-    """Queue finished jobs again: budgets start anew, the attempt goes on.
+    """Queue finished jobs again: budgets start anew, the number of the attempt goes on.
 
-    By filter only failed ones are meant, unless --state says otherwise.
+    A filter means only failed jobs, unless --state says otherwise.
     """
     return Bulk("revive", _revive_one, FINAL, (State.FAILED,)).run(asked(context), options)
 
@@ -95,10 +95,10 @@ def retry(context: click.Context, /, **options: Any) -> int:
 
 @jobs.command()
 @bulk_options
-@click.option("--only-queued", is_flag=True, help="Leave those that run.")
+@click.option("--only-queued", is_flag=True, help="Do not cancel running jobs.")
 @click.pass_context
 def cancel(context: click.Context, /, only_queued: bool, **options: Any) -> int:
-    """Cancel jobs: at once when nobody runs them, by request when somebody does."""
+    """Cancel jobs: at once if no worker runs them, else by a request to the worker."""
 
     def once(client: Client, job_id: str, reason: str | None) -> str:
         answer = client.cancel(job_id, reason=reason, only_queued=only_queued)

@@ -55,7 +55,7 @@ def root(context: click.Context) -> None:
 @json_option
 @click.pass_context
 def version(context: click.Context) -> None:
-    """Print the versions of Fencerow and of what it stands on."""
+    """Print the versions of Fencerow and of the libraries that it uses."""
     found = {
         "fencerow": __version__,
         "python": platform.python_version(),

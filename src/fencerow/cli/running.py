@@ -28,7 +28,7 @@ def run_worker(app: JobsApp, worker: Worker, *, once: bool = False, drain: bool 
             raise died.__cause__ from None
         raise FencerowError(
             str(died),
-            "one of its loops ended by an error; the log above has it",
+            "one of its loops ended with an error; the log above shows it",
             "start it again, and report it",
         ) from died
     return exits.OK

@@ -26,7 +26,7 @@ from fencerow.core.store.tables import known_migrations, postgres_queries, sqlit
 @app_option
 @click.pass_context
 def migrate(context: click.Context, plan: bool) -> int:
-    """Bring the schema up to what this Fencerow knows. Safe with many starters at once, and to repeat."""
+    """Apply the migrations that the database lacks. Safe to repeat, and to run from many processes at once."""
     config = resolved(asked(context))
     migrations = planned(config) if plan else migrated(config)
     if asked(context).json:
@@ -72,14 +72,16 @@ def _reach_or_make(config: CoreConfig) -> None:
         if not path.absolute().parent.is_dir():
             raise Unavailable(
                 f"there is no folder {path.absolute().parent}",
-                "the file is made by this command, its folder is not",
+                "this command makes the file, but not its folder",
                 "make the folder, or correct the URL",
             ) from None
 
 
 @click.command()
 @click.option(
-    "--dialect", type=click.Choice(["postgres", "sqlite"]), help="Instead of that of the database's URL."
+    "--dialect",
+    type=click.Choice(["postgres", "sqlite"]),
+    help="Use this dialect instead of that of the database's URL.",
 )
 @click.option("--worker-role", metavar="ROLE", default="fencerow_worker", show_default=True)
 @click.option("--submit-role", metavar="ROLE", default="fencerow_submit", show_default=True)

@@ -21,16 +21,26 @@ from fencerow.core.model.state import State
 @click.argument("job")
 @click.argument("arguments", metavar="[JSON | KEY=VALUE]...", nargs=-1)
 @click.option("--key", metavar="KEY", help="Idempotency key: the same key and payload give the same job.")
-@click.option("--scope", metavar="SCOPE", help="Where the key counts; by default the job's name.")
-@click.option("--id", "id", metavar="ID", help="An id of your own, so that the submit can be repeated.")
-@click.option("--queue", metavar="NAME", help="Instead of the job's own queue.")
-@click.option("--delay", "delay_s", type=float, metavar="SECONDS", help="Due so many seconds from now.")
+@click.option("--scope", metavar="SCOPE", help="The scope of the key; by default the job's name.")
+@click.option("--id", "id", metavar="ID", help="An id of your own, so that you can repeat the submit.")
+@click.option("--queue", metavar="NAME", help="Use this queue instead of the job's own.")
+@click.option(
+    "--delay", "delay_s", type=float, metavar="SECONDS", help="Make the job due so many seconds from now."
+)
 @click.option("--priority", type=int, metavar="N", help="-100 to 100, higher first.")
-@click.option("--attempts-max", type=int, metavar="N", help="Attempts, if it fails.")
+@click.option("--attempts-max", type=int, metavar="N", help="How many failed attempts end the job.")
 @click.option("--timeout", "timeout_s", type=float, metavar="SECONDS", help="How long one attempt may run.")
-@click.option("--expires", "expires_s", type=float, metavar="SECONDS", help="Not worth running after this.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="To find it by; may be repeated.")
-@click.option("--wait", is_flag=True, help="Wait for its end and print its result.")
+@click.option(
+    "--expires",
+    "expires_s",
+    type=float,
+    metavar="SECONDS",
+    help="Expire the job if no attempt has started by then.",
+)
+@click.option(
+    "--tag", "tags", multiple=True, metavar="TAG", help="A label to find the job by; may be repeated."
+)
+@click.option("--wait", is_flag=True, help="Wait for the job's end and print its result.")
 @click.option("--wait-max", "wait_s", type=float, metavar="SECONDS", help="Wait no longer than this.")
 @json_option
 @database_options
@@ -47,8 +57,8 @@ def submit(
 ) -> int:
     """Submit a job of the application and print its id.
 
-    Arguments are one JSON object, `-` to read it from the standard input, or KEY=VALUE pairs whose values are
-    JSON where they can be read as such and text otherwise.
+    Arguments are one JSON object, `-` to read it from the standard input, or KEY=VALUE pairs. A value that is
+    not JSON is text.
     """
     words = parsed_arguments(arguments)
     wanted = asked(context)

@@ -22,10 +22,15 @@ NAME_MAX = 200
 
 @click.command()
 @click.option(
-    "-Q", "--queues", metavar="NAME[:SLOTS],...", help="By default the queues of the declared jobs."
+    "-Q",
+    "--queues",
+    metavar="NAME[:SLOTS],...",
+    help="Serve these; by default the queues of the declared jobs.",
 )
-@click.option("--slots", type=click.IntRange(1, SLOTS_MAX), help="Jobs at a time.  [env: FENCEROW_SLOTS]")
-@click.option("--name", metavar="NAME", help="Shown by `workers`; by default host and process id.")
+@click.option(
+    "--slots", type=click.IntRange(1, SLOTS_MAX), help="How many jobs run at a time.  [env: FENCEROW_SLOTS]"
+)
+@click.option("--name", metavar="NAME", help="The name that `workers` shows; by default host and process id.")
 @click.option("--once", is_flag=True, help="Run what is due, then exit.")
 @click.option("--drain", is_flag=True, help="Run until no job of its queues is left, then exit.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
@@ -43,7 +48,7 @@ def worker(
 ) -> int:
     """Run the application's jobs until SIGTERM or SIGINT.
 
-    The first signal stops claiming and lets what runs end; a second one cancels it and hands it back.
+    The first signal stops claiming and lets running jobs end. A second one cancels and releases them.
     """
     wanted = asked(context)
     chosen = parsed_queues(queues)
@@ -53,7 +58,7 @@ def worker(
     if not app.is_named:
         raise NoDatabase(
             "no database was named",
-            "a worker on a file that nobody chose would wait for jobs that are submitted elsewhere",
+            "a worker on a file that nobody chose would wait for jobs that other processes submit elsewhere",
             "give --url, set FENCEROW_URL, or name it in App(...); `fencerow dev` makes a local file",
         )
     with prepared(app, wanted):
@@ -64,9 +69,14 @@ def worker(
 
 @click.command()
 @click.option(
-    "-Q", "--queues", metavar="NAME[:SLOTS],...", help="By default the queues of the declared jobs."
+    "-Q",
+    "--queues",
+    metavar="NAME[:SLOTS],...",
+    help="Serve these; by default the queues of the declared jobs.",
 )
-@click.option("--slots", type=click.IntRange(1, SLOTS_MAX), help="Jobs at a time.  [env: FENCEROW_SLOTS]")
+@click.option(
+    "--slots", type=click.IntRange(1, SLOTS_MAX), help="How many jobs run at a time.  [env: FENCEROW_SLOTS]"
+)
 @click.option("--log-level", type=click.Choice(LEVELS), default="debug", show_default=True)
 @database_options
 @app_option

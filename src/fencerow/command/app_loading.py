@@ -27,7 +27,7 @@ def load_app(name: str | None, *, url: str | None = None) -> JobsApp:
     if not name:
         raise ConfigError(
             "no application was named",
-            "its handlers are what a worker runs",
+            "a worker runs the handlers of an application",
             "give -A module:app or FENCEROW_APP",
         )
     if url is not None:

@@ -116,7 +116,7 @@ def refuse_contradiction(asked: CommandOptions, config: CoreConfig) -> None:
     if asked.url is not None and _place(asked.url) != _place(config.url or DEFAULT_URL):
         raise ConfigError(
             "the application names its own database, and --url another",
-            "the application's is the one its submits go to",
+            "the application submits to its own database",
             "leave out --url, or let the application read FENCEROW_URL",
         )
 

@@ -84,7 +84,7 @@ def database_options(command: F) -> F:
             metavar="PREFIX",
             callback=_keep,
             expose_value=False,
-            help="What the tables' names begin with on SQLite.  [env: FENCEROW_TABLE_PREFIX]",
+            help="The prefix of the tables' names on SQLite.  [env: FENCEROW_TABLE_PREFIX]",
         ),
         click.option(
             "--debug",
@@ -108,7 +108,7 @@ def app_option(command: F) -> F:
         metavar="MODULE:APP",
         callback=_keep,
         expose_value=False,
-        help="The application.  [env: FENCEROW_APP]",
+        help="The application, for example shop.jobs:app.  [env: FENCEROW_APP]",
     )(command)
 
 

@@ -18,7 +18,7 @@ from fencerow.doctor.examine import examine
 @app_option
 @click.pass_context
 def doctor(context: click.Context) -> int:
-    """Look for everything that can be wrong with the database, its clock, and what lies queued in it."""
+    """Check everything that can be wrong with the database, its clock and its queued jobs."""
     findings = examine(resolved(asked(context)))
     failed = any(each.level is Level.FAIL for each in findings)
     if asked(context).json:

@@ -29,7 +29,7 @@ PLACE = re.compile(r"[0-9]{1,18}")
 
 @click.group("events", no_args_is_help=False)
 def events() -> None:
-    """Look at the groups that read events, and steer them."""
+    """Show the groups that read events, and control them."""
 
 
 @events.command("groups")
@@ -96,9 +96,11 @@ def lag_(context: click.Context, group: str | None) -> None:
         ],
         none="no group reads events here",
     )
-    age = "" if log.oldest_age_s is None else f", its oldest event is of {output.span(log.oldest_age_s)} ago"
-    lasts = "" if log.lasts_s is None else f"; what is kept lasts {output.span(log.lasts_s)}"
-    output.say(f"the log goes to place {log.head}, {log.per_second:.1f} events a second{age}{lasts}")
+    age = "" if log.oldest_age_s is None else f", its oldest event is {output.span(log.oldest_age_s)} old"
+    lasts = (
+        "" if log.lasts_s is None else f"; the events that retention keeps last {output.span(log.lasts_s)}"
+    )
+    output.say(f"the log goes to position {log.head}, {log.per_second:.1f} events a second{age}{lasts}")
 
 
 @events.command("parked")
@@ -118,7 +120,7 @@ def parked_(context: click.Context, group: str | None, limit: int) -> None:
         output.say_json([_parked_json(each) for each in found])
         return
     output.table(
-        ("group", "place", "topic", "key", "deliveries", "since", "error"),
+        ("group", "position", "topic", "key", "deliveries", "since", "error"),
         [
             (
                 each.group,
@@ -137,13 +139,13 @@ def parked_(context: click.Context, group: str | None, limit: int) -> None:
 
 @events.command("redrive")
 @click.argument("group")
-@click.argument("places", nargs=-1)
+@click.argument("places", metavar="[POSITION]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All parked events of the group.")
 @database_options
 @app_option
 @click.pass_context
 def redrive_(context: click.Context, group: str, places: Sequence[str], everything: bool) -> int:
-    """Let parked events be delivered again: those at these places, or --all."""
+    """Deliver parked events again: those at these positions, or --all."""
     wanted = _wanted(places, everything)
     with working(asked(context)) as engine:
         moved = engine.run(redrive(group, wanted))
@@ -154,13 +156,13 @@ def redrive_(context: click.Context, group: str, places: Sequence[str], everythi
 
 @events.command("discard")
 @click.argument("group")
-@click.argument("places", nargs=-1)
+@click.argument("places", metavar="[POSITION]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All parked events of the group.")
 @database_options
 @app_option
 @click.pass_context
 def discard_(context: click.Context, group: str, places: Sequence[str], everything: bool) -> int:
-    """Forget parked events: those at these places, or --all. The group never handles them."""
+    """Forget parked events: those at these positions, or --all. The group never handles them."""
     wanted = _wanted(places, everything)
     with working(asked(context)) as engine:
         engine.run(group_named(group))
@@ -172,17 +174,21 @@ def discard_(context: click.Context, group: str, places: Sequence[str], everythi
 @events.command("replay")
 @click.argument("group")
 @click.option(
-    "--from", "start", required=True, metavar="PLACE|TIME|beginning", help="2026-11-21T08:00:00+01:00"
+    "--from",
+    "start",
+    required=True,
+    metavar="POSITION|TIME|beginning",
+    help="TIME: 2026-11-21T08:00:00+01:00",
 )
 @database_options
 @app_option
 @click.pass_context
 def replay_(context: click.Context, group: str, start: str) -> int:
-    """Let a group read again from a place, a time, or the beginning on."""
+    """Let a group read again from a position, a time, or the beginning on."""
     with working(asked(context)) as engine:
         done = engine.run(replay(group, _start(start)))
         _wake(engine)
-    output.say(f"{group} reads again after place {done.after}, as generation {done.generation}")
+    output.say(f"{group} reads again after position {done.after}, as generation {done.generation}")
     return exits.OK
 
 
@@ -192,7 +198,7 @@ def replay_(context: click.Context, group: str, start: str) -> int:
 @app_option
 @click.pass_context
 def remove_(context: click.Context, group: str) -> int:
-    """Forget a group that nobody reads for any more: its place, what it put aside and parked."""
+    """Forget a group that nobody reads for any more: its position, and the events that it put aside or parked."""
     with working(asked(context)) as engine:
         engine.run(remove_group(group))
     output.say(f"{group} is forgotten")
@@ -200,14 +206,14 @@ def remove_(context: click.Context, group: str) -> int:
 
 
 @events.command("show")
-@click.argument("place")
-@click.option("--id", "by_id", is_flag=True, help="PLACE is the event's id.")
+@click.argument("place", metavar="POSITION")
+@click.option("--id", "by_id", is_flag=True, help="The number is the event's id.")
 @json_option
 @database_options
 @app_option
 @click.pass_context
 def show_(context: click.Context, place: str, by_id: bool) -> int:
-    """Show one event by its place in the log."""
+    """Show one event by its position or its id."""
     number = _place(place)
     with working(asked(context)) as engine:
         found = engine.run(show_operation(None if by_id else number, number if by_id else None))
@@ -228,7 +234,7 @@ def _wanted(places: Sequence[str], everything: bool) -> list[int] | None:
     if bool(places) == everything:
         raise InvalidInput(
             "say which events are meant",
-            "either their places or --all is expected",
+            "either their positions or --all is expected",
             "`fencerow events parked` lists them",
         )
     return None if everything else [_place(each) for each in places]
@@ -237,7 +243,7 @@ def _wanted(places: Sequence[str], everything: bool) -> list[int] | None:
 def _place(text: str) -> int:
     if not PLACE.fullmatch(text):
         raise InvalidInput(
-            f"{ascii(text)[:40]} is no place in the log",
+            f"{ascii(text)[:40]} is no position in the log",
             "a number is expected",
             "`fencerow events lag` shows how far the log goes",
         )
@@ -255,7 +261,7 @@ def _start(text: str) -> GroupStart:
         when = None
     if when is None or when.tzinfo is None:
         raise InvalidInput(
-            f"--from {ascii(text)[:60]} is neither a place nor a time",
+            f"--from {ascii(text)[:60]} is neither a position nor a time",
             "a number, beginning, or a time with its offset is expected",
             "write 2026-11-21T08:00:00+00:00",
         )

@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def shards() -> None:
     """Migrate databases of your own, one or many: -A names a Migrator (module:migrator).
 
-    Exit code 1 if it could not be done on every shard; run it again to do what is left.
+    Exit code 1 means that a shard failed or was not reached; run it again to do what is left.
     """
 
 
@@ -42,11 +42,11 @@ def _shard_options(command: F) -> F:
 
 
 @shards.command()
-@click.option("--baseline", type=click.IntRange(min=0), help="As `migrate` would be told.")
+@click.option("--baseline", type=click.IntRange(min=0), help="Show the plan of `migrate` with this baseline.")
 @_shard_options
 @click.pass_context
 def plan(context: click.Context, names: tuple[str, ...], baseline: int | None) -> int:
-    """Say what `migrate` would run on each shard. Changes nothing."""
+    """Show what `migrate` would run on each shard. Changes nothing."""
     return _told(context, _migrator(context).plan(baseline=baseline, shards=names or None))
 
 
@@ -54,22 +54,24 @@ def plan(context: click.Context, names: tuple[str, ...], baseline: int | None) -
 @_shard_options
 @click.pass_context
 def status(context: click.Context, names: tuple[str, ...]) -> int:
-    """Say how each shard stands, and what is left."""
+    """Show the state of each shard, and which migrations are left."""
     return _told(context, _migrator(context).status(shards=names or None))
 
 
 @shards.command()
-@click.option("--to", type=click.IntRange(min=1), metavar="N", help="Up to this migration and no further.")
+@click.option(
+    "--to", type=click.IntRange(min=1), metavar="N", help="Run up to this migration and no further."
+)
 @click.option(
     "--baseline",
     type=click.IntRange(min=0),
     metavar="N",
-    help="For shards with tables and no ledger: the last migration that they have already, 0 for none.",
+    help="For shards that have tables but no ledger: the last migration that they have already; 0 for none.",
 )
 @_shard_options
 @click.pass_context
 def migrate(context: click.Context, names: tuple[str, ...], to: int | None, baseline: int | None) -> int:
-    """Run what is missing on every shard. Safe with many starters at once, and to repeat."""
+    """Run the missing migrations on every shard. Safe to repeat, and to run from many processes at once."""
     return _told(context, _migrator(context).migrate(to=to, baseline=baseline, shards=names or None))
 
 
@@ -85,7 +87,7 @@ def migrate(context: click.Context, names: tuple[str, ...], to: int | None, base
 @_shard_options
 @click.pass_context
 def down(context: click.Context, names: tuple[str, ...], to: int, yes: bool) -> int:
-    """Take back the migrations above a number, newest first. What they dropped or changed is gone."""
+    """Take back the migrations above a number, the newest first. Data that they dropped or changed is gone."""
     migrator = _migrator(context)
     chosen = names or tuple(migrator.shards)
     if not yes and sys.stdin.isatty():

@@ -38,18 +38,18 @@ def queues(context: click.Context) -> None:
 @app_option
 @click.pass_context
 def list_(context: click.Context) -> None:
-    """List queues: jobs by state, the wait of the first that is due, and whether they are paused."""
+    """List queues: jobs by state, how long the first due job has waited, and whether the queue is paused."""
     _list(context)
 
 
 @queues.command()
 @click.argument("queue")
-@click.option("--reason", metavar="TEXT", help="Shown by `queues list` and `why`.")
+@click.option("--reason", metavar="TEXT", help="Why; shown by `queues list` and `why`.")
 @database_options
 @app_option
 @click.pass_context
 def pause(context: click.Context, queue: str, reason: str | None) -> int:
-    """Stop claims from a queue. What runs goes on; it survives restarts."""
+    """Stop claims from a queue. Running jobs go on. The queue stays paused across restarts."""
     check_text(queue, "the queue's name", NAME_MAX)
     if reason is not None:
         check_text(reason, "--reason", REASON_MAX)
@@ -66,7 +66,7 @@ def pause(context: click.Context, queue: str, reason: str | None) -> int:
 @app_option
 @click.pass_context
 def resume(context: click.Context, queue: str) -> int:
-    """Let claims from a queue go on."""
+    """Allow claims from a queue again."""
     check_text(queue, "the queue's name", NAME_MAX)
     with working(asked(context)) as engine:
         changed = QueueVerbs(engine).resume_queue(queue)

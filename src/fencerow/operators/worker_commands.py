@@ -35,7 +35,7 @@ LOOK_S = 0.1
     "--state", type=click.Choice([state.value for state in WorkerState]), help="Only those in this state."
 )
 @click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Show at most so many."
 )
 @json_option
 @database_options
@@ -55,7 +55,7 @@ def workers(context: click.Context, state: str | None, limit: int) -> None:
     "--state", type=click.Choice([state.value for state in WorkerState]), help="Only those in this state."
 )
 @click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Show at most so many."
 )
 @json_option
 @database_options
@@ -74,7 +74,7 @@ def list_(context: click.Context, state: str | None, limit: int) -> None:
 @app_option
 @click.pass_context
 def show(context: click.Context, worker: str, jobs: int) -> None:
-    """Show a worker: what is wanted of it, what it does now, and each job that it holds."""
+    """Show a worker: its order, what it does now, and each job that it holds."""
     with working(asked(context)) as engine:
         found = Workers(ClientBase(engine)).inspect(worker, jobs_max=jobs)
     if asked(context).json:
@@ -87,14 +87,14 @@ def order_options(command: F) -> F:
     """The workers, --reason and --wait."""
     for option in (
         click.argument("which", metavar="WORKER...", nargs=-1, required=True),
-        click.option("--reason", metavar="TEXT", help="Shown by `workers show`."),
+        click.option("--reason", metavar="TEXT", help="Why; shown by `workers show`."),
         click.option(
             "--wait",
             "wait_s",
             metavar="SECONDS",
             type=click.FloatRange(0, 86_400),
             default=0.0,
-            help="Wait until it is carried out, at most so long.",
+            help="Wait until the workers have carried it out, at most so long.",
         ),
         json_option,
         database_options,
@@ -105,12 +105,21 @@ def order_options(command: F) -> F:
 
 
 @workers.command("set")
-@click.option("--slots", type=click.IntRange(1, SLOTS_MAX), help="Of queues that share them.")
 @click.option(
-    "-Q", "--queue", "queues", metavar="NAME[:SLOTS]", multiple=True, help="Serve it; may be repeated."
+    "--slots",
+    type=click.IntRange(1, SLOTS_MAX),
+    help="How many slots the queues share that have none of their own.",
 )
-@click.option("--remove", metavar="NAME", multiple=True, help="Serve it no more; may be repeated.")
-@click.option("--version", type=click.IntRange(0), help="Only if this is still the version that holds.")
+@click.option(
+    "-Q",
+    "--queue",
+    "queues",
+    metavar="NAME[:SLOTS]",
+    multiple=True,
+    help="Serve this queue; may be repeated.",
+)
+@click.option("--remove", metavar="NAME", multiple=True, help="Stop serving this queue; may be repeated.")
+@click.option("--version", type=click.IntRange(0), help="Only if the worker's order still has this version.")
 @order_options
 @click.pass_context
 def set_(
@@ -122,10 +131,10 @@ def set_(
     version: int | None,
     **options: Any,
 ) -> int:
-    """Change slots and queues. What runs goes on; what waited for a slot and is not served any more goes back."""
+    """Change slots and queues. Running jobs go on; jobs that waited for a slot of a removed queue are released."""
     if slots is None and not queues and not remove:
         raise InvalidInput(
-            "nothing to set was given", "--slots, -Q or --remove says what", "for example --slots 20"
+            "nothing to set was given", "--slots, -Q or --remove is expected", "for example --slots 20"
         )
     served = dict(_queue(text) for text in queues)
 
@@ -141,7 +150,7 @@ def set_(
 @order_options
 @click.pass_context
 def pause(context: click.Context, /, **options: Any) -> int:
-    """Claim nothing more. What runs goes on, what waited for a slot goes back; resume ends it."""
+    """Stop claiming until `resume`. Running jobs go on; jobs that waited for a slot are released."""
     return _order(asked(context), _pausing(True, options), **options)
 
 
@@ -149,7 +158,7 @@ def pause(context: click.Context, /, **options: Any) -> int:
 @order_options
 @click.pass_context
 def resume(context: click.Context, /, **options: Any) -> int:
-    """Claim again."""
+    """Let paused workers claim jobs again."""
     return _order(asked(context), _pausing(False, options), **options)
 
 
@@ -159,13 +168,13 @@ def resume(context: click.Context, /, **options: Any) -> int:
     "within_s",
     metavar="SECONDS",
     type=click.FloatRange(0, LEAVE_S_MAX),
-    help="Hand back what still runs then; by default the longest timeout of its jobs and a margin.",
+    help="Release jobs that still run then; by default the longest timeout of its jobs and a margin.",
 )
-@click.option("--now", is_flag=True, help="Hand back at once what runs.")
+@click.option("--now", is_flag=True, help="Release the running jobs at once.")
 @order_options
 @click.pass_context
 def drain(context: click.Context, /, within_s: float | None, now: bool, **options: Any) -> int:
-    """Finish what runs, and end. It cannot be taken back; a second drain can make it sooner."""
+    """Finish the running jobs, then end. It cannot be taken back; a second drain can only shorten the time."""
     if now and within_s is not None:
         raise InvalidInput("both --within and --now were given", "one of them is meant", "leave one out")
 
@@ -222,7 +231,7 @@ def _order(
         output.report(error)
     if late:
         output.warn(
-            f"{len(late)} had not carried it out within {wait_s:g} s; `workers show` says how it stands"
+            f"{len(late)} had not carried it out within {wait_s:g} s; `workers show` shows the present state"
         )
     return exits.FAILED if refused or late else exits.OK
 
@@ -265,7 +274,7 @@ def _is_done(worker: WorkerRecord, order: Order, ends: bool) -> bool:
 def _told(order: Order, worker: WorkerRecord) -> str:
     now = shown_shares(order.wanted.shares)
     if order.wanted.leave is not None:
-        now = "ends when what it runs has ended"
+        now = "ends when its running jobs have ended"
     elif order.wanted.paused:
         now += ", paused"
     silent_s = (worker.now_us - worker.lease_until_us) / 1e6

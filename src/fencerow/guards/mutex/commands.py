@@ -26,7 +26,7 @@ def mutexes(context: click.Context) -> None:
 
 @mutexes.command("list")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Show at most so many."
 )
 @json_option
 @database_options
@@ -68,14 +68,15 @@ def show(context: click.Context, key: str) -> None:
 
 @mutexes.command()
 @click.argument("key")
-@click.option("--token", type=int, help="Only from the holder that has this token.")
-@click.option("--reason", metavar="TEXT", help="Kept with the mutex, and shown by `mutexes show`.")
+@click.option("--token", type=int, help="Only if the holder has this token.")
+@click.option("--reason", metavar="TEXT", help="Why; shown by `mutexes show`.")
 @json_option
 @database_options
 @app_option
 @click.pass_context
 def release(context: click.Context, key: str, token: int | None, reason: str | None) -> int:
-    """Take a mutex from its holder. The holder learns it at its next renewal; a living one may still be at work."""
+    """Take a mutex from its holder. The holder learns of it at its next renewal, and may still be at work
+    until then."""
     with working(asked(context)) as engine:
         known = Mutexes(ClientBase(engine, actor=actor(asked(context).config())))
         found = known.get(key)

@@ -24,7 +24,7 @@ from fencerow.migrations.backfills.status import BackfillStatus
 @app_option
 @click.pass_context
 def backfills(context: click.Context) -> None:
-    """Look at backfills, pause and resume them. Without a verb: list."""
+    """List, pause and resume backfills. Without a verb: list."""
     if context.invoked_subcommand is None:
         _list(context)
 
@@ -45,7 +45,7 @@ def list_(context: click.Context) -> None:
 @app_option
 @click.pass_context
 def pause(context: click.Context, name: str) -> int:
-    """Stop a backfill after the ranges that are under way. Survives restarts."""
+    """Stop a backfill after the ranges that are under way. It stays paused across restarts."""
     with working(asked(context)) as engine:
         lanes = pause_backfill(engine, name)
         if not lanes and not engine.run(lanes_of(name)):
@@ -60,7 +60,7 @@ def pause(context: click.Context, name: str) -> int:
 @app_option
 @click.pass_context
 def resume(context: click.Context, name: str) -> int:
-    """Go on with all of a backfill that is not done. -A: the application that declares it."""
+    """Go on with the ranges of a backfill that are not done. -A: the application that declares it."""
     with prepared(load_app(asked(context).app_name(), url=asked(context).url), asked(context)) as app:
         app.client.make_ready()
         lanes = resume_backfill(app, name)
