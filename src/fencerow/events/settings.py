@@ -19,8 +19,11 @@ class EventSettings(Settings):
         30 * DAY_S,
         60.0,
         3650 * DAY_S,
-        "How long events are kept that a group has not read; it is alarmed at half of it, and well before they go.",
+        "How long events are kept that a group has not read; half of this time raises an alarm for the group.",
     )
     retention_events_max: int | None = number(
-        None, 1, 10**12, "How many events are kept; no bound. A group that lags is alarmed at half of it."
+        None,
+        1,
+        10**12,
+        "How many events are kept; by default no bound. A group that is behind by half of it raises an alarm.",
     )

@@ -14,7 +14,7 @@ class GuardSettings(Settings):
 
     # Several times the longest pause of a healthy process, and renewed four times within it.
     mutex_stale_s: float = number(
-        30.0, 1.0, 86_400.0, "A mutex that was not renewed for so long may be taken by others."
+        30.0, 1.0, 86_400.0, "Others may take a mutex that was not renewed for so long."
     )
 
     retention_sources_s: float = number(

@@ -13,8 +13,8 @@ MIB = 1024 * 1024
 class ChildSettings(Settings):
     """Which child processes are kept warm, and when one is replaced."""
 
-    child_idle_max: int = number(2, 0, 1_000, "Child processes kept warm for the next job.")
-    child_idle_s: float = number(60.0, 0.0, 86_400.0, "How long a child process is kept warm.")
+    child_idle_max: int = number(2, 0, 1_000, "How many idle child processes are kept for the next job.")
+    child_idle_s: float = number(60.0, 0.0, 86_400.0, "How long an idle child process is kept.")
     child_jobs_max: int = number(100, 1, 1_000_000, "After so many jobs a child process is replaced.")
     child_resident_bytes_max: int = number(
         256 * MIB,

@@ -19,14 +19,14 @@ class RetentionSettings(Settings):
         DAY_S,
         60.0,
         3650 * DAY_S,
-        "Finished jobs on PostgreSQL go by tables of at least so long a time, not by rows.",
+        "On PostgreSQL finished jobs are removed by whole tables, each for at least this time, not by rows.",
     )
     retention_ephemeral_s: float = number(
         DAY_S,
         60.0,
         3650 * DAY_S,
-        "How long a submit that is repeated finds an ephemeral job that succeeded.",
+        "How long a repeated submit finds an ephemeral job that succeeded.",
     )
     retention_count_max: int | None = number(
-        None, 0, 10**12, "How many finished jobs are kept per state; no bound."
+        None, 0, 10**12, "How many finished jobs are kept per state; by default no bound."
     )

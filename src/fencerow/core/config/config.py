@@ -40,12 +40,12 @@ class CoreConfig:
         None, "A direct connection for LISTEN, where `url` leads through a pooler.", secret=True
     )
     schema: str = text("fencerow", "The PostgreSQL schema of the tables.")
-    table_prefix: str = text("fencerow_", "What the tables' names begin with on SQLite.")
+    table_prefix: str = text("fencerow_", "The prefix of the tables' names on SQLite.")
     pool_max: int = number(
         10,
         2,
         1_000,
-        "The most connections for threads, and for an event loop; docs/postgresql.md has the sums.",
+        "At most so many connections for threads, and as many for an event loop; see docs/postgresql.md.",
     )
     connect_timeout_s: float = number(5.0, 0.1, 300.0, "How long to wait for a new connection.")
     statement_timeout_s: float = number(
@@ -73,33 +73,38 @@ class CoreConfig:
 
     # --- leases and loops ---
     lease_s: float = number(
-        30.0, 1.0, 3600.0, "A worker silent for so long is dead and its jobs start again."
+        30.0, 1.0, 3600.0, "A worker that does not renew for so long is dead, and its jobs start again."
     )
-    renew_s: float = number(5.0, 0.1, 1200.0, "How often a worker renews; at least three chances per lease.")
+    renew_s: float = number(
+        5.0, 0.1, 1200.0, "How often a worker renews its lease; at least three times per lease."
+    )
     sweep_s: float = number(
-        15.0, 0.1, 3600.0, "How often dead workers, timeouts and expired jobs are looked for."
+        15.0, 0.1, 3600.0, "How often the reaper looks for dead workers, timeouts and expired jobs."
     )
     poll_max_s: float = number(1.0, 0.01, 300.0, "The longest pause between two looks at an empty queue.")
     poll_min_s: float = number(0.05, 0.001, 60.0, "The shortest pause between two looks.")
 
     unknown_max_s: float = number(
-        DAY_S, 1.0, 3650 * DAY_S, "A due job that no worker's code has known for so long fails."
+        DAY_S, 1.0, 3650 * DAY_S, "A due job fails if no worker has known its name for so long."
     )
 
     # --- running jobs ---
-    slots: int = number(10, 1, 10_000, "Jobs one process runs at a time.")
-    prefetch_s: float = number(1.0, 0.0, 60.0, "How much work, in seconds, may wait inside the worker.")
+    slots: int = number(10, 1, 10_000, "How many jobs one process runs at a time.")
+    prefetch_s: float = number(1.0, 0.0, 60.0, "How much work, in seconds, a worker may claim ahead.")
     payload_bytes_max: int = number(
-        MIB, 1_024, 64 * MIB, "The largest arguments or result; larger data belongs elsewhere, by reference."
+        MIB,
+        1_024,
+        64 * MIB,
+        "The largest arguments or result; store larger data elsewhere and pass a reference.",
     )
     log_format: str = text("console", "How processes write their log.", "console", "json")
-    actor: str | None = text(None, "Who is named in the audit trail; without it user and host.")
+    actor: str | None = text(None, "The name under which changes are recorded; by default user and host.")
 
     # --- defaults of jobs ---
-    attempts_max: int = number(3, 1, 10_000, "Attempts of a job that fails.")
-    crashes_max: int = number(3, 1, 10_000, "Times a job may take its process down with it.")
+    attempts_max: int = number(3, 1, 10_000, "How many failed attempts end a job.")
+    crashes_max: int = number(3, 1, 10_000, "How often a job may crash its process.")
     snoozes_max: int = number(
-        48, 0, 1_000_000, "Times a job may put itself back: a day at half an hour each."
+        48, 0, 1_000_000, "How often a job may snooze: the default is a day of half hours."
     )
     # A hung handler looks alive for as long as its process renews, so there must be a bound. A quarter of an
     # hour lets slow calls to models and documents end, and shows a hung one within the same working hour.
@@ -110,22 +115,31 @@ class CoreConfig:
 
     # --- child processes ---
     suspects_max: int = number(
-        4, 1, 1_000, "Jobs whose last worker died that run at once, each in a child process of its own."
+        4,
+        1,
+        1_000,
+        "How many suspects (jobs whose last worker died) run at once, each in its own child process.",
     )
     child_start_s: float = number(20.0, 0.5, 600.0, "How long a child process may take to start.")
     hung_max: int = number(
-        10, 0, 10_000, "With more handlers than this that ignore their end, a worker drains and ends."
+        10, 0, 10_000, "A worker drains and ends if more handlers than this ignore their end."
     )
 
     # --- stopping ---
     cancel_raise_s: float = number(
-        5.0, 0.0, 3600.0, "A running job learns of a cancel within renew_s; so long it may stop by itself."
+        5.0,
+        0.0,
+        3600.0,
+        "A running job learns of a cancel within renew_s. Then it has so long to stop by itself.",
     )
     cancel_kill_s: float = number(
-        10.0, 0.0, 3600.0, "Then it may clean up so long before its process is killed."
+        10.0, 0.0, 3600.0, "After that it has so long to clean up before its process is killed."
     )
     shutdown_s: float | None = number(
-        None, 0.0, 30 * DAY_S, "How long running jobs may finish at a stop; derived from the longest timeout."
+        None,
+        0.0,
+        30 * DAY_S,
+        "How long running jobs may take to finish at a stop; by default derived from the longest timeout.",
     )
 
     def __post_init__(self) -> None:
@@ -139,9 +153,10 @@ class CoreConfig:
         """Settings from the environment; an override that is not None wins.
 
         Raises:
-            ConfigError: an option is unknown, a variable is nearly a setting's (the nearest are in `fix`), or a value
-                cannot be used. Secrets are never shown. Other unknown FENCEROW_ variables are logged as a warning,
-                but for those that Kubernetes makes for its services.
+            ConfigError: an option is unknown, the name of a variable is close to that of a setting (`fix`
+                names the closest), or a value cannot be used. Secrets are never shown. Other unknown
+                FENCEROW_ variables are logged as a warning, except those that Kubernetes sets for its
+                services.
         """
         known = {setting.name: setting for setting in settings(cls)}
         refuse_unknown_variables(environ, known.values())
@@ -190,7 +205,7 @@ def _check_identifiers(config: CoreConfig) -> None:
             )
     if config.schema.startswith("pg_") or config.table_prefix.startswith("sqlite_"):
         raise ConfigError(
-            "schema or table_prefix begins with a name the database keeps for itself",
+            "schema or table_prefix begins with a prefix that the database reserves",
             "pg_ and sqlite_ are reserved",
             "choose another name",
         )
@@ -214,6 +229,6 @@ def _check_together(config: CoreConfig) -> None:
     if config.listen_url and not isinstance(parse_url(config.listen_url), PostgresUrl):
         raise ConfigError(
             "listen_url names a SQLite file",
-            "it is a direct connection to the PostgreSQL server of url",
+            "it must be a direct connection to the PostgreSQL server of url",
             "leave it out, or name the server past its pooler",
         )
