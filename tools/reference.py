@@ -24,17 +24,18 @@ from tools.public.text import first_sentence, markdown, raises, wrapped
 
 FOLDER = ROOT / "docs" / "reference"
 HEAD = "Written by `tools/reference.py` from docstrings and signatures; a test compares them."
-COMMON = """A verb that asks the database may raise these; its own entry has what it raises besides.
+COMMON = """Every verb that uses the database may raise these errors. The entry of a verb names only further ones.
 
 Raises:
     Unavailable, Busy, ReadOnly, StorageFull: nothing was stored. Repeat it when the cause is gone.
-    OutcomeUnknown: the answer was lost, so it may have happened: look before you repeat it. One that says
-        that it may be repeated is safe to call again.
+    OutcomeUnknown: the answer was lost, so the call may have worked. Look before you repeat it. A verb whose
+        entry says that it may be repeated is safe to call again.
     SchemaMissing, SchemaTooOld: at the first use: run `fencerow migrate`.
     SchemaTooNew, SchemaTampered: at the first use: this code must not work with this database.
-    BlockingCall: a verb without an `a` was called inside a running event loop. Nothing was sent: await its twin.
-    UnusableConnection, RetryTransaction: with a `connection` of yours: it cannot carry this, or the whole transaction
-        must be rolled back and run again.
+    BlockingCall: a sync verb was called inside a running event loop. Nothing was sent. Await its async twin,
+        which has an `a` in front of its name.
+    UnusableConnection, RetryTransaction: with a `connection` of your own: it cannot be used for this, or you
+        must roll back the whole transaction and run it again.
 """
 AGAIN = {
     "yes": "yes: nothing was stored",

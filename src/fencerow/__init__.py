@@ -10,7 +10,8 @@
     handle = await extract.asubmit("invoice.pdf")
     pages = await handle.aresult()
 
-Here is what nearly every program uses. The rest lies with its feature: `from fencerow.events import publish`.
+This package has the names that nearly every program uses. All others are in the package of their feature:
+`from fencerow.events import publish`.
 
 The guide: docs/guide.md.
 """

@@ -17,17 +17,19 @@ __all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning"]
 
 
 class App(JobsApp):
-    """The jobs of one program and the database they are kept in.
+    """The jobs of one program, and the database that keeps them.
 
-    The database is named by `url`, else by `config`, else by FENCEROW_URL; without any it is the SQLite file
-    `fencerow.db` in the working directory, with a `LocalDatabaseWarning`. Nothing is opened before it is
-    needed. A SQLite file gets its tables by itself; PostgreSQL needs `fencerow migrate` once.
+    `url` names the database, else `config`, else FENCEROW_URL. Without any of them it is the SQLite file
+    `fencerow.db` in the working directory, and you get a `LocalDatabaseWarning`. Nothing is opened before it
+    is needed. In a SQLite file the tables are created by themselves; on PostgreSQL run `fencerow migrate`
+    once.
 
-    `defaults` hold for all jobs, `queues` for those of a queue; what a job declares wins over both, and what
-    a submit says wins over that. Close the app when done, or use it as a context manager.
+    `defaults` apply to all jobs, `queues` to the jobs of one queue. An option in a job's declaration wins
+    over both, and an option of a submit wins over all. Close the app when done, or use it as a context
+    manager.
 
     Raises:
-        ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
+        ConfigError: a setting cannot be used. UrlError: the URL names no database that Fencerow can use.
     """
 
     client_type = Client
@@ -59,22 +61,23 @@ class App(JobsApp):
 
     @property
     def client(self) -> Client:
-        """Looks at, waits for and moves the jobs that are stored; `workers` and `mutexes` for operators."""
+        """Reads stored jobs, waits for them and changes their state; `workers` and `mutexes` are for operators."""
         made = super().client
         assert isinstance(made, Client)
         return made
 
     def on_batch(self, middleware: BatchMiddleware) -> BatchMiddleware:
-        """Wrap every call of a batch handler: an async function of its items and of what to call next.
+        """Wrap every call of a batch handler with an async function. It gets the items and the function to call next.
 
             @app.on_batch
             async def timed(items, call_next):
                 with timer(items[0].name, len(items)):
                     await call_next()
 
-        The first one declared is the outermost. The items are those that the handler gets, and may be told their
-        outcomes here too. What it raises counts as raised by the handler: it judges the items of which nothing was
-        said. One that returns without calling next leaves them to succeed with None.
+        The first one declared is the outermost. The middleware gets the same items as the handler, and may
+        say their outcomes too. An exception from it counts as raised by the handler: it decides about all
+        items that have no outcome yet. If it returns without calling the next function, these items succeed
+        with None.
         """
         self._batch_middleware.append(middleware)
         return middleware
@@ -84,5 +87,5 @@ class App(JobsApp):
         return self.client.pause_queue(queue, reason=reason)
 
     def resume_queue(self, queue: str) -> bool:
-        """Let claims from a queue go on: see `Client.resume_queue`."""
+        """Allow claims from a queue again: see `Client.resume_queue`."""
         return self.client.resume_queue(queue)

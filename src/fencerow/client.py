@@ -18,10 +18,12 @@ __all__ = ["CancelAnswer", "Client"]
 
 
 class Client(JobsClient, JobVerbs, QueueVerbs):
-    """Submits, looks at, waits for and moves jobs; pauses queues; `workers` and `mutexes` for operators.
+    """Submits jobs, reads them, waits for them and changes their state; pauses queues; `workers` and
+    `mutexes` are for operators.
 
-    A job is named by its id, or by `Key(scope, key)`. One client serves threads and event loops together.
-    `ready` is called before the database is first used. Close it when done: it may hold a thread for waiting.
+    Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
+    called before the database is first used. Close the client when done: it may have a thread that waits for
+    results.
     """
 
     def __init__(

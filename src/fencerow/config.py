@@ -16,5 +16,5 @@ class Config(GuardSettings, EventSettings, RetentionSettings, ChildSettings, Cor
     """The settings of one process. Built directly or by `load`; either way every value is checked.
 
     Raises:
-        ConfigError: a value is of the wrong type, out of range, or contradicts another.
+        ConfigError: a value has the wrong type, is out of range, or contradicts another one.
     """

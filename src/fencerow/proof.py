@@ -18,7 +18,7 @@ def missing(asked: str) -> MissingExtra:
     """What is told to who asks for something of the package where it is not installed."""
     return MissingExtra(
         f"{asked} needs the package fencerow-proof, which is not installed",
-        "what proves is a package of its own, so that who only runs jobs installs less",
+        "the proofs are a package of their own, so that programs without them install less",
         'python -m pip install "fencerow[proof]"',
     )
 

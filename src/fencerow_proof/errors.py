@@ -21,7 +21,7 @@ class CheckArguments(FencerowError):
 
 
 class CheckNeedsMore(FencerowError):
-    """The handler does not even run once: it needs a table, a row or another system that is not there."""
+    """The handler does not succeed even once: it needs a table, a row or another system that is not there."""
 
     code = "FR-773"
     exit_code = exits.REFUSED
@@ -42,7 +42,7 @@ class ScratchNotEmpty(FencerowError):
 
 
 class CheckStuck(FencerowError):
-    """A run of the handler does not come to its end in time."""
+    """A run of the handler did not end in time."""
 
     code = "FR-776"
     exit_code = exits.REFUSED
@@ -55,7 +55,7 @@ class CannotExplore(FencerowError):
 
 
 class NotRepeatable(FencerowError):
-    """The same order came out otherwise: an actor depends on more than the database."""
+    """The same order had another result the second time: an actor depends on more than the database."""
 
     code = "FR-782"
 

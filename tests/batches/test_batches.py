@@ -137,7 +137,7 @@ async def test_silence_is_success_with_none_where_none_is_a_result(engine: AnyEn
 
     assert [(job.state, job.result) for job in fine] == [("succeeded", None)] * 2
     assert states(mixed) == ["succeeded", "failed"]
-    assert "said nothing of this item" in mixed[1].error["message"]
+    assert "without an outcome for this item" in mixed[1].error["message"]
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "async"])

@@ -46,7 +46,7 @@ def test_what_comes_with_the_proofs_says_in_three_lines_what_to_install(words: t
     said, why, fix = done.stderr.splitlines()
     assert done.returncode == exits.REFUSED and done.stdout == ""
     assert said.startswith("FR-103: ") and f"`fencerow {words[0]}`" in said and "fencerow-proof" in said
-    assert why.strip() == "what proves is a package of its own, so that who only runs jobs installs less"
+    assert why.strip() == "the proofs are a package of their own, so that programs without them install less"
     assert fix.strip() == 'python -m pip install "fencerow[proof]"'
 
 

@@ -86,8 +86,8 @@ def _are_twins(known: Mapping[str, Entry], name: str) -> bool:
 
 def _joined(verb: Entry, other: Entry) -> Entry:
     plain = f"`{verb.short}` for async code."
-    more = other.doc.removeprefix(plain).strip()
-    own = other.doc.startswith(plain) and more not in ("", verb.doc)
+    more = other.doc.removeprefix(plain).strip().removeprefix(verb.doc).strip()
+    own = other.doc.startswith(plain) and more != ""
     said = f"{verb.doc}\n\n`{other.short}`: {more}" if own else verb.doc
     return Entry(
         verb.name,

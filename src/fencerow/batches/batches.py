@@ -150,7 +150,7 @@ class Batches:
             return Succeeded(attempt.handler.result.encode(None))
         except InvalidPayload:
             error = InvalidPayload(
-                "the batch handler returned and said nothing of this item",
+                "the batch handler returned without an outcome for this item",
                 "None is no result of the declared type",
                 "call item.succeed(...), or declare BatchItem[..., None]",
             )

@@ -60,18 +60,20 @@ class DeclareBatch:
         batch_max: int = BATCH_MAX,
         **given: Unpack[GivenOptions],
     ) -> Any:
-        """Declare a job whose handler takes up to `batch_max` of its jobs, those that wait, in one call.
+        """Declare a job whose handler gets up to `batch_max` of its queued jobs in one call.
 
             @app.batch_job(batch_max=100)
             async def send(items: Sequence[BatchItem[Mail, str]]) -> None: ...
 
             send.submit(Mail(...))     # each job by itself, with the options of any job
 
-        Each `BatchItem` is told its outcome. `timeout_s` bounds the call. There is no `job.transaction()` in a
-        batch, and its middleware is that of `App.on_batch`. The other options are those of `App.job`.
+        Each `BatchItem` gets its outcome from the handler. `timeout_s` bounds the call. A batch has no
+        `job.transaction()`, and its middleware is declared with `App.on_batch`. The other options are those
+        of `App.job`.
 
         Raises:
-            DeclarationError: the parameter is of another form, `batch_max` is out of range, or see `App.job`.
+            DeclarationError: the handler's parameter has another form, `batch_max` is out of range, or see
+                `App.job`.
         """
         if function is not None:
             return self._declared(function)
@@ -146,13 +148,13 @@ def _item_types(function: Callable[..., Any]) -> tuple[Any, Any]:
     if get_origin(item) is not BatchItem:
         raise DeclarationError(
             f"parameter {parameters[0].name!r} of {name_of(function)} is {annotation}"[:300],
-            "the types of value and result are read from it",
+            "Fencerow reads the types of value and result from it",
             SHAPE,
         )
     if return_annotation(function) not in (None, NoneType, Any):
         raise DeclarationError(
             f"{name_of(function)} is declared to return something",
-            "each item is told its own outcome, what the handler returns is dropped",
+            "each item gets its own outcome; the handler's result is dropped",
             "call item.succeed(...), and declare -> None",
         )
     value, result = get_args(item)

@@ -18,12 +18,12 @@ Said = bytes | BaseException  # the encoded result, or the error to decide the j
 
 
 class BatchItem(Generic[V, R]):
-    """One job of a batch: say with `succeed`, `fail`, `retry` or `snooze` what becomes of it, once.
+    """One job of a batch: say its outcome once, with `succeed`, `fail`, `retry` or `snooze`.
 
-    What is said is written at once, not when the handler returns: a crash later in the batch does not
-    repeat it. Nothing said means success with None when the handler returns, and the handler's error when it
-    raises. There is no `job.transaction()` in a batch: it commits effects with the success of one job, and
-    here each job ends by itself. Safe to use from any thread.
+    The outcome is written at once, not when the handler returns, so a later crash in the batch does not
+    repeat the job. A job without an outcome succeeds with None when the handler returns, and gets the
+    handler's error when it raises. There is no `job.transaction()` in a batch: it commits effects with the
+    success of one job, and here each job ends by itself. Safe to use from any thread.
     """
 
     def __init__(
@@ -67,24 +67,25 @@ class BatchItem(Generic[V, R]):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What was noted with the job at its submit; a copy."""
+        """The metadata that the submit stored with the job; a copy."""
         return self._job.metadata
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What travels with the job beside its value: trace context, correlation id."""
+        """Texts that travel with the job beside its value: trace context, correlation id."""
         return self._job.headers
 
     @property
     def cancelled(self) -> bool:
-        """Whether this job should not be worked on any more: a cancel, a timeout, a lost lease, a shutdown.
+        """Whether to stop working on this job: a cancel, a timeout, a lost lease, a shutdown.
 
         A cancel is not raised in the batch. Skip the item; it ends `cancelled` unless it succeeds.
         """
         return self._job.cancelled
 
     def succeed(self, result: R) -> None:
-        """End this job with its result. One that cannot be kept fails this job alone, and raises nothing here.
+        """End this job with its result. If the result cannot be stored, this job alone fails, and nothing is
+        raised here.
 
         Raises:
             DecidedTwice: its outcome was said before.
@@ -92,7 +93,7 @@ class BatchItem(Generic[V, R]):
         self._decide(lambda: self._encode(result))
 
     def fail(self, why: str | BaseException) -> None:
-        """A text ends this job as failed; an error is met as if the handler of this job alone had raised it.
+        """A text ends this job as failed. An error counts as if a handler of this job alone had raised it.
 
         Raises:
             DecidedTwice: its outcome was said before.
@@ -117,7 +118,7 @@ class BatchItem(Generic[V, R]):
         self._decide(lambda: error)
 
     def snooze(self, delay_s: float, reason: str = "") -> None:
-        """Let this job come back after `delay_s` seconds; it counts as no failure.
+        """Run this job again after `delay_s` seconds. This counts as no failure.
 
         Raises:
             DecidedTwice: its outcome was said before. InvalidInput: the delay cannot be used.
@@ -153,9 +154,9 @@ class BatchItem(Generic[V, R]):
                 return  # it was cancelled or given up meanwhile: the batch must not fail for that
             if self._decided:
                 raise DecidedTwice(
-                    f"the outcome of job {self.id} was said twice in one attempt",
+                    f"job {self.id} got a second outcome in one attempt",
                     "the first one stands and may be written already",
-                    "end each item once",
+                    "say one outcome for each item",
                 )
             self._decided = True
         try:

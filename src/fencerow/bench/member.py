@@ -64,7 +64,7 @@ def member(place: BenchDatabase, role: str, **more: Any) -> Iterator[Member]:
         # The URL may hold a password, and every user of the machine can read arguments.
         config = {"url": place.config.url, "schema": place.config.schema}
         if found.ask(role=role, config=config, **more) != {"ready": True}:
-            raise FencerowError("a process of the bench said something else than that it is ready")
+            raise FencerowError("a process of the bench did not report that it is ready")
         yield found
     finally:
         assert process.stdin is not None

@@ -199,7 +199,7 @@ def _refuse_unfit(config: CoreConfig, force: bool) -> None:
     if busy and not force:
         raise InvalidInput(
             f"{busy} workers are at work on this database",
-            "the bench loads the server for minutes, and they would spoil its numbers",
+            "the bench loads the server for minutes, and the workers would spoil its numbers",
             "name another database, or say --force",
         )
 

@@ -15,25 +15,27 @@ from fencerow.core.telemetry import Telemetry
 
 
 class Chore(ABC):
-    """Something to be done again and again, in every worker at once and with no leader.
+    """Work that every worker does again and again beside its jobs, with no leader.
 
-    Trouble of the database is waited out. Any other error is logged, counted and stated on the worker's row, where
-    `fencerow doctor` finds it, and the chore is asked again after a pause of up to a minute; jobs go on meanwhile.
-    A chore has a `name`, which logs call it, and a `tick`; the rest is for those that remember, hear or hold something.
+    If the database fails, the chore waits until it answers. Any other error is logged, counted and written to
+    the worker's row, where `fencerow doctor` finds it; the chore runs again after a pause of up to a minute.
+    Jobs go on meanwhile. A chore needs a `name`, for the logs, and a `tick`. The other methods are for chores
+    that remember something, react to wake-ups or hold something.
     """
 
     name: str
 
     @abstractmethod
     async def tick(self) -> float:
-        """Do what there is; returns the seconds after which it wants to be asked again."""
+        """Do the work that is there; returns the seconds until the next call."""
 
     def for_worker(self) -> Chore:
-        """The one that a worker runs: a fresh one for each, if it remembers something."""
+        """The chore that one worker runs: a new one for each worker, if the chore remembers something."""
         return self
 
     def is_for(self, message: WakeUp | None) -> bool:  # noqa: ARG002 - for those that hear
-        """Whether it is asked at once after this wake-up; None: some may have been missed. Called on the loop."""
+        """Whether this wake-up makes the chore run at once. None: wake-ups may have been missed. Called in
+        the event loop."""
         return False
 
     @property
@@ -42,11 +44,11 @@ class Chore(ABC):
         return True
 
     async def end(self, within_s: float) -> None:  # noqa: B027 - most hold nothing
-        """The worker stops: finish what is under way and give back what is held. `tick` is not called any more."""
+        """The worker stops: finish the work under way, and release what is held. `tick` is not called any more."""
 
 
 class Ticking(Protocol):
-    """The least that is taken for a chore: it need not derive from `Chore`."""
+    """What a chore needs at least. It need not derive from `Chore`."""
 
     @property
     def name(self) -> str: ...

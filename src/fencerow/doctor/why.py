@@ -202,7 +202,7 @@ def _due(job: JobRecord, living: list[WorkerLoad], now_us: int) -> Condition:
     written_us = job.claimed_at_us or job.revived_at_us or job.submitted_at_us
     due = left_s <= behind_s and written_us > now_us
     found += f" by the database's clock, which went back by {_span(behind_s)}"
-    found += ": it was due before, and is taken all the same" if due else ""
+    found += ": it was due before, and is claimed now too" if due else ""
     return Condition("is due", due, found, {**facts, "clock_behind_s": behind_s})
 
 

@@ -47,9 +47,9 @@ class EventBus(LocatorVerbs):
 
     @verb
     def lag(self, group: str | None = None) -> Procedure[list[Lag]]:
-        """How far the groups are behind, or this one, in events and in seconds; empty where there is no such group.
+        """How far all groups are behind, or this one, in events and in seconds; empty if there is no such group.
 
-        It stops counting at 10,000 events of a partition, so it may be asked often.
+        It stops counting at 10,000 events of a partition, so you may call it often.
         """
         return (yield from ask(lag.lags(group)))
 
@@ -59,7 +59,8 @@ class EventBus(LocatorVerbs):
     def retention_estimate(self, keep: int | None = None) -> Procedure[Retention]:
         """How fast the log grows, by its last 10,000 events, and how old its oldest one is.
 
-        With `keep` also for how many seconds so many events last at that rate: what to give `retention_events_max`.
+        With `keep`, also how many seconds so many events last at that rate; use it to choose
+        `retention_events_max`.
         """
         return (yield from ask(lag.retention_estimate(keep=keep)))
 
@@ -67,9 +68,9 @@ class EventBus(LocatorVerbs):
 
     @verb
     def parked(self, group: str | None = None, *, limit: int = 100) -> Procedure[list[Parked]]:
-        """Up to `limit` events that a group, or any, was not able to handle: those that were parked first.
+        """The parked events of a group, or of all groups: up to `limit`, those that were parked first.
 
-        Each has its place, for `redrive`, and its last error.
+        Each has its position, for `redrive`, and its last error.
         """
         return (yield from ask(asides.parked(group, limit=limit)))
 
@@ -77,10 +78,10 @@ class EventBus(LocatorVerbs):
 
     @verb
     def redrive(self, group: str, places: Sequence[int] | None = None) -> Procedure[list[int]]:
-        """Let parked events be delivered again with a new budget, all of a group or those at these places.
+        """Deliver parked events again with a new budget: all of a group, or those at the positions `places`.
 
-        Returns the places that it found parked. Later events of the same key have gone on meanwhile, so these come
-        after them. May be repeated.
+        Returns the positions of the parked events that it found. Later events of the same key were delivered
+        meanwhile, so the redriven ones come after them. May be repeated.
 
         Raises:
             UnknownGroup: there is no such group.
@@ -94,7 +95,8 @@ class EventBus(LocatorVerbs):
 
     @verb
     def replay(self, group: str, start: str | int | datetime) -> Procedure[Replayed]:
-        """Let a group read again from a place, a time or the "beginning" on, as far as retention left it.
+        """Let a group read again from a position, a time or the "beginning" on, as far as retention has kept
+        the events.
 
         Raises:
             UnknownGroup: there is no such group.
@@ -108,7 +110,7 @@ class EventBus(LocatorVerbs):
 
     @verb
     def remove(self, group: str) -> Procedure[None]:
-        """Forget a group that nobody reads for any more: its place, what it put aside and parked.
+        """Forget a group that nobody reads for any more: its position, and the events that it put aside or parked.
 
         Raises:
             UnknownGroup: there is no such group.
@@ -119,7 +121,7 @@ class EventBus(LocatorVerbs):
 
     @verb
     def show(self, *, position: int | None = None, event_id: int | None = None) -> Procedure[Stored]:
-        """One event, by its place in the log or its id.
+        """One event, by its position or its id.
 
         Raises:
             EventNotFound: there is none.
@@ -142,7 +144,7 @@ def show(position: int | None, event_id: int | None) -> Steps[Stored]:
         named = f"at place {position}" if position is not None else f"with the id {event_id}"
         raise EventNotFound(
             f"there is no event {named}",
-            "it was never published, has no place yet, or retention has removed it",
+            "it was never published, has no position yet, or retention has removed it",
             "`fencerow events lag` shows how far the log goes",
         )
     event_id_, seq, topic, key, data, headers, published_at = rows[0]

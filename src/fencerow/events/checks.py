@@ -27,7 +27,7 @@ def _group(group: Lag, kept: EventSettings) -> Iterator[Finding]:
     if group.unplaced_s > UNPLACED_S:
         yield fail(
             "unplaced events",
-            f"{group.unplaced} events for group {group.group} have no place in the log, the first for "
+            f"{group.unplaced} events for group {group.group} have no position, the first for "
             f"{group.unplaced_s:.0f} s, so nobody can read them",
             "run a worker (every one gives places); if one runs, its log says what keeps it from that",
         )

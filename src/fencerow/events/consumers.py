@@ -239,7 +239,7 @@ def excuse_event(lease: PartitionLease, seq: int) -> Steps[None]:
 def lost(lease: PartitionLease) -> PartitionLost:
     """What a reader is told who was replaced."""
     return PartitionLost(
-        f"partition {lease.part} of group {lease.group} is not read here any more",
+        f"this reader no longer holds partition {lease.part} of group {lease.group}",
         "another reader took it over, or the group is replayed",
         "nothing was acknowledged; the event is delivered again",
     )

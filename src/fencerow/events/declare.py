@@ -38,15 +38,17 @@ def consumer(
     fail_on: Matchers = (),
     timeout_s: float = TIMEOUT_S,
 ) -> Callable[[F], F]:
-    """Hand the events of these topics to the decorated function, once for the whole group, in this app's workers.
+    """Decorate the function that handles the events of these topics for a group, in this app's workers.
 
-    The group is made by the first worker; `start` holds then alone: "end" (what is published from then on),
-    "beginning", a place in the log, or an aware datetime. In a topic `*` stands for any words; `job.succeeded`,
-    `job.failed` and `job.cancelled` are the ends of jobs that were submitted after the group was made.
+    Each event goes to one worker of the group. The first worker makes the group, and only then `start`
+    counts: "end" (what is published from then on), "beginning", a position, or an aware datetime. In a topic
+    `*` stands for any words. `job.succeeded`, `job.failed` and `job.cancelled` tell the end of jobs that were
+    submitted after the group was made.
 
-    A group is read in `partitions`, each by one process at a time; events of one key are in one of them and come
-    in order. That number stays. A delivery that fails is repeated after `backoff`, up to `deliveries_max`; then
-    the event is parked. Those of its key wait for it meanwhile, those of other keys do not.
+    A group has a number of `partitions` that cannot change; one process at a time reads each. Events of one
+    key are in one partition and come in order. A delivery that fails is repeated after `backoff`, up to
+    `deliveries_max`; then the event is parked. Meanwhile later events of its key wait for it, and those of
+    other keys do not.
 
     Raises:
         DeclarationError: the group is declared twice in this app, or an option cannot be used.

@@ -98,7 +98,7 @@ class Delivery:
             f"the delivery of event {event.id} ({event.topic}) to {self._consumer.group} took longer than "
             f"{self._consumer.timeout_s:g} s",
             "the handler did not return",
-            "make it quicker, raise timeout_s, or let it submit a job for the long part",
+            "make it faster, raise timeout_s, or let it submit a job for the long part",
         )
 
 

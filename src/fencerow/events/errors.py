@@ -37,7 +37,7 @@ class EventTransactionMisuse(FencerowError):
 
 
 class EventNotFound(FencerowError):
-    """There is no such event: it was never published, not yet placed, or removed by retention."""
+    """There is no such event: it was never published, has no position yet, or was removed by retention."""
 
     code = "FR-735"
 

@@ -23,9 +23,9 @@ T = TypeVar("T")
 class Event:
     """One delivery of an event to one group.
 
-    A handler that returns has acknowledged it; one that raises gets it again, or parks it, by the consumer's
-    rule. It may come twice, when a process ends in between: make the handler repeatable, or write its
-    effects in `transaction()`.
+    A handler that returns acknowledges the event. If it raises, the event is delivered again or parked, by
+    the consumer's rule. An event may come twice if a process ends in between: make the handler repeatable, or
+    write its effects in `transaction()`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Event:
 
     @property
     def position(self) -> int:
-        """Its place in the log: what `replay` counts by. Later events of its key have greater ones."""
+        """Its number in the log, by which `replay` counts. Later events of its key have greater positions."""
         return self._stored.seq
 
     @property
@@ -75,7 +75,7 @@ class Event:
         return msgspec.json.decode(self._stored.data)
 
     def read(self, kind: type[T]) -> T:
-        """What was published as a value of this type: a dataclass, a struct, a model.
+        """The data as a value of this type: a dataclass, a struct, a model.
 
         Raises:
             MalformedPayload: it does not fit.
@@ -86,13 +86,13 @@ class Event:
             raise MalformedPayload(
                 f"the data of event {self.id} ({self.topic}) does not fit: data{misfit.path}: {misfit.reason}",
                 f"{kind.__qualname__} is expected",
-                "read it as what its publisher wrote",
+                "read it as the type that its publisher wrote",
             ) from None
         return value
 
     @cached_property
     def headers(self) -> Mapping[str, str]:
-        """What travels beside the data: trace context, correlation id."""
+        """Texts that travel beside the data: trace context, correlation id."""
         text = self._stored.headers
         return {} if text is None else msgspec.json.decode(text, type=dict[str, str])
 
@@ -103,14 +103,14 @@ class Event:
 
     @property
     def delivery(self) -> int:
-        """Which delivery this is, from 1. One that was lost with its process may not be counted."""
+        """The number of this delivery, from 1. A delivery that was lost with its process may not be counted."""
         return self._stored.deliveries + 1
 
     def transaction(self) -> EventTransaction:
         """A transaction whose commit also acknowledges the event: `async with event.transaction() as connection`.
 
-        What is written through the connection happens exactly once. At the end of the block it is committed;
-        leave it short, and make it the handler's last. Plain handlers write `with`.
+        What you write through the connection happens exactly once. The end of the block commits it: keep the
+        block short, and let the handler do nothing after it. Plain handlers write `with`.
 
         Raises:
             PartitionLost: at the end of the block, when another reader has taken over: all is rolled back.

@@ -42,7 +42,7 @@ class GroupStart:
             return GroupStart("time", time_us=round(start.timestamp() * 1_000_000))
         raise InvalidInput(
             f"start is {ascii(start)[:60]}",
-            'expected "end", "beginning", a place in the log, or an aware datetime',
+            'expected "end", "beginning", a position, or an aware datetime',
             "give one of them",
         )
 
@@ -65,7 +65,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay did: where the group reads on, how many partitions changed hands, and its generation."""
+    """What a replay did: after which position the group reads on, how many partitions lost their reader, and
+    its generation."""
 
     after: int
     partitions: int
@@ -207,8 +208,8 @@ def _mismatch(name: str, known: Group | None, wanted: int) -> GroupMismatch:
     found = "was removed meanwhile" if known is None else f"has {known.partitions} partitions"
     return GroupMismatch(
         f"the group {name!r} {found}, its consumer declares {wanted}",
-        "the events of a key are in one partition, so their number stays",
-        "declare the number it has, or use a new name with start=... and remove the old group",
+        "the events of a key must stay in one partition, so the number cannot change",
+        "declare the number that it has, or use a new name with start=... and remove the old group",
     )
 
 
@@ -217,5 +218,5 @@ def _unknown(name: str, known: Sequence[str]) -> UnknownGroup:
     return UnknownGroup(
         f"no group named {ascii(name)[:80]} reads events here",
         f"did you mean {' or '.join(close)}?" if close else f"{len(known)} groups are known",
-        "check the name with `fencerow events groups`; a worker with its consumer makes it",
+        "check the name with `fencerow events groups`; the first worker with the consumer makes the group",
     )

@@ -50,9 +50,9 @@ def publish(
 ) -> int:
     """Publish one event and return its id. With `connection` it is part of the transaction that is open there.
 
-    `data` is kept as JSON under the rules of a job's arguments. Events of one `key` stay in order: lock what the
-    key stands for before you publish, and it is that of the commits. Those without a key are independent. `headers`
-    are texts that travel along: trace context, correlation id.
+    `data` is kept as JSON under the rules of a job's arguments. Events of one `key` stay in order. This is
+    the order of the commits if you lock what the key stands for before you publish. Events without a key have
+    no order. `headers` are texts that travel along: trace context, correlation id.
 
     Raises:
         InvalidTopic, InvalidInput: the topic, the key or the headers cannot be used.
@@ -87,8 +87,8 @@ def publish_many(
     With `connection` they are part of the transaction that is open there. See `publish` for what an event may be.
 
     Raises:
-        InvalidTopic, InvalidInput, InvalidPayload, PayloadTooLarge: of the first that cannot be published. Nothing
-            is stored.
+        InvalidTopic, InvalidInput, InvalidPayload, PayloadTooLarge: for the first event that cannot be
+            published. Nothing is stored.
         OutcomeUnknown: the answer was lost, so they may be published. A repeat would publish them again.
     """
     appending = append(events)

@@ -42,7 +42,7 @@ def check_own_topic(topic: object) -> str:
     if checked.startswith("job."):
         raise InvalidTopic(
             f"the topic {checked!r} begins with job.",
-            "under these topics Fencerow tells how jobs ended",
+            "Fencerow publishes the ends of jobs under these topics",
             "choose another first word",
         )
     return checked

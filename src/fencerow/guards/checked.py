@@ -82,7 +82,7 @@ def owner_now(given: str | None, attempt: int | None) -> Owner:
     if given is None and attempt is not None:
         raise InvalidInput(
             f"attempt is {attempt!r} and no owner was named",
-            "an attempt is one of an owner's; inside a job it is known",
+            "an attempt belongs to an owner; inside a job Fencerow knows both",
             "pass owner= too, or leave attempt out",
         )
     if given is not None:

@@ -236,6 +236,6 @@ def _run_inside(script: Script) -> Steps[None]:
     if (yield from execute("this_transaction"))[0][0] != before:
         raise MigrationFailed(
             f"{script.file.name} ended the transaction that it ran in",
-            "what it committed stays, and is not noted: this migration is half done",
-            "take its effects back by hand; leave COMMIT and ROLLBACK to the migrator",
+            "what it committed stays, but the ledger does not know it: this migration is half done",
+            "undo its effects by hand; leave COMMIT and ROLLBACK to the migrator",
         )

@@ -75,7 +75,7 @@ def refuse_another(piece: Piece, marked: Marked) -> Steps[bool]:
         raise MigrationFailed(
             f"{marked.source}, line {piece.line}: there is an index {found[0][0]}, and it is another one",
             f"the file means {wanted[0][2]}, the database has {found[0][2]}",
-            "drop it, or give the new one another name; it was made by others, or before this file was edited",
+            "drop it, or give the new one another name; others made it, or the file was edited since",
         )
     return True
 

@@ -26,7 +26,7 @@ class MigrationEdited(FencerowError):
 
 
 class MigrationMissing(FencerowError):
-    """The ledger has a migration of which there is no file, and it is not merely ahead of this code."""
+    """The ledger has a migration whose file is missing, although files with higher numbers are there."""
 
     code = "FR-753"
 
@@ -38,7 +38,8 @@ class MigrationLate(FencerowError):
 
 
 class LedgerUnreadable(FencerowError):
-    """The version of a shard cannot be told, so nothing was done there. It is never taken for an empty one."""
+    """Fencerow cannot tell which migrations a shard has, so nothing was done there. Such a shard never counts
+    as empty."""
 
     code = "FR-755"
 
@@ -50,7 +51,7 @@ class LedgerMissing(FencerowError):
 
 
 class ShardUnreachable(FencerowError):
-    """A shard gave no connection, or it broke. Whole migrations are done; run it again when the shard is back."""
+    """A shard gave no connection, or it broke. Migrations that ran stay; run again when the shard is back."""
 
     code = "FR-757"
     repeat = "yes"
@@ -89,7 +90,7 @@ class UnknownBackfill(FencerowError):
 
 
 class BackfillRunning(FencerowError):
-    """It runs, so it cannot be forgotten. Pause it first."""
+    """The backfill runs, so its record cannot be removed. Pause it first."""
 
     code = "FR-763"
 

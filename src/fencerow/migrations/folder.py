@@ -65,7 +65,7 @@ def read_folder(folder: Path, dialect: str) -> list[ShardMigration]:
     for version, path in downs.items():
         if version not in ups or _parsed(ups[version])["name"] != _parsed(path)["name"]:
             raise InvalidMigrations(
-                f"{path.name} takes back a migration that is not there",
+                f"{path.name} takes back a migration that does not exist",
                 f"expected {path.name.replace('.down', '')} beside it",
                 "correct its number and name, or remove it",
             )
@@ -86,7 +86,7 @@ def _is_migration(path: Path) -> bool:
         raise InvalidMigrations(
             f"{path} is not named like a migration",
             "expected a number, an underscore and a name: 0007_add_index.sql, 0007_add_index.down.sql, 0008_fill.py",
-            "rename it, or let its name begin with an underscore if it is none",
+            "rename it; if it is no migration, let its name begin with an underscore",
         )
     return True
 
@@ -104,7 +104,7 @@ def _by_version(paths: list[Path]) -> dict[int, Path]:
         if version in found:
             raise InvalidMigrations(
                 f"{found[version]} and {path} have one number",
-                "each number is one migration, so that every shard runs them in one order",
+                "each number is one migration, so that every shard runs them in the same order",
                 f"give one of them another number than {version}",
             )
         if version == 0:
@@ -122,7 +122,7 @@ def _migration(path: Path, down: Path | None, dialect: str) -> ShardMigration:
         if down is not None:
             raise InvalidMigrations(
                 f"{down.name} belongs to a migration in Python",
-                "its way back is its function down(connection)",
+                "its down part is a function down(connection)",
                 "move it there",
             )
         up_script, down_script = _python(path, text)
@@ -146,14 +146,14 @@ def _sql(path: Path, text: str, dialect: str) -> Script:
         raise InvalidMigrations(
             f"{path}, line {ending.line}: {ending.text.split()[0].upper()} begins or ends a transaction",
             "a migration and its row in the ledger are one transaction, which the migrator opens and commits",
-            "leave it out; what cannot run in a transaction says so: -- migrate: no transaction",
+            "leave it out; if the migration cannot run in a transaction, write: -- migrate: no transaction",
         )
     in_transaction = not NO_TRANSACTION.search(text)
     unnamed = None if in_transaction else unnamed_index(found)
     if unnamed is not None:
         raise InvalidMigrations(
             f"{path}, line {unnamed.line}: an index that is made concurrently has no name",
-            "after a crash nobody could tell which one is half made",
+            "without a name nobody knows after a crash which index is incomplete",
             "give it a name",
         )
     return Script(path, in_transaction, tuple(found))

@@ -33,7 +33,7 @@ def left_to_run(
     if late and not out_of_order:
         raise MigrationLate(
             f"migration {late[0].up.file.name} never ran, but {newest:04d} did",
-            "migrations run in the order of their numbers, so that every shard comes to the same",
+            "migrations run in the order of their numbers, so that every shard gets the same schema",
             f"renumber it above {newest}, or allow it with out_of_order=True",
         )
     return [migration for migration in [*begun, *missing] if to is None or migration.version <= to]
@@ -80,8 +80,8 @@ def _compare(migrations: Sequence[ShardMigration], noted: Sequence[Noted]) -> No
             if line.version < newest or not line.whole:
                 raise MigrationMissing(
                     f"migration {line} ran here, but its file is gone",
-                    "what ran cannot be compared with what is written",
-                    "put the file back; a new migration takes back what an old one did",
+                    "without the file nobody can check what ran",
+                    "put the file back; to undo a migration, write a new one",
                 )
         elif line.whole and line.checksum != migration.checksum:
             raise MigrationEdited(

@@ -90,7 +90,7 @@ def read(ledger: Ledger, dialect: str) -> Steps[list[Noted] | None]:
     if missing := [column for column in COLUMNS if column not in columns]:
         raise LedgerUnreadable(
             f"{ledger.written(dialect)} is no ledger of a migrator: it has no {', '.join(missing)}",
-            "which migrations ran here cannot be told, so none is run",
+            "nobody can tell which migrations ran here, so none is run",
             "give the migrator another `ledger`, or find out what changed this table",
         )
     return _noted((yield from execute("read_ledger")), ledger.written(dialect))
@@ -112,8 +112,8 @@ def make(ledger: Ledger, dialect: str, *, baseline: int | None) -> Steps[None]:
 def missing_ledger(name: str, strangers: Sequence[str]) -> LedgerMissing:
     return LedgerMissing(
         f"there are tables ({', '.join(strangers)}) but no ledger {name}",
-        "which migrations this database has already cannot be guessed",
-        "say so once with a baseline: the number of the last migration that is in it, or 0 if none is",
+        "nobody can guess which migrations this database has already",
+        "say so once with a baseline: the number of the last migration that it has, or 0 for none",
     )
 
 
@@ -128,7 +128,7 @@ def _noted(rows: Rows, name: str) -> list[Noted]:
         ):
             raise LedgerUnreadable(
                 f"{name} has a line that says nothing: version {ascii(version)[:40]}, state {ascii(state)[:40]}",
-                "which migrations ran here cannot be told, so none is run",
+                "nobody can tell which migrations ran here, so none is run",
                 "find out who wrote it, and correct it by hand",
             )
         left = left_s if isinstance(left_s, int | float) else None

@@ -22,25 +22,28 @@ Names = Iterable[str] | None
 
 
 class Migrator:
-    """Brings databases of yours up to the migrations in a folder, any number of them, several at a time.
+    """Migrates your databases by the migrations in a folder: any number of databases, several at a time.
 
         messages = Migrator({"a": "postgresql://…/a", "b": "postgresql://…/b"}, Path(__file__).parent / "migrations")
         report = messages.migrate()
 
     The folder has `0001_create_messages.sql` (and `0001_create_messages.down.sql`), or `0002_fill.py` with
     `up(connection)` (and `down(connection)`), and folders `postgres` and `sqlite` where the dialects differ.
-    Which migrations ran is noted in each shard, in the table `ledger`. A shard needs no tables of Fencerow.
+    Each shard notes in its table `ledger` which migrations ran. A shard needs no tables of Fencerow.
 
     Many migrators at once are safe: the lock of a shard is taken before its ledger is read, and a migration, the
     look at the ledger and its line there are one transaction. A migration with the line
-    `-- migrate: no transaction` runs outside of one, under a lease of `lease_s`, and bears to be begun again.
+    `-- migrate: no transaction` runs outside of a transaction, under a lease of `lease_s`. It must be safe to
+    start it again.
 
     At most `parallel` shards are worked on at a time, with a connection each, and two more while a migration runs
-    outside of a transaction. A lock on a table is waited for `lock_wait_s` at a time, so that others get
-    through; `wait_s` is how long a shard may keep us waiting before the next migration begins.
+    outside of a transaction. A migration waits for the lock of a table for `lock_wait_s` at a time, so that
+    others get through. `wait_s` is how long a shard may keep the migrator waiting before the next migration
+    starts.
 
     Raises:
-        InvalidMigrations: the folder or a shard cannot be used. UrlError: a URL names no database we can use.
+        InvalidMigrations: the folder or a shard cannot be used. UrlError: a URL names no database that
+            Fencerow can use.
     """
 
     def __init__(
@@ -107,15 +110,16 @@ class Migrator:
         return self._each(shards, baseline, lambda run: run.look())
 
     def status(self, *, shards: Names = None) -> Report:
-        """How each shard stands: `plan` under the name by which one asks afterwards."""
+        """The state of each shard, as `plan` gives it."""
         return self.plan(shards=shards)
 
     def migrate(self, *, to: int | None = None, baseline: int | None = None, shards: Names = None) -> Report:
         """Run what is missing on every shard, up to number `to`. May be repeated; it does what is left.
 
-        A shard that fails or cannot be reached stops nothing on the others: see the report's `ok` and `failed`,
-        or `raise_failed()`. A failing migration leaves whole ones. `baseline` is for shards that have tables and no
-        ledger yet: migrations up to that number are noted there as run. Where a ledger is, it says nothing.
+        A shard that fails or cannot be reached does not stop the others: see the report's `ok` and `failed`,
+        or `raise_failed()`. Migrations that ran before a failing one stay. `baseline` is for shards that have
+        tables but no ledger yet: it notes the migrations up to that number as run. Shards that have a ledger
+        ignore it.
 
         Raises:
             InvalidMigrations, UnknownShard: nothing was run on any shard.
@@ -123,9 +127,11 @@ class Migrator:
         return self._each(shards, baseline, lambda run: run.advance(lambda aim: apply_next(aim, to=to)))
 
     def down(self, to: int, *, shards: Names = None) -> Report:
-        """Take back, newest first, the migrations above number `to`, each with its line in one transaction.
+        """Take back the migrations above number `to`, the newest first, each in one transaction with its line
+        in the ledger.
 
-        Nothing is taken back on a shard where one of them has no way back. Data that a migration dropped is gone.
+        If one of them has no down part, nothing is taken back on that shard. Data that a migration dropped is
+        gone.
 
         Raises:
             InvalidMigrations, UnknownShard: nothing was run on any shard.

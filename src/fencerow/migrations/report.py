@@ -11,10 +11,10 @@ from fencerow.core.errors import FencerowError
 
 
 class Outcome(StrEnum):
-    """How a shard stands after a run, or now."""
+    """The state of a shard after a run, or now."""
 
     DONE = "done"  # nothing is left of what was asked for
-    PENDING = "pending"  # migrations are left, and nobody asked to run them: of plans and status
+    PENDING = "pending"  # migrations are left to run; only in a plan or a status
     FAILED = "failed"  # a migration raised, or the ledger or the files forbid to go on
     BUSY = "busy"  # somebody else is at work there
     UNREACHABLE = "unreachable"
@@ -22,7 +22,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """One shard. `ran` are the migrations of this run, `left` those that it did not do; `at` the newest whole one."""
+    """One shard. `ran` are the migrations of this run, `left` those that it did not do; `at` the newest
+    complete one."""
 
     shard: str
     outcome: Outcome
@@ -62,7 +63,7 @@ class Report:
 
     @property
     def failed(self) -> Sequence[ShardReport]:
-        """Those on which it could not be done; a second run does what is left there."""
+        """The shards on which it failed; a second run does what is left there."""
         return [report for report in self.shards if report.outcome not in (Outcome.DONE, Outcome.PENDING)]
 
     @property

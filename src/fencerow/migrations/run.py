@@ -154,9 +154,9 @@ def _failed(shard: Shard, error: UserFailed, *, inside: bool) -> MigrationFailed
     return MigrationFailed(
         f"{error.statement.source}{f', line {line}' if line else ''} failed on shard {shard.name}",
         f"{type(cause).__name__}: {first_line(cause)}" if cause else "",
-        "nothing of this migration stays; correct it and run again"
+        "this migration was rolled back; correct it and run again"
         if inside
-        else "what its statements before this one did stays; correct it and run again, it begins anew",
+        else "the effects of its earlier statements stay; correct it and run again, it starts from its first statement",
     )
 
 
@@ -178,7 +178,7 @@ def _translated(shard: Shard, error: psycopg.Error | sqlite3.Error) -> FencerowE
     return LedgerUnreadable(
         f"the ledger of shard {shard.name} cannot be read or written",
         f"{type(error).__name__}: {first_line(error)}",
-        "nothing was run; give the role what it needs, or find out what became of the ledger",
+        "nothing was run; give the role its privileges, or find out what happened to the ledger",
     )
 
 

@@ -97,7 +97,7 @@ def declared(shards: str | Mapping[str, str]) -> dict[str, Shard]:
 
     Raises:
         InvalidMigrations: there is none, a name cannot be used, or two names lead to one database.
-        UrlError: a URL names no database we can use.
+        UrlError: a URL names no database that Fencerow can use.
     """
     named = {"main": shards} if isinstance(shards, str) else dict(shards)
     if not named:
@@ -122,7 +122,7 @@ def declared(shards: str | Mapping[str, str]) -> dict[str, Shard]:
         if other != name:
             raise InvalidMigrations(
                 f"shards {other} and {name} are one database",
-                "one shard is never migrated twice at a time",
+                "each database must be one shard",
                 "correct the URL of one of them",
             )
     return found

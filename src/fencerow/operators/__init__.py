@@ -1,4 +1,4 @@
-"""What people do to a running system: workers changed, queues paused.
+"""What operators do to a running system: change workers, pause queues.
 
 The guide: docs/operations.md.
 """

@@ -118,9 +118,9 @@ def _plain(metadata: Mapping[str, Plain]) -> str | None:
     for field, value in metadata.items():
         if not (value is None or isinstance(value, (str, int, float, bool))):
             raise InvalidInput(
-                f"metadata field {ascii(field)[:60]} is looked for by a value of type {type(value).__name__}",
-                "only plain values can be looked for: text, numbers, true, false and null",
-                "look for a field that has one",
+                f"metadata field {ascii(field)[:60]} is searched by a value of type {type(value).__name__}",
+                "only plain values can be searched: text, numbers, true, false and null",
+                "search for a plain value",
             )
     return text
 

@@ -36,12 +36,13 @@ class JobVerbs(ClientBase):
     ) -> Procedure[list[JobRecord]]:
         """A page of jobs that match, the newest first, without their payloads.
 
-        `states`: members of `State` or their names. `tags`: all of which a job must carry. `metadata`: top-level
-        fields and their plain values. Pass the id of the last job as `before_id` to get the next page.
+        `states`: members of `State` or their names. `tags`: a job must have all of them. `metadata`:
+        top-level fields with plain values that a job must have. Pass the id of the last job as `before_id` to
+        get the next page.
 
         Raises:
-            InvalidInput: there is no such state; a tag or field cannot belong to any job; a value is no plain one; the
-                limit is not from 1 to 10,000; `before_id` is no id.
+            InvalidInput: there is no such state; no job can have such a tag or field; a value is not a plain
+                one; the limit is not from 1 to 10,000; `before_id` is no id.
         """
         chosen = chosen_by(
             queue=queue,
@@ -71,7 +72,7 @@ class JobVerbs(ClientBase):
 
     @verb
     def logs(self, ref: Ref) -> Procedure[list[LogLine]]:
-        """The lines kept with a job, in order; none for a job that is not there."""
+        """The log lines of a job, in order; an empty list if there is no such job."""
         job_id = yield from resolving(ref)
         return (yield from ask(looking.logs(job_id)))
 
@@ -79,7 +80,7 @@ class JobVerbs(ClientBase):
 
     @verb
     def delete(self, ref: Ref) -> Procedure[None]:
-        """Remove a finished job with its timeline and logs. Its key lives on until its own end.
+        """Remove a finished job with its timeline and logs. Its key stays for the lifetime that it was given.
 
         Raises:
             IllegalMove: it has not ended. Cancel it first.

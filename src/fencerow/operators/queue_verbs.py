@@ -19,9 +19,10 @@ class QueueVerbs(ClientBase):
 
     @verb
     def pause_queue(self, queue: str, *, reason: str | None = None) -> Procedure[bool]:
-        """Stop claims from a queue, also across restarts; false when it was paused already, and then its word stands.
+        """Stop claims from a queue, also across restarts; returns false if it was paused already, and then
+        changes nothing.
 
-        What workers have claimed already goes on. May be repeated.
+        Jobs that workers have claimed already go on. May be repeated.
 
         Raises:
             InvalidInput: the queue's name or the reason cannot be used.
@@ -34,7 +35,8 @@ class QueueVerbs(ClientBase):
 
     @verb
     def resume_queue(self, queue: str) -> Procedure[bool]:
-        """Let claims from a queue go on; false when it was not paused. Its workers hear of it at once. May be repeated.
+        """Allow claims from a queue again; returns false if it was not paused. Its workers learn of it at
+        once. May be repeated.
 
         Raises:
             InvalidInput: the queue's name cannot be used.

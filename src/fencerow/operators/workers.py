@@ -38,7 +38,7 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 class Workers(Verbs):
-    """What can be asked of workers and ordered from them. Each method has an async twin with an `a` in front."""
+    """Looks at workers and gives them orders. Each method has an async twin with an `a` in front."""
 
     @verb
     def registered(
@@ -87,15 +87,18 @@ class Workers(Verbs):
         reason: str | None = None,
         version: int | None = None,
     ) -> Procedure[Order]:
-        """Change what one worker serves while it runs. It carries it out within `renew_s`, mostly at once.
+        """Change what one worker serves while it runs. The worker carries the change out within `renew_s`,
+        mostly at once.
 
-        `slots`: of queues that share them. `queues`: served from now on, with slots of their own, or with None in
-        the one share that there is. With `version` only if nobody changed it since. Repeating it is harmless.
+        `slots`: for the queues that share them. `queues`: queues to serve from now on, each with slots of its
+        own, or with None to join those that share slots. With `version`, the change is made only if that
+        version still holds. Repeating it is harmless.
 
         Raises:
-            WorkerNotFound, WorkerGone: it is not there, or not any more.
-            OrderRefused: somebody else changed it first, or it is leaving. `version` is what holds.
-            InvalidInput: the change cannot be made to what it serves.
+            WorkerNotFound, WorkerGone: there is no such worker, or it has ended.
+            OrderRefused: somebody else changed it first, or it is leaving. `version` is the one that holds
+                now.
+            InvalidInput: the change does not fit what the worker serves.
         """
         change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
         return (yield from changing(which, change, self._client.actor, reason, version))
@@ -106,13 +109,14 @@ class Workers(Verbs):
     def drain(
         self, which: str, *, within_s: float | None = None, reason: str | None = None
     ) -> Procedure[Order]:
-        """Let one worker finish what it runs and end. It cannot be taken back, only be told to hurry.
+        """Let one worker finish its running jobs and end. The order cannot be taken back; it can only be made
+        to end sooner.
 
-        What still runs after `within_s` seconds is handed back, uncounted; 0 means at once. None is its own limit:
-        the longest timeout of its jobs and a margin.
+        Jobs that still run after `within_s` seconds are released, without a failure; 0 means at once. None is
+        the worker's own limit: the longest timeout of its jobs and a margin.
 
         Raises:
-            WorkerNotFound, WorkerGone: it is not there, or not any more.
+            WorkerNotFound, WorkerGone: there is no such worker, or it has ended.
             OrderRefused: somebody else changed it first.
         """
         change = Change(leave=Leave(within_s))

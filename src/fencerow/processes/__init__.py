@@ -1,4 +1,4 @@
-"""Child processes, in which jobs run that may take their process down.
+"""Child processes for jobs that may crash their process.
 
 The guide: docs/guide/processes.md.
 """

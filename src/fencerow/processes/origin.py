@@ -86,14 +86,14 @@ def load(origin: Origin) -> Declared:
                 :500
             ],
             f"job {origin.name} is declared there",
-            "it must be importable without what the main program does before",
+            "the module must be importable without the main program",
         ) from error
     found = declared_in(module, origin.name, origin.qualname)
     if found is None:
         raise NotImportable(
             f"module {origin.module} does not declare job {origin.name} when a child process imports it",
             "it did in the worker",
-            "declare it when the module is imported, whatever process imports it",
+            "declare it whenever the module is imported, in every process",
         )
     return found
 
@@ -135,6 +135,6 @@ def _main_module(path: str) -> ModuleType:
 def _not_importable(handler: Handler, why: str) -> NotImportable:
     return NotImportable(
         f"job {handler.name} cannot run in a child process: {why}",
-        "a child process is a fresh interpreter, which finds the job by importing the module that declares it",
+        "a child process is a new interpreter: it finds the job by importing the module that declares it",
         "declare it as a global of a module, or without process=True",
     )

@@ -1,4 +1,4 @@
-"""What goes when it is old enough: finished jobs in periods, the rest in short batches.
+"""Removal of what is old enough: finished jobs in whole periods, the rest in short batches.
 
 The guide: docs/guide/retention.md.
 """

@@ -39,7 +39,7 @@ def named_app(name: str) -> App:
 
 @contextmanager
 def bound(app: App, url: str) -> Iterator[App]:
-    """Let an app use another database for a while; then it has its own again, unopened."""
+    """Let an app use another database inside the block; afterwards it has its own again, not yet opened."""
     settings, was_named = app.config, app.is_named
     app.close()
     app.config, app.is_named = replace(settings, url=url, listen_url=None), True

@@ -67,22 +67,23 @@ def drain(
     timeout_s: float = 30.0,
     check: bool = False,
 ) -> list[Ran]:
-    """Run what is due in these queues (by default those of the app's jobs), and what that makes due, to the end.
+    """Run all due jobs of these queues (by default those of the app's jobs), and the jobs that become due by this.
 
-    A real worker runs it in this process, with every rule of the app: retries that are due by now as well, and
-    what dead workers left, whose lease has run out by the database's clock. Then events are delivered and the
-    app's other chores done, and whatever that makes due. One job at a time, unless more `slots` are given.
-    Returns the attempts in the order in which they ended; what is due later stays. In async code use `adrain`.
+    A real worker runs them in this process, with every rule of the app. It also runs retries that are due by
+    now, and jobs of dead workers whose lease has run out by the database's clock. Then it delivers events,
+    does the app's other chores, and runs the jobs that become due by this. It runs one job at a time, unless
+    more `slots` are given. Returns the attempts in the order in which they ended; jobs that are due later
+    stay. In async code use `adrain`.
 
     Raises:
-        DrainUnfinished: jobs were still due after so many attempts or seconds; a running one was handed back.
+        DrainUnfinished: jobs were still due after so many attempts or seconds; a running job was released.
         JobsDidNotSucceed: with `check`, when an attempt or a delivery failed or will be tried again.
         InvalidInput: called inside a running event loop.
     """
     if _in_a_loop():
         raise InvalidInput(
             "drain() was called inside a running event loop",
-            "it would stand still while the jobs run",
+            "it would block the loop while the jobs run",
             "write `await adrain(app)` there",
         )
     return asyncio.run(_closing(app, queues, slots, attempts_max, timeout_s, check))
@@ -268,7 +269,7 @@ def _check(ran: Sequence[Ran], undelivered: Sequence[str]) -> None:
     raise JobsDidNotSucceed(
         f"{counted}, nor {len(undelivered)} deliveries of events" if undelivered else counted,
         "\n".join(["they are:", *(f"  {each}" for each in told[:20]), *traces[:1]]),
-        "leave check=True out where a failure is what the test is about",
+        "leave check=True out if the test expects a failure",
     )
 
 

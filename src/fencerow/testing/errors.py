@@ -6,7 +6,7 @@ from fencerow.core.errors.base import FencerowError
 
 
 class DrainUnfinished(FencerowError):
-    """Jobs were still due when `drain` had run as many attempts, or as long, as it may."""
+    """Jobs were still due when `drain` reached its limit of attempts or of time."""
 
     code = "FR-784"
 

@@ -160,7 +160,7 @@ class PostgresServer:
         return f"postgresql://{quote(role)}:{self.password}@127.0.0.1:{self.port}/{quote(database)}"
 
     def connect(self, database: str = "postgres") -> psycopg.Connection[TupleRow]:
-        """A superuser's connection in autocommit, for arranging a test; never for what is tested."""
+        """A superuser's connection in autocommit. Use it to prepare a test, never for what you test."""
         return psycopg.connect(self.conninfo(database), autocommit=True, connect_timeout=10)
 
     def create_database(self, name: str, *, template: str | None = None, owner: str = SUPERUSER) -> str:

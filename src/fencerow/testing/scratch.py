@@ -44,7 +44,7 @@ class ScratchDatabase:
         return sqlite3.connect(place.path, isolation_level=None)
 
     def execute(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows, if it has any: for arranging and looking."""
+        """Run one statement and return its rows, if it has any: to prepare and to check data."""
         connection = self.connect()
         try:
             cursor = connection.execute(text, values) if values else connection.execute(text)

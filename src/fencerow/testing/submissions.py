@@ -46,7 +46,7 @@ def assert_submitted(
     is not named does not matter. `count=0` asserts that there is none.
 
     Raises:
-        AssertionError: there are not so many. It shows what was submitted, and in what that differs.
+        AssertionError: there are fewer or more. The message shows what was submitted, and how it differs.
     """
     name = _name(app, job)
     wanted = {"queue": queue, "key": key}
@@ -82,7 +82,7 @@ def _stored(value: Any, name: str) -> Any:
         raise InvalidInput(
             f"the value of {name!r} cannot be compared: {error}",
             "arguments are stored as JSON",
-            "give it as JSON data, as the row has it",
+            "pass JSON data, as the row has it",
         ) from None
 
 

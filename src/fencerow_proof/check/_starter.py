@@ -201,7 +201,7 @@ def _refusal(error: Exception) -> Refused:
         CheckNeedsMore.__name__,
         "the application cannot be imported",
         traceback.format_exc().strip().splitlines()[-1],
-        "correct it, or run the check where it can be imported",
+        "correct it, or run the check where the import works",
     )
 
 

@@ -215,7 +215,7 @@ def _scratch(
     if asked is not None and asked != loaded.dialect:
         raise CheckNeedsMore(
             f"the application names a {loaded.dialect} database, and {asked} was asked for",
-            "its statements are written for its own",
+            "its statements are written for that database",
             "leave out --engine and --url, or let the application read FENCEROW_URL",
         )
     if loaded.dialect == "sqlite":

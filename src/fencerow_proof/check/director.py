@@ -182,17 +182,15 @@ class Director:
         return CheckNeedsMore(
             "the process that imports the application ended without an answer",
             self.log_tail() or "it said nothing",
-            "import the application by hand and look",
+            "import the application by hand and look at the error",
         )
 
     def _stuck(self, process: Process) -> CheckStuck:
         step: Step | None = next(iter(process.doing.values()), process.trace[-1] if process.trace else None)
         return CheckStuck(
             f"a run of the handler did not come to its end within {self._options.run_s:g} s and {STEPS_MAX} steps",
-            f"it was last seen at {step.place}: {step.line}"
-            if step
-            else "it did no step that the check sees",
-            "look what it waits for there; what it asks of other systems must be declared",
+            f"its last step was at {step.place}: {step.line}" if step else "the check saw no step of it",
+            "look what it waits for there; declare its calls of other systems",
         )
 
 

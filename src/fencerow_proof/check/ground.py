@@ -157,13 +157,13 @@ class Ground:
             raise CheckNeedsMore(
                 "the handler's process died in the clean run",
                 self.director.log_tail(),
-                "run the handler alone and look",
+                "run the handler by itself and look at the error",
             )
         if ended.outcome not in SUCCESSES:
             raise CheckNeedsMore(
                 f"the handler does not succeed on a fresh database: {ended.error}",
                 f"raised at {ended.place}" if ended.place else f"it ended as {ended.outcome}",
-                "make the tables and rows that it needs in --setup, and declare what it asks of others by --outside",
+                "make its tables and rows in --setup, and declare its calls of other systems with --outside",
             )
 
 

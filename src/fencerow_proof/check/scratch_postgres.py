@@ -140,7 +140,7 @@ class PostgresScratch:
         if tables:
             raise ScratchNotEmpty(
                 f"the database of the check holds {len(tables)} tables, such as {tables[0]}",
-                "a check makes and spoils databases; it only works beside an empty one",
+                "a check makes and damages databases, so it needs an empty one",
                 "name an empty database, never the one your application uses",
             )
 

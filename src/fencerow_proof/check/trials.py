@@ -26,7 +26,7 @@ TIMES = {
     Fault.INSERTED_TWICE: "rows are there that one clean run does not make",
     Fault.CHANGED_TWICE: "rows differ from those of one clean run",
     Fault.LEFT_UNDONE: "rows are missing that one clean run makes",
-    Fault.RESULT_DIFFERS: "whoever waits for it gets another one than that of one clean run",
+    Fault.RESULT_DIFFERS: "those who wait for it get another one than that of one clean run",
 }
 
 
@@ -166,7 +166,7 @@ def _judge_success(ground: Ground, clean: Clean, findings: Findings, first: Proc
             Fault.SWALLOWED,
             step.place,
             step.line,
-            "it failed, and the job succeeded all the same without what one clean run does",
+            "it failed, but the job succeeded without what one clean run does",
             story=(f"1st run: failed at {shown(step)}, and ended as a success",),
             rows=tuple(line for each in differences for line in (f"in {each.table}:", *each.lines())),
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class Violation(AssertionError):
-    """In some order something did not hold. `order` plays it again; `lines` tell it, statement by statement."""
+    """Something did not hold in one of the orders. `order` plays it again; `lines` tell it, statement by statement."""
 
     def __init__(self, what: str, order: str, lines: Sequence[str], again: str) -> None:
         self.what = what

@@ -57,18 +57,18 @@ def explore(
     """Play the actors in every order of their statements on a scratch database, and check each.
 
     An actor is a generator function that yields SQL (`rows = (yield "SELECT …").rows`), or a function or async
-    function of a connection, whose statements are held and let go one at a time. Functions are committed when
-    they return and rolled back when they raise. `connect` opens their connections: by default psycopg's, or
-    sqlite3's; else it is called with a URL (SQLite: a path and `factory=`) and may be async.
+    function of a connection, whose statements are held and then run one at a time. A function is committed
+    when it returns and rolled back when it raises. `connect` opens their connections: by default psycopg's,
+    or sqlite3's; else it is called with a URL (SQLite: a path and `factory=`) and may be async.
 
-    `tables` is SQL that runs once, `setup` SQL before every order: it must make the same beginning each time.
-    `invariants` are queries by name that must return no row, asked after every transaction and at the end.
+    `tables` is SQL that runs once, `setup` SQL before every order: it must make the same start each time.
+    `invariants` are queries by name that must return no row; they run after every transaction and at the end.
     `check` is called after each order and asserts about results and rows; what it returns does not matter.
     `expected` are errors that actors may end with; any other is a violation.
 
     On PostgreSQL a statement that changes data is also held between its snapshot and its change, unless
-    `hold=False`. Beyond `orders_max` orders a sample is played, drawn by `seed`; the answer says so, and so does
-    the log. `order` plays one order alone, as a `Violation` names it.
+    `hold=False`. If there are more than `orders_max` orders, a sample drawn by `seed` is played; the result
+    and the log say so. `order` plays one order alone, as a `Violation` names it.
 
     Raises:
         Violation: something did not hold; it tells the order.
@@ -177,7 +177,7 @@ class Race:
             raise CannotExplore(
                 f"the SQL of `{what}` was refused: {error}",
                 "`tables` runs once, `setup` before every order",
-                "let `setup` begin by deleting what the order before has left",
+                "let `setup` first delete what the last order left",
             ) from error
 
     def _desk(self, name: str, style: Any) -> Desk:
@@ -185,9 +185,9 @@ class Race:
 
     def _not_repeatable(self, error: OrderImpossible) -> NotRepeatable:
         return NotRepeatable(
-            f"the same order came out otherwise: {error}",
-            "what an actor does may depend on the database alone",
-            "take out random numbers, times and what is kept in memory; let `setup` make the same beginning",
+            f"the same order had another result: {error}",
+            "an actor may depend only on the database",
+            "remove random numbers, times and state in memory; let `setup` make the same start each time",
         )
 
 
@@ -320,7 +320,7 @@ class Play:
 
 def _checked(actors: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     if not actors:
-        raise CannotExplore("no actors were given", "a race needs some", "pass actors={'a': ..., 'b': ...}")
+        raise CannotExplore("no actors were given", "a race needs actors", "pass actors={'a': ..., 'b': ...}")
     for name in actors:
         if not NAME.fullmatch(name):
             raise CannotExplore(

@@ -68,5 +68,5 @@ def stuck(performers: Sequence[Performer], patience_s: float) -> ActorStuck:
     return ActorStuck(
         f"actor {first.name!r} neither reached a statement nor ended within {patience_s:g} s",
         f"it is here:\n{first.where()}",
-        "an actor may wait for the database alone, not for time, other threads or the network",
+        "an actor may wait only for the database, not for time, other threads or the network",
     )

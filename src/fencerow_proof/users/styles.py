@@ -17,7 +17,7 @@ Ask = str | tuple[str, Sequence[Any] | Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a generator is sent for a statement: its rows, and how many it returned or changed."""
+    """What a generator gets for a statement: its rows, and how many it returned or changed."""
 
     rows: list[tuple[Any, ...]]
     count: int

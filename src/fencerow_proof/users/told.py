@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What was played. `complete`: every order there is; else a sample of about `total`, drawn by `seed`.
+    """What `explore` played. `complete`: every order; else a sample of the about `total` orders, drawn by `seed`.
 
-    `reduced`: of orders that come to the same one was played; they are not counted apart.
+    `reduced`: of several orders with the same effect, only one was played and counted.
     """
 
     engine: str

@@ -93,7 +93,7 @@ def test_what_is_declared_only_cannot_be_called(lite_app: App) -> None:
 
 def test_an_app_that_only_declares_has_no_worker(lite_app: App) -> None:
     lite_app.declare(plain)
-    with pytest.raises(DeclarationError, match="no jobs that it could run"):
+    with pytest.raises(DeclarationError, match="no handler for any job"):
         lite_app.worker()
 
 

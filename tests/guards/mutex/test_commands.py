@@ -82,7 +82,7 @@ def test_doctor_tells_of_stale_ones_and_of_those_of_the_dead(
     result = cli("doctor", "--json")
 
     assert result.code == 0
-    assert "sp:1 was not given back" in finding(result, "stale mutex")["found"]
+    assert "sp:1 was not released" in finding(result, "stale mutex")["found"]
     assert "sp:2 is held for attempt 1" in finding(result, "mutex of the dead")["found"]
     assert levels(result)["mutex of the dead"] == "warn"
 

@@ -146,7 +146,7 @@ def test_a_column_dropped_later_is_an_error_of_the_table(engine: AnyEngine) -> N
     sql(engine, f"ALTER TABLE {table} DROP COLUMN n")
 
     if engine.dialect == "postgres":
-        with pytest.raises(WrongTable, match="does not take the statement"):
+        with pytest.raises(WrongTable, match="refuses the statement"):
             documents.move("start", "a")
     with pytest.raises(WrongTable, match="no column 'n'"):
         documents.check()

@@ -276,7 +276,7 @@ def test_an_actor_that_depends_on_chance_is_told(lite_url: str) -> None:
         for _ in range(1 + next(numbers) % 3):
             yield from step()
 
-    with pytest.raises(NotRepeatable, match="the same order came out otherwise"):
+    with pytest.raises(NotRepeatable, match="the same order had another result"):
         explore(lite_url, {"a": moody, "b": step}, tables=TABLES, setup=SETUP)
 
 
@@ -315,7 +315,7 @@ def test_what_is_no_actor_is_told(lite_url: str, actors: Any, told: str) -> None
 
 
 def test_a_setup_that_does_not_clear_is_told(url: str) -> None:
-    with pytest.raises(CannotExplore, match="begin by deleting"):
+    with pytest.raises(CannotExplore, match="first delete"):
         explore(url, {"a": step, "b": step}, tables=TABLES, setup="INSERT INTO item VALUES (9, 9)")
 
 

@@ -103,7 +103,7 @@ class JobsApp(Database):
     # --- submitting --------------------------------------------------------------------------------
 
     def declare(self, contract: Contract[P, R]) -> DeclaredJob[..., P, R, NoReturn]:
-        """Make a job that is handled elsewhere known here, so that it can be submitted.
+        """Declare a job that another program runs, so that this one can submit it.
 
         Raises:
             DeclarationError: its name is taken, or its types cannot be stored.
@@ -111,10 +111,10 @@ class JobsApp(Database):
         return self._contracts.declare(contract)
 
     def handles(self, contract: Contract[P, R], **given: Unpack[HandlingOptions]) -> Handles[P, R]:
-        """Decorate the function that runs a job declared apart from it; its types must be those of the contract.
+        """Decorate the function that runs the job of a contract. It must have the types of the contract.
 
         Raises:
-            DeclarationError: they differ, the name is taken, or an option is wrong.
+            DeclarationError: the types differ, the name is taken, or an option is wrong.
         """
         return self._contracts.handles(contract, given)
 
@@ -135,8 +135,9 @@ class JobsApp(Database):
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit many calls, each made by `job.call(...)` or `job.using(...).call(...)`, in their order.
 
-        They go in chunks of 1,000 (4 MiB at most). Each chunk is atomic; when one is refused, those before
-        it are stored and those after it are not. The same keys and rules hold as for single submits.
+        They are stored in chunks of at most 1,000 calls and 4 MiB. Each chunk is atomic. If one is refused,
+        the chunks before it are stored and those after it are not. Keys and rules are the same as for single
+        submits.
 
         Raises:
             InvalidInput, KeyConflict: of the first call that is refused; see `submit`.
@@ -151,7 +152,7 @@ class JobsApp(Database):
     def call_by_name(
         self, name: str, arguments: Mapping[str, Any] | None = None, options: SubmitOptions = NO_OPTIONS
     ) -> Call[Any]:
-        """A call of the job of that name with arguments that came from outside as JSON data.
+        """Make a call of the job of that name. The arguments are JSON data from outside.
 
         Raises:
             UnknownJob: no such job is declared here; the closest names are shown.
@@ -165,7 +166,8 @@ class JobsApp(Database):
     def submit_by_name(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
     ) -> Handle[Any]:
-        """Submit the job of that name; `options` are those of `using`. For callers that have no function at hand."""
+        """Submit the job of that name; `options` are those of `using`. For programs that do not have the
+        job's function."""
         return self.submit(self.call_by_name(name, arguments, submit_options(**options)))
 
     async def asubmit_by_name(
@@ -177,29 +179,29 @@ class JobsApp(Database):
     # --- middleware --------------------------------------------------------------------------------
 
     def on_submit(self, generator: SubmitGenerator) -> SubmitGenerator:
-        """Wrap every submit: a generator function of the `Draft` that yields once, while it is stored.
+        """Wrap every submit with a generator function. It gets the `Draft` and yields once, while the job is stored.
 
             @app.on_submit
             def correlate(draft):
                 draft.headers["correlation-id"] = current_id()
                 yield
 
-        The first one declared is the outermost. What it raises reaches the caller; before the `yield`
-        nothing is stored.
+        The first one declared is the outermost. An exception from it reaches the caller; before the `yield`
+        nothing is stored yet.
         """
         self._submitter.middleware.append(contextmanager(generator))
         return generator
 
     def on_run(self, middleware: RunMiddleware) -> RunMiddleware:
-        """Wrap every run in this app's workers: an async function of the job and of what to call next.
+        """Wrap every run in this app's workers with an async function. It gets the job and the function to call next.
 
             @app.on_run
             async def timed(job, call_next):
                 with timer(job.name):
                     return await call_next()
 
-        The first one declared is the outermost. What it raises is the attempt's failure. It does not wrap
-        batches: see `on_batch`.
+        The first one declared is the outermost. An exception from it is the attempt's failure. It does not
+        wrap batches: see `on_batch`.
         """
         self._run_middleware.append(middleware)
         return middleware
@@ -214,21 +216,22 @@ class JobsApp(Database):
         name: str | None = None,
         ends_process: bool = True,
     ) -> Worker:
-        """A worker for these queues, or for those of all declared jobs: `async with app.worker(): ...`.
+        """Make a worker for these queues, or for those of all declared jobs: `async with app.worker(): ...`.
 
-        `queues` may give each queue slots of its own; otherwise they share `slots`, by default the setting.
-        Looks at the database's tables first, see `check_or_create`. With `ends_process` a handler that blocks the
-        event loop beyond its time limit and `cancel_kill_s` costs this process; without, it is only reported.
+        `queues` may give each queue slots of its own. Otherwise the queues share `slots`, by default the
+        setting. The database's tables are checked first, see `check_or_create`. If a handler blocks the event
+        loop beyond its time limit and `cancel_kill_s`, the worker ends this process; without `ends_process`
+        it only reports the handler.
 
         Raises:
-            DeclarationError: no job is declared, so there is nothing it could run.
+            DeclarationError: no job is declared, so the worker has nothing to run.
             InvalidInput: a queue's name cannot be used.
         """
         if not self.handlers and not self._chores:
             raise DeclarationError(
-                "this app has no jobs that it could run",
-                "a worker without handlers can run nothing",
-                "declare some with @app.job, and import the module that does",
+                "this app has no handler for any job",
+                "a worker needs at least one handler",
+                "declare a job with @app.job, and import the module that declares it",
             )
         from fencerow.core.worker.worker import Worker  # who only submits never loads it
 
@@ -248,7 +251,7 @@ class JobsApp(Database):
         )
 
     def add_chore(self, chore: Chore | Ticking) -> None:
-        """Let this app's workers do something besides their jobs, each of them; before they are made.
+        """Let every worker of this app do a chore beside its jobs. Call this before you make the workers.
 
         Raises:
             DeclarationError: it has no name, or no `tick`.
@@ -292,7 +295,7 @@ class JobsApp(Database):
         if known is not None and (known.runs_here or not job.runs_here):
             raise DeclarationError(
                 f"the job name {job.name!r} is taken by {known.where}",
-                f"{job.where} cannot be stored under it too",
+                f"{job.where} cannot have the same name",
                 "give one of them another name: @app.job(name=...)",
             )
         job.middleware = self._middleware

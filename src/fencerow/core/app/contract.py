@@ -50,7 +50,7 @@ class Contract(Generic[P, R]):
         if job_parameter_of(function) is not None:
             raise DeclarationError(
                 f"the contract {name_of(function)} takes a Job",
-                "a contract says what a caller passes; the running job is the handler's own matter",
+                "a contract says what a caller passes; only the handler gets the running job",
                 "take it as the handler's first parameter instead",
             )
         self.function = function
@@ -67,9 +67,9 @@ def contract(function: Callable[P, R], /) -> Contract[P, R]: ...
 @overload
 def contract(**given: Unpack[ContractOptions]) -> ContractMaker: ...
 def contract(function: Callable[..., Any] | None = None, /, **given: Unpack[ContractOptions]) -> Any:
-    """Declare a job by a function that is never called, apart from the code that will run it.
+    """Declare a job without the code that runs it, by a function that is never called.
 
-    It needs no app and opens nothing, so a package that both code bases install can hold it.
+    It needs no app and opens nothing, so you can put it into a package that both programs install.
 
     Raises:
         DeclarationError: it takes a Job, is a generator, or an option is wrong.
@@ -156,7 +156,7 @@ def _options_of(contract: object) -> JobOptions:
 def _nothing_here(*_args: Any, **_kwargs: Any) -> NoReturn:
     raise DeclarationError(
         "a job that is declared apart from its handler was called",
-        "its code is somewhere else",
+        "its code is in another program",
         "submit it, or call the handler",
     )
 

@@ -34,14 +34,14 @@ class LocalDatabaseWarning(UserWarning):
 
 
 class Database:
-    """A database with Fencerow's tables, for `Mutex`, `Transitions` and the others without an `App`.
+    """A database with Fencerow's tables, for `Mutex`, `Transitions` and the other guards in programs without an `App`.
 
     It is named by `url`, else by `config`, else by FENCEROW_URL; without any it is the SQLite file
     `fencerow.db` in the working directory, with a `LocalDatabaseWarning`. Nothing is opened before it is
     needed. Close it when done, or use it as a context manager.
 
     Raises:
-        ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
+        ConfigError: a setting cannot be used. UrlError: the URL names no database that Fencerow can use.
     """
 
     def __init__(
@@ -65,12 +65,13 @@ class Database:
 
     @property
     def actor(self) -> str:
-        """Who is named in the audit trail."""
+        """The name under which this program's changes are recorded."""
         return self._actor
 
     @property
     def engine(self) -> Engine:
-        """The database. Made at the first use; connections are opened when an operation needs one."""
+        """What runs operations on the database. It is made at the first use, and opens a connection when an
+        operation needs one."""
         with self._opening:
             if self._engine is None:
                 if not self.is_named:
@@ -80,7 +81,7 @@ class Database:
             return self._engine
 
     def migrate(self) -> list[str]:
-        """Bring the tables up to what this code knows; returns the names of the migrations that were applied.
+        """Apply the migrations that the database lacks; returns their names.
 
         Raises:
             SchemaTooNew, SchemaTampered: this code must not work with this database.
@@ -89,7 +90,7 @@ class Database:
         return [each.name for each in store.migrate(self.engine, actor=self.actor)]
 
     def check(self) -> None:
-        """Look whether the tables are what this code needs.
+        """Check that the tables are what this code needs.
 
         Raises:
             SchemaMissing, SchemaTooOld: run `fencerow migrate`.
@@ -98,7 +99,7 @@ class Database:
         store.check_schema(self.engine)
 
     def check_or_create(self) -> None:
-        """`check`, but on SQLite missing tables are made. Done by itself before the first use."""
+        """Like `check`, but on SQLite create missing tables. This happens by itself before the first use."""
         make_ready(self.engine, self.actor)
 
     def wrap_engine(self, wrap: Callable[[Engine], Engine]) -> None:
@@ -162,7 +163,7 @@ def settings_of(
     """The settings of an app: arguments win over `config`, or over the environment when there is no config.
 
     Raises:
-        ConfigError: a setting cannot be used. UrlError: the URL names no database we can use.
+        ConfigError: a setting cannot be used. UrlError: the URL names no database that Fencerow can use.
     """
     if url is not None:
         parse_url(url)  # also when it is empty: somebody meant to name a database

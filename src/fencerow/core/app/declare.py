@@ -85,11 +85,12 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
     def using(self, **given: Unpack[GivenSubmitOptions]) -> Submittable[P, R]:
         """The same job with options (`GivenSubmitOptions`) for the submits made through what is returned.
 
-        `key` is for idempotency and nothing else: under one key (in `scope`, by default the job's name) there
-        is one job until `key_lifetime_s` after its end; a repeat gets that job's handle, with `replay` set.
-        `delay_s` or `run_at` (aware) say when it is due. `id` is for repeating a submit whose outcome was
-        lost. An `ephemeral` job leaves no row when it succeeds, so its result is there for those alone who wait
-        for it. `connection` submits inside the caller's own transaction: committed means accepted.
+        `key` is for idempotency and nothing else. One key (in `scope`, by default the job's name) is one job
+        until `key_lifetime_s` after its end; a repeated submit gets that job's handle, with `replay` set.
+        `delay_s` or `run_at` (an aware datetime) says when the job is due. `id` is for repeating a submit
+        whose outcome was lost. An `ephemeral` job leaves no row when it succeeds, so only those who wait for
+        the job already get its result. `connection` submits inside your own transaction: the job is accepted
+        when that commits.
 
         Raises:
             InvalidInput: an option cannot be used.
@@ -198,7 +199,7 @@ class Declare:
     def __call__(self, /, **given: Unpack[GivenOptions]) -> Declare: ...
 
     def __call__(self, function: Callable[..., Any] | None = None, /, **given: Unpack[GivenOptions]) -> Any:
-        """Declare a job. Its name is the function's, unless `name` gives another; it is stored with every job.
+        """Declare a job. Every job stores its name: the function's, unless `name` gives another.
 
         A function whose first parameter is annotated `Job` gets the running job there. Options (`GivenOptions`)
         that are left out come from the queue, the app and the settings, in this order.
@@ -220,7 +221,7 @@ def refuse_uncallable(function: object, decorator: str) -> None:
     if not callable(function):
         raise DeclarationError(
             f"{decorator} was given a value of type {type(function).__name__}",
-            "it decorates a function, and its options are named",
+            "it decorates a function; pass its options by name",
             f"write {decorator} or {decorator}(queue=...)",
         )
 

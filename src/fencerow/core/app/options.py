@@ -50,7 +50,7 @@ JOB_LIMITS: Final = (
 
 
 class GivenSubmitOptions(TypedDict, total=False):
-    """What `using` may be given. None is as if it were left out."""
+    """The options of `using`. None means the same as no option."""
 
     id: str | None  # for repeating a submit whose outcome was lost
     key: str | None  # one job under it, in its scope
@@ -146,12 +146,12 @@ def instant_us(moment: object, what: str) -> int:
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidInput(
             f"{what} is {moment.isoformat()}, which names no time zone",
-            "the same words mean another instant on every host",
+            "without a time zone the text means another instant on each host",
             "pass an aware datetime, such as datetime.now(UTC), or delay_s",
         )
     if moment < EPOCH:
         raise InvalidInput(
-            f"{what} is {moment.isoformat()}", "instants from 1970 on are kept", "pass a later one"
+            f"{what} is {moment.isoformat()}", "instants from 1970 on can be stored", "pass a later one"
         )
     return (moment - EPOCH) // timedelta(microseconds=1)
 
@@ -174,7 +174,7 @@ def _refuse_contradictions(given: GivenSubmitOptions) -> None:
     if given.get("key") is None and apart:
         raise InvalidInput(
             "scope or key_lifetime_s was given without a key",
-            "they say where and how long a key counts",
+            "they are the scope and the lifetime of a key",
             "add key=",
         )
     if given.get("delay_s") is not None and given.get("run_at") is not None:
@@ -197,7 +197,7 @@ def _limits(given: Mapping[str, Any]) -> Defaults:
 
 
 class ContractOptions(TypedDict, total=False):
-    """What whoever submits the job must know."""
+    """The options that a program needs to submit the job."""
 
     name: str | None  # stored with every job; by default the function's own name
     queue: str | None
@@ -215,7 +215,7 @@ class ContractOptions(TypedDict, total=False):
 
 
 class HandlingOptions(TypedDict, total=False):
-    """What only the code that runs the job needs to know."""
+    """The options that only the code that runs the job needs."""
 
     backoff: BackoffOption | None
     retry_on: Matchers

@@ -173,11 +173,12 @@ class Submittable(Generic[P, R]):
         return self._submitter.submit(Call(self._recipe, self._encode(args, kwargs)))
 
     async def asubmit(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """`submit` for async code. Concurrent ones share an insert; a cancelled caller does not take it back."""
+        """`submit` for async code. Concurrent submits share an insert. Cancelling the caller does not take
+        the submit back."""
         return await self._submitter.asubmit(Call(self._recipe, self._encode(args, kwargs)))
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        """Check and encode a call without submitting it: what `submit_many` takes.
+        """Check and encode a call without submitting it, for `submit_many`.
 
         Raises:
             InvalidInput: the arguments do not fit or cannot be kept.
@@ -185,7 +186,7 @@ class Submittable(Generic[P, R]):
         return Call(self._recipe, self._encode(args, kwargs))
 
     def call_with(self, arguments: Mapping[str, Any], options: SubmitOptions) -> Call[R]:
-        """`call` with arguments by name that came from outside as JSON data, such as a date in its text form.
+        """Like `call`, with arguments by name that are JSON data from outside, such as a date as text.
 
         Raises:
             InvalidArguments: they do not fit the job's parameters.
@@ -218,7 +219,7 @@ def _no_call(given: object) -> InvalidInput:
         given.close()
     return InvalidInput(
         f"a value of type {type(given).__name__} was given to be submitted",
-        "`job(...)` runs the handler here; what is submitted is made by `job.call(...)`",
+        "`job(...)` runs the handler here; only `job.call(...)` makes a call to submit",
         "write job.call(...) here, or job.submit(...)",
     )
 
@@ -234,8 +235,8 @@ def _connection(calls: Sequence[Call[Any]]) -> Any:
     if any(call.recipe.options.connection is not first for call in calls):
         raise InvalidInput(
             "the calls name different connections",
-            "a chunk is submitted in one transaction",
-            "submit those of each connection by themselves",
+            "all calls of a chunk are in one transaction",
+            "submit the calls of each connection separately",
         )
     return first
 

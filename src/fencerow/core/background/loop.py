@@ -85,7 +85,7 @@ class Loop:
         except asyncio.CancelledError:
             if _is_asked_to_end():
                 raise
-            return self._meet(RuntimeError("it met a cancel that nobody here had asked for"))
+            return self._meet(RuntimeError("it was cancelled by code outside of the worker"))
         except (Exception, SystemExit) as error:
             return self._meet(error)
         if self._failures:
@@ -172,7 +172,7 @@ class Endurance:
             return None
         return OutOfResources(
             f"nothing could be done for {now - self._since:.0f} s: {type(error).__name__}: {error}",
-            "this process has no descriptors, threads or memory left, and a fresh one does better",
+            "this process has no descriptors, threads or memory left, so it must be restarted",
             "let a supervisor start it again; raise its limits (ulimit -n), or find what keeps files and sockets open",
         )
 

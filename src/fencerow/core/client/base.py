@@ -144,7 +144,7 @@ class ClientBase:
         trouble = self._poller.trouble
         return ResultTimeout(
             f"job {job_id} had not ended within {timeout_s} s",
-            f"the database could not be asked: {trouble}" if trouble else "it is queued or runs still",
+            f"the database could not be asked: {trouble}" if trouble else "it is still queued or running",
             "it goes on; ask again",
         )
 
@@ -163,9 +163,9 @@ class Verbs:
 
 
 class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
-    """One job, by its id. It holds nothing else, so it is good across retries, restarts and revivals.
+    """One job, by its id. It has nothing else in it, so it stays valid across retries, restarts and revivals.
 
-    `replay` tells that an earlier submit under the same key, or with the same id, had made the job.
+    `replay` is true if an earlier submit with the same key or id had made the job.
     """
 
     _client: ClientBase
@@ -184,9 +184,9 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
             JobFailed: it ended `failed`; `error` is what the last attempt reported.
             JobCancelled: it ended `cancelled`.
             JobGone: it was removed by retention or by hand, or it is ephemeral and succeeded before anybody waited.
-            JobNotFound: it is not there (yet): the transaction that submits it has not committed.
-            ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again. With `timeout_s=0`
-                the job is looked at once, and this is its subclass `NotReady`.
+            JobNotFound: there is no such job. The transaction that submits it may not have committed yet.
+            ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again. With
+                `timeout_s=0` the job is read only once, and the error is the subclass `NotReady`.
             MalformedPayload: the stored result does not fit the type this code declares.
         """
         return self._unpacked(self._client.outcome(self.id, timeout_s))
@@ -287,7 +287,9 @@ def looking(job_id: str) -> Procedure[Ended | None]:
         return ended[job_id]
     if not (yield from ask(store.existing([job_id]))):
         return None
-    raise NotReady(f"job {job_id} has not ended", "it is queued or runs still", "wait for it, or ask later")
+    raise NotReady(
+        f"job {job_id} has not ended", "it is still queued or running", "wait for it, or ask later"
+    )
 
 
 def failed(ended: Ended) -> JobFailed:
@@ -297,7 +299,7 @@ def failed(ended: Ended) -> JobFailed:
     return JobFailed(
         f"job {ended.id} failed: {shown}",
         record.code,
-        "see its timeline; revive it when the cause is gone",
+        "see its timeline, and revive it when the cause is gone",
         job_id=ended.id,
         error=record,
     )

@@ -28,14 +28,15 @@ FLUSH_S = 1.0
 class JobsClient(Submits):
     """Submits, waits for, cancels and revives jobs.
 
-    A job is named by its id, or by `Key(scope, key)`. One client serves threads and event loops together.
-    `ready` is called before the database is first used. Close it when done: it may hold a thread for waiting.
+    Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
+    called before the database is first used. Close the client when done: it may have a thread that waits for
+    results.
     """
 
     # --- looking -----------------------------------------------------------------------------------
 
     def handle(self, job_id: str) -> Handle[Any]:
-        """A handle of a job known by its id; its result comes as plain JSON data. Asks nothing yet.
+        """A handle for the job of this id. Its result comes as plain JSON data. Does not use the database yet.
 
         Raises:
             InvalidInput: it is no id.
@@ -48,7 +49,7 @@ class JobsClient(Submits):
 
         Raises:
             JobGone: it was removed, but its key remembers it.
-            JobNotFound: it is nowhere.
+            JobNotFound: there is no such job.
         """
         return (yield from reading(ref))
 
@@ -60,12 +61,12 @@ class JobsClient(Submits):
     def cancel(
         self, ref: Ref, *, reason: str | None = None, only_queued: bool = False
     ) -> Procedure[CancelAnswer]:
-        """Cancel a job: at once when nobody runs it, by request when somebody does.
+        """Cancel a job: at once if no worker runs it, else by a request to its worker.
 
         With `only_queued` a running job is left alone. Repeating a request is harmless.
 
         Raises:
-            IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
+            IllegalMove: it has ended already, or it runs and `only_queued` was given. `state` says which.
             JobNotFound: it is not there.
         """
         return (yield from cancelling(ref, self.actor, reason, only_queued))
@@ -74,11 +75,11 @@ class JobsClient(Submits):
 
     @verb
     def revive(self, ref: Ref, *, reason: str | None = None) -> Procedure[None]:
-        """Queue a finished job again: its budgets start anew, its attempts count on.
+        """Queue a finished job again: its budgets start anew, and the number of its attempt goes on.
 
         Raises:
             IllegalMove: it has not ended. Wait for it or cancel it.
-            KeyConflict: another job owns its key meanwhile.
+            KeyConflict: another job has its key by now.
             JobNotFound: it is not there.
         """
         return (yield from reviving(ref, self.actor, reason))
@@ -88,7 +89,7 @@ class JobsClient(Submits):
     # --- waiting -----------------------------------------------------------------------------------
 
     def wait_ended(self, ref: Ref, timeout_s: float | None = None) -> JobRecord:
-        """Wait for a job's end, however it ends, and return it as it stands then.
+        """Wait until a job has ended, in whatever final state, and return it.
 
         Raises:
             ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again.
@@ -107,7 +108,7 @@ class JobsClient(Submits):
     # --- closing -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Send the wake-ups that wait, end the thread that waits for results. The engine stays open."""
+        """Send the wake-ups that are left, and end the thread that waits for results. The engine stays open."""
         self.stop_waiting()
         self.engine.flush(FLUSH_S)
 

@@ -27,7 +27,7 @@ Ref = str | Key
 
 
 class CancelAnswer(StrEnum):
-    """What a cancel came to."""
+    """What a cancel did."""
 
     CANCELLED = "cancelled"  # it never runs again
     REQUESTED = "requested"  # it runs, and its worker was asked to stop it
@@ -59,7 +59,7 @@ def reading(ref: Ref) -> Procedure[JobRecord]:
 
     Raises:
         JobGone: the key remembers it, but it was removed.
-        JobNotFound: it is nowhere.
+        JobNotFound: there is no such job.
     """
     job_id = yield from resolving(ref)
     record = (yield from ask(store.read([job_id]))).get(job_id)

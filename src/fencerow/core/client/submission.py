@@ -78,7 +78,7 @@ def once_each(submissions: Sequence[Submission]) -> list[Submission]:
         if not _is_same(first.setdefault(each.job.id, each), each):
             raise InvalidInput(
                 f"the id {each.job.id} stands twice in one submit, for different work",
-                "the name, the arguments or the key differ, and an id stands for one job",
+                "the name, the arguments or the key differ, but an id belongs to one job",
                 "give each job an id of its own, or leave the ids out",
             )
     return list(first.values())

@@ -236,5 +236,5 @@ class Poller:
 
 def _closed() -> Unavailable:
     return Unavailable(
-        "this client was closed", "nothing is asked of the database any more", "open another one"
+        "this client was closed", "a closed client does not use the database", "open another one"
     )

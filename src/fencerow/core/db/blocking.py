@@ -37,7 +37,7 @@ def _refusal(frame: FrameType) -> BlockingCall:
         called, instead = f"{verb}()", _instead(frame, verb)
     return BlockingCall(
         f"{called} was used inside a running event loop",
-        "it would keep the loop, and all that runs in it, until the database has answered",
+        "it would block the loop, and all that runs in it, until the database answers",
         instead,
     )
 

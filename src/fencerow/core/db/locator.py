@@ -25,7 +25,7 @@ _ready: WeakSet[Engine] = WeakSet()
 
 
 class Locator(Protocol):
-    """A database that primitives work in: an `App`, or a `Database` for programs without jobs."""
+    """What gives a guard its database: an `App`, or a `Database` in programs without jobs."""
 
     @property
     def config(self) -> CoreConfig:

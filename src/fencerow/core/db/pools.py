@@ -263,7 +263,7 @@ class Pools:
     def _unreachable(self) -> Unavailable:
         return Unavailable(
             f"PostgreSQL gave no connection within {self._connect_timeout_s:g} s",
-            "the server is away, refuses us, or all connections of the pool are in use",
+            "the server is down or refuses connections, or all connections of the pool are in use",
             "check the URL with `fencerow doctor`; nothing was stored",
         )
 

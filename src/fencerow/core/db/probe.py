@@ -41,7 +41,7 @@ def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycop
         raise UrlError(
             f"the database URL {ascii(masked(conninfo))[1:-1][:200]} cannot be used",
             _reason(conninfo, error),
-            "correct it; percent-encode what is special in a password",
+            "correct it; percent-encode special characters in a password",
         ) from None
     except psycopg.Error as error:
         known = fault(error)
@@ -68,7 +68,7 @@ def reach_sqlite(path: Path) -> None:
     if not path.exists():
         raise SchemaMissing(
             f"there is no file {path}",
-            "a database that was never migrated, or another path is meant",
+            "the database was never migrated, or the path is wrong",
             "run `fencerow migrate` to make it, or correct the URL",
         )
     # Never opened here: closing it would drop the locks that this process holds on the file elsewhere.

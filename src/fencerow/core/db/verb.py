@@ -14,6 +14,7 @@ The procedure is a generator, so that a traceback names it.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -83,7 +84,8 @@ def threaded(
         return await asyncio.to_thread(verb, self, *args, **kwargs)
 
     twin = _as_twin(call, verb)
-    twin.__doc__ = f"{twin.__doc__}\n\nIt is done in a thread; a cancelled caller does not stop it."
+    text = f"`{verb.__name__}` for async code. {inspect.cleandoc(verb.__doc__ or '')}"
+    twin.__doc__ = f"{text}\n\nIt runs in a thread; cancelling the caller does not stop it."
     return twin
 
 

@@ -38,13 +38,13 @@ class DecidedTwice(FencerowError):
 class LoopBlocked(FencerowError):
     """A handler blocked the event loop beyond its time limit, or beyond a request to end; the worker's process ended.
 
-    The job's attempt counts as timed out, those beside it went back uncounted.
+    The job's attempt counts as timed out. The worker's other jobs were released, without a failure.
     """
 
     code = "FR-407"
 
 
 class TooManyHung(FencerowError):
-    """So many handlers of a worker ignore their end that it has drained and ended. Start it again."""
+    """Too many handlers of a worker ignored their end, so the worker drained and ended. Start it again."""
 
     code = "FR-406"

@@ -14,14 +14,15 @@ class DatabaseError(FencerowError):
 
 
 class Unavailable(DatabaseError):
-    """No connection, or it broke before anything was sent for commit: nothing was stored. Repeat later."""
+    """There was no connection, or it broke before the commit was sent: nothing was stored. Repeat later."""
 
     code = "FR-502"
     repeat = "yes"
 
 
 class OutcomeUnknown(DatabaseError):
-    """The connection broke, or the disk failed, while a commit was under way: it may have happened. Ask, then repeat.
+    """The connection broke, or the disk failed, while a commit was under way: it may have happened. Look
+    first, then repeat.
 
     `job_ids` are the ids of a submit in doubt: submit again under the same ids, or look them up.
     """
@@ -96,7 +97,7 @@ class SchemaTooOld(DatabaseError):
 
 
 class SchemaTampered(DatabaseError):
-    """A migration already applied does not match its checksum: the schema is not what we think it is."""
+    """A migration that was applied does not match its checksum, so the schema may not be what this code expects."""
 
     code = "FR-513"
     exit_code = exits.SCHEMA

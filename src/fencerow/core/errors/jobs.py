@@ -31,7 +31,7 @@ class IllegalMove(FencerowError):
 
 
 class ResultTimeout(FencerowError, TimeoutError):
-    """The job had not ended within the time the caller would wait. It goes on; ask again."""
+    """The job did not end within the time that the caller waited. It goes on; ask again."""
 
     code = "FR-304"
     repeat = "yes"
@@ -88,6 +88,6 @@ class MalformedPayload(FencerowError):
 
 
 class ArgumentsTooNew(FencerowError):
-    """A job's arguments were stored by newer code than this worker runs. It is given back uncounted."""
+    """A job's arguments were stored by newer code than this worker runs. The job is released, without a failure."""
 
     code = "FR-309"

@@ -7,7 +7,7 @@ from fencerow.core.errors.base import FencerowError
 
 
 class ConfigError(FencerowError):
-    """A setting is unknown, ill-typed or out of range. Correct it; nothing was started."""
+    """A setting is unknown, has the wrong type, or is out of range. Correct it; nothing was started."""
 
     code = "FR-101"
     exit_code = exits.REFUSED

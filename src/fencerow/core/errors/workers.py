@@ -6,7 +6,7 @@ from fencerow.core.errors.base import FencerowError
 
 
 class WorkerNotFound(FencerowError):
-    """No worker of that id, name or host is registered, or more than one is and a single one was meant."""
+    """No worker of that id, name or host is registered, or there are several where one was meant."""
 
     code = "FR-601"
 

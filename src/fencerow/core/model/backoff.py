@@ -15,7 +15,8 @@ from fencerow.core.model.value import NULL, UNREADABLE
 
 @dataclass(frozen=True)
 class Backoff:
-    """`base_s`, times `factor` with each further failure, at most `cap_s`; then up to `jitter` on top.
+    """The delay before a retry: `base_s`, times `factor` for each further failure, at most `cap_s`, and up to
+    `jitter` more.
 
     The jitter is a share of the delay, so that jobs that failed together do not come back together.
 

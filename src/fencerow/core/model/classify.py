@@ -24,7 +24,8 @@ def is_retryable(error: BaseException) -> bool:
     1. the error's own `retryable` or `should_retry`, a bool or a function without arguments;
     2. an HTTP status it carries: 5xx, 408, 409, 423, 425, 429 yes, any other 4xx no;
     3. timeouts and lost connections yes; ValueError, TypeError and what Fencerow refused as input no;
-    4. everything else yes. A KeyError may well be an answer that was cut short, and attempts are limited.
+    4. everything else yes. Even a KeyError may come from an answer that was cut short, and attempts are
+    limited.
 
     A group is retryable if each error in it is.
     """

@@ -10,7 +10,7 @@ DELAY_S_MAX = 366 * 24 * 3600.0
 class Retry(Exception):
     """Let this attempt count as failed and try again `after_s` seconds later.
 
-    Without `after_s` the job's backoff decides. When the attempts are spent the job fails all the same.
+    Without `after_s` the job's backoff decides. If no attempt is left, the job fails.
     """
 
     retryable = True
@@ -22,7 +22,7 @@ class Retry(Exception):
 
 
 class Fail(Exception):
-    """End the job as failed now, whatever attempts are left."""
+    """End the job as failed now, even if attempts are left."""
 
     retryable = False
 
@@ -32,7 +32,7 @@ class Fail(Exception):
 
 
 class Snooze(Exception):
-    """Put the job back for `delay_s` seconds. It counts as no failure, but only `snoozes_max` times."""
+    """Put the job back for `delay_s` seconds. This counts as no failure, and is possible `snoozes_max` times."""
 
     retryable = True
 

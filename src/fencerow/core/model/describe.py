@@ -43,7 +43,7 @@ class ErrorRecord:
 
     @staticmethod
     def from_json(text: str | bytes) -> ErrorRecord:
-        """The record behind `to_json`.
+        """The record that `to_json` wrote.
 
         Raises:
             ValueError: the text is no such record.

@@ -114,8 +114,8 @@ class Fence(msgspec.Struct, frozen=True):
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A job as it stands, live or finished. Instants are microseconds since 1970 by the database's clock.
 
-    `damaged` names the columns that somebody else wrote so that they cannot be read. They are empty here, or the text
-    that is stored.
+    `damaged` names columns that cannot be read, because something other than Fencerow wrote them. Here they
+    are empty, or the stored text.
     """
 
     id: str
@@ -243,7 +243,7 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def claims(self) -> bool:
-        """Whether it takes jobs at all: it is neither paused nor leaving."""
+        """Whether it claims jobs: it is neither paused nor leaving."""
         return self.stated is None or not (self.stated.paused or self.stated.leaving)
 
 

@@ -18,7 +18,7 @@ def refuse_unsupported(platform: str) -> None:
     if platform in REFUSED:
         raise UnsupportedPlatform(
             f"Fencerow does not run on {REFUSED[platform]}",
-            "its locks, signals and child processes are those of POSIX, and are tested on Linux and macOS",
+            "it needs the locks, signals and child processes of POSIX, and is tested on Linux and macOS",
             "use Linux or macOS; on Windows a container or WSL 2 will do",
         )
 

@@ -39,10 +39,11 @@ ATTEMPTS_MAX = 10_000
 
 @dataclass(frozen=True)
 class RetryRule:
-    """How a job meets failures. `fail_on` goes before `retry_on`, and both before `is_retryable`.
+    """Which failures of a job lead to another attempt, and when. `fail_on` is asked first, then `retry_on`,
+    then `is_retryable`.
 
     `retry_on` and `fail_on` take an error type, a function of the error, or a tuple of these. `backoff` may
-    be a function from the number of failures, counted from 1, to seconds.
+    be a function: it gets the number of failures, counted from 1, and returns seconds.
 
     Raises:
         DeclarationError: one of them is something else.
@@ -70,7 +71,7 @@ class RetryRule:
             _check_matchers(what, _several(getattr(self, what)))
 
     def permits(self, error: BaseException) -> bool:
-        """Whether this error leaves room for another attempt."""
+        """Whether this error permits another attempt."""
         members = tuple(leaves(error))
         if any(_matches(self.fail_on, each) for each in (error, *members)):
             return False

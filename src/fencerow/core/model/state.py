@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Where a job stands. `queued` with a later `run_at` is what others call scheduled."""
+    """The state of a job. `queued` with a later `run_at` is what others call scheduled."""
 
     WAITING = "waiting"
     QUEUED = "queued"
@@ -142,7 +142,8 @@ RULES: dict[Move, Rule] = {
 
 
 class WorkerState(StrEnum):
-    """Where a worker process stands. `dead` and `retired` are final: it must register anew under a fresh id."""
+    """The state of a worker's registration. `dead` and `retired` are final: the worker must register again
+    under a new id."""
 
     ALIVE = "alive"
     RETIRED = "retired"

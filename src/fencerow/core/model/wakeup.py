@@ -51,7 +51,7 @@ class Ordered(msgspec.Struct, frozen=True, tag_field="k", tag="ordered", rename=
 
 
 class Published(msgspec.Struct, frozen=True, tag_field="k", tag="published"):
-    """Events were published, and have no place in the log yet."""
+    """Events were published, and have no position yet."""
 
 
 class Placed(msgspec.Struct, frozen=True, tag_field="k", tag="placed"):

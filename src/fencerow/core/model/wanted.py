@@ -28,16 +28,17 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """Finish what runs, then end. What still runs `within_s` seconds after the worker heard it is handed back.
+    """Finish the running jobs, then end. Jobs that still run `within_s` seconds after the worker read the
+    order are released.
 
-    None: its own limit, the longest of its jobs' and a margin. 0: at once.
+    None: the worker's own limit, the longest timeout of its jobs and a margin. 0: at once.
     """
 
     within_s: float | None = None
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a worker shall serve with how many slots, whether it claims, and whether it shall leave."""
+    """Which queues a worker should serve, with how many slots; whether it claims jobs, and whether it should leave."""
 
     shares: tuple[Share, ...]
     paused: bool = False
@@ -45,7 +46,8 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class ShareNow(msgspec.Struct, frozen=True):
-    """How one share stands: claimed jobs that run and that wait for a slot, and how many end in a second."""
+    """The present state of a share: claimed jobs that run and that wait for a slot, and how many jobs end per
+    second."""
 
     queues: tuple[str, ...]
     slots: int
@@ -63,7 +65,7 @@ class Failing(msgspec.Struct, frozen=True):
 
 
 class Blocked(msgspec.Struct, frozen=True):
-    """The event loop did not answer for so long: by which job, if that is known, and where its code stood."""
+    """How long the event loop did not answer, which job blocked it, if that is known, and where the job's code was."""
 
     seconds: float
     job_id: str | None = None
@@ -73,21 +75,22 @@ class Blocked(msgspec.Struct, frozen=True):
 
     @property
     def by(self) -> str:
-        """Who did it, in words."""
+        """What blocked the loop, in words."""
         return f"job {self.job_id} ({self.job})" if self.job_id else "code that is no job's"
 
 
 class Descriptors(msgspec.Struct, frozen=True):
-    """How many file descriptors the worker's process has open, and its soft limit, beyond which it opens nothing."""
+    """How many file descriptors the worker's process has open, and its soft limit: it cannot open more."""
 
     open: int
     limit: int
 
 
 class OverdueAttempt(msgspec.Struct, frozen=True, array_like=True):
-    """An attempt that its holder cannot bring to an end, by the clock of the holder's own process.
+    """An attempt that its own worker cannot end, by the clock of the worker's process.
 
-    `begun`: it is past its time limit, and a lease more. Otherwise it waited here as long as that, and never begins.
+    `begun`: it runs, and is past its time limit by more than a lease. Otherwise it waited in the worker as
+    long as that, and never starts.
     """
 
     job_id: str
@@ -96,7 +99,8 @@ class OverdueAttempt(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Stated(msgspec.Struct, frozen=True):
-    """What a worker said of itself at its last renewal. `version` is that of the last order it has carried out."""
+    """What a worker reported about itself at its last renewal. `version` is that of the last order that it
+    has carried out."""
 
     version: int
     shares: tuple[ShareNow, ...]
@@ -153,7 +157,7 @@ def changed(now: Wanted, change: Change) -> Wanted:
     if not shares:
         raise InvalidInput(
             "no queue would be left",
-            "a worker without a queue would do nothing and look alive",
+            "a worker without a queue would be alive and do nothing",
             "pause it, or let it drain and end",
         )
     paused = now.paused if change.paused is None else change.paused
@@ -185,8 +189,8 @@ def _leaving(now: Wanted, leave: Leave, change: Change) -> Wanted:
     if change.leave is None:
         raise OrderRefused(
             "the worker is leaving",
-            "it claims nothing more, so nothing of it can be changed",
-            "start another one; this one can only be told to leave sooner",
+            "it claims no more jobs, so it cannot be changed",
+            "start another one; this one can only leave sooner",
         )
     soonest = min(
         (each.within_s for each in (leave, change.leave) if each.within_s is not None), default=None
@@ -212,8 +216,8 @@ def _with(shares: tuple[Share, ...], queue: str, slots: int | None) -> tuple[Sha
     if len(shares) != 1:
         raise InvalidInput(
             f"queue {queue!r} was given no slots",
-            f"this worker has {len(shares)} groups of slots, so there is none that it would plainly share",
-            f"say how many are its own: {queue}:5",
+            f"this worker has {len(shares)} groups of slots, so it is not clear which of them it would share",
+            f"give it slots of its own: {queue}:5",
         )
     return (Share((*shares[0].queues, queue), shares[0].slots),)
 

@@ -26,7 +26,7 @@ def open_engine(config: CoreConfig) -> PostgresEngine | SqliteEngine:
     if config.url is None:
         raise NoDatabase(
             "no database was named",
-            "a process that keeps or runs jobs must know where they are",
+            "a process that keeps or runs jobs needs a database",
             "give --url or set FENCEROW_URL, for example postgresql://user@host/database",
         )
     url = parse_url(config.url)

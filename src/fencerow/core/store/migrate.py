@@ -204,7 +204,7 @@ def lock_number(name: str) -> int:
 def _missing() -> SchemaMissing:
     return SchemaMissing(
         "this database has no Fencerow tables",
-        "the schema was never migrated, or another database is meant",
+        "the schema was never migrated, or this is the wrong database",
         "run `fencerow migrate`, or correct the URL",
     )
 

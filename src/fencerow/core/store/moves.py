@@ -18,7 +18,7 @@ CANCEL_PATIENCE_S = 5.0  # who cancels waits for an answer, while somebody's tra
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """What a cancel came to. `moved`: it never ran again. Otherwise `holder` runs it and was asked to stop."""
+    """What a cancel did. `moved`: it never ran again. Otherwise `holder` runs it and was asked to stop."""
 
     moved: Moved | None
     holder: str | None = None
@@ -34,7 +34,7 @@ def cancel(
     outcome is harmless, but not silent: what the first one cancelled is refused to the second, with its state.
 
     Raises:
-        IllegalMove: it has ended already, or it runs and `only_queued` was asked. `state` tells.
+        IllegalMove: it has ended already, or it runs and `only_queued` was given. `state` says which.
         JobNotFound: there is no such job.
         Busy: a transaction of somebody's locks the job. Nothing was asked; try again.
     """
@@ -58,7 +58,9 @@ def cancel(
                 "leave it" if fence.state in FINAL else "ask without only_queued",
                 state=fence.state,
             )
-    raise IllegalMove(f"job {job_id} kept changing its state", "others are moving it", "cancel it again")
+    raise IllegalMove(
+        f"job {job_id} kept changing its state", "others change it at the same time", "cancel it again"
+    )
 
 
 @operation()
@@ -76,7 +78,7 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
 
     Raises:
         IllegalMove: it has not ended. Wait or cancel.
-        KeyConflict: another job owns its key meanwhile.
+        KeyConflict: another job has its key by now.
         JobGone: it is ephemeral and succeeded. Only its failures can be revived.
         JobNotFound: there is no such job.
     """
@@ -119,7 +121,9 @@ def _lock_finished(job_id: str) -> Steps[Row]:
                 "wait for its end",
                 state=fence.state,
             )
-    raise IllegalMove(f"job {job_id} kept changing its state", "others are moving it", "revive it again")
+    raise IllegalMove(
+        f"job {job_id} kept changing its state", "others change it at the same time", "revive it again"
+    )
 
 
 def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:

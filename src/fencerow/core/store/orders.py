@@ -18,7 +18,7 @@ ALIVE_MAX = 1_000  # workers that are looked at together
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What is wanted of a worker after an order. `given` is false when it was wanted already."""
+    """What is wanted of a worker after an order. `given` is false if this was wanted already, so nothing changed."""
 
     holder: str
     name: str
@@ -56,7 +56,7 @@ def ordering(
         WorkerNotFound: there is no such registration.
         WorkerGone: it has ended; `why` names the one that the process has now, if any.
         OrderRefused: somebody changed it first, or it is leaving, or its Fencerow is too old to be changed.
-        InvalidInput: the change cannot be made to what it serves.
+        InvalidInput: the change does not fit what the worker serves.
     """
     worker, stated = yield from _alive(holder)
     if version is not None and worker.wanted_version != version:
@@ -94,8 +94,8 @@ def _alive(holder: str) -> Generator[Operation[Any], Any, tuple[WorkerRecord, St
     if worker.stated is None:
         raise OrderRefused(
             f"worker {worker.name} cannot be changed while it runs",
-            "it is of a Fencerow that takes no orders",
-            "restart it with the newer one",
+            "its version of Fencerow takes no orders",
+            "restart it with a newer version",
         )
     return worker, worker.stated
 
@@ -109,11 +109,11 @@ def gone(worker: WorkerRecord, alive: list[WorkerRecord]) -> WorkerGone:
             return WorkerGone(
                 f"worker {worker.name} ({worker.id}) {what}",
                 f"its process registered anew as {other.id}",
-                "look at that one; it keeps what was wanted of it",
+                "look at that one; it keeps the worker's order",
             )
     return WorkerGone(
         f"worker {worker.name} ({worker.id}) {what}",
-        "a registration that has ended takes no orders",
+        "a worker that has ended takes no orders",
         "see `fencerow workers --state alive`",
     )
 
@@ -122,7 +122,7 @@ def _changed_first(worker: WorkerRecord) -> OrderRefused:
     return OrderRefused(
         f"worker {worker.name} was changed first by {worker.wanted_by or 'somebody'}",
         f"version {worker.wanted_version} holds: {described(worker)}",
-        "look at it with `fencerow workers show`, then ask again if it is still wanted",
+        "look at it with `fencerow workers show`, then repeat the change if you still want it",
         version=worker.wanted_version,
     )
 

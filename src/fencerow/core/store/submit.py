@@ -177,7 +177,7 @@ def _reserve(claims: Sequence[KeyClaim]) -> Steps[ReservedKeys]:
         if (yield from _look(wanted, by_key, reserved)):
             yield from execute("drop_expired_keys", keys=wanted)
     raise KeyConflict(
-        "the idempotency keys changed hands too often to be reserved",
+        "other submits took the idempotency keys too often",
         f"{ROUNDS_MAX} rounds were lost to other submits",
         "submit again",
     )

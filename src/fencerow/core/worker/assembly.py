@@ -196,7 +196,7 @@ def shared(queues: Mapping[str, int] | Sequence[str], slots: int) -> list[tuple[
         if count < 1:
             raise ConfigError(
                 f"queue {names[0]!r} was given {count} slots",
-                "a queue without a slot would never run anything",
+                "a queue without a slot never runs a job",
                 "give it at least one, or leave it out",
             )
     return shares

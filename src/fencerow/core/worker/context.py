@@ -39,9 +39,9 @@ class Done:
 class Job:
     """One attempt of a job, as its handler sees it.
 
-    In an `async def` handler `progress` and `log` are awaited; in a plain `def` handler they have
-    happened when they return. Every write names the attempt: one that lost its lease changes nothing
-    and is told so by `LeaseLost`.
+    In an `async def` handler, await `progress` and `log`; in a plain `def` handler they are done when they
+    return. Every write names the attempt. If the attempt has lost its lease, the write changes nothing and
+    raises `LeaseLost`.
     """
 
     __slots__ = ("_attempt", "_engine", "_held_max_s", "_loop", "opened_transaction")
@@ -82,12 +82,14 @@ class Job:
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt: with the id, a fencing token for other systems. It never goes back."""
+        """The number of this attempt. Together with the id it is a fencing token for other systems: it never
+        gets smaller."""
         return self._attempt.claimed.attempt
 
     @property
     def holder(self) -> str:
-        """The registration of the worker that runs this attempt: with the number, the fence of every write."""
+        """The registration of the worker that runs this attempt. Together with the number it is the fence of
+        every write."""
         return self._attempt.holder
 
     @property
@@ -97,12 +99,12 @@ class Job:
 
     @property
     def attempts_max(self) -> int:
-        """How many failed attempts end it."""
+        """The job fails after so many failed attempts."""
         return self._attempt.claimed.attempts_max
 
     @property
     def snoozes(self) -> int:
-        """How often it has put itself back, since the submit or the last revive."""
+        """How often it was snoozed, since the submit or the last revive."""
         return self._attempt.claimed.snoozes
 
     @property
@@ -112,17 +114,17 @@ class Job:
 
     @property
     def tags(self) -> Sequence[str]:
-        """What it was labelled with at its submit; `fencerow jobs list` finds it by them."""
+        """The labels that its submit gave it; `fencerow jobs list --tag` finds the job by them."""
         return tuple(self._attempt.claimed.tags or ())
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What was noted with it at its submit; a copy."""
+        """The metadata that its submit stored with it; a copy."""
         return dict(self._attempt.claimed.metadata or {})
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What travels with the job beside its arguments: trace context, correlation id."""
+        """Texts that travel with the job beside its arguments: trace context, correlation id."""
         return dict(self._attempt.claimed.headers or {})
 
     @property
@@ -145,11 +147,11 @@ class Job:
         return self._attempt.asked_to_end
 
     def raise_if_cancelled(self) -> None:
-        """Stop here if the handler should.
+        """Raise an error if the handler should stop.
 
         Raises:
             LeaseLost: the job belongs to a newer attempt.
-            CancelRequested: somebody asked for the cancel, or the worker must go. Let it pass through.
+            CancelRequested: somebody asked for the cancel, or the worker stops. Let this error pass through.
         """
         if not self._attempt.asked_to_end:
             return
@@ -165,7 +167,7 @@ class Job:
             return self._attempt.thread_event.wait(timeout_s)
 
     def snooze(self, delay_s: float, reason: str = "") -> NoReturn:
-        """End this attempt and come back after `delay_s` seconds; it counts as no failure."""
+        """End this attempt, and run the job again after `delay_s` seconds. This counts as no failure."""
         raise Snooze(delay_s, reason)
 
     # --- what it says ------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ class Job:
         )
 
     def log(self, message: str, level: str = "info") -> Awaitable[None]:
-        """Keep a line with the job, shown beside its timeline.
+        """Store a line with the job. It is shown beside the timeline.
 
         Raises:
             InvalidInput: the line or the level cannot be kept. Nothing was stored.
@@ -212,8 +214,8 @@ class Job:
 
         The block gives the driver's own connection (psycopg, or sqlite3 on SQLite). Leaving the block does
         not commit: the commit happens when the handler returns, in one transaction with its result. If the
-        handler raises, or the lease was lost meanwhile, nothing of it ever was. Once per attempt. On SQLite it
-        holds the file's one write lock, and may last a third of the lease.
+        handler raises, or the attempt has lost its lease, all of it is rolled back. Use it once per attempt.
+        On SQLite it holds the file's one write lock, and may last at most a third of the lease.
 
         Raises:
             TransactionMisuse: it was entered before in this attempt.
@@ -221,7 +223,7 @@ class Job:
         if self.opened_transaction is not None:
             raise TransactionMisuse(
                 "job.transaction() was asked for twice in one attempt",
-                "effects and success are one commit, so there is one transaction",
+                "effects and success are one commit, so an attempt has one transaction",
                 "do all writes in one block",
             )
         transaction = JobTransaction(self._engine, self._attempt, lambda: self._limit(transaction))

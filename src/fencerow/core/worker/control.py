@@ -199,7 +199,7 @@ class Control:
         except Exception as error:
             if not is_trouble(error):
                 raise
-            log.warning("could not let go of job %s: %s; the next renewal tries again", job_id, error)
+            log.warning("could not release job %s: %s; the next renewal tries again", job_id, error)
 
     def _lose(self, holder: str) -> None:
         """Declared dead: everything held under that registration belongs to others now."""

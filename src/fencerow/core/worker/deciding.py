@@ -125,7 +125,7 @@ class Decider:
         if before.since_s > self._unknown_max_s:
             return Failed(describe(error, NEWER_ARGS_CODE))
         delay_s = min(2.0 ** min(before.count, DOUBLINGS_MAX), NEWER_ARGS_S_MAX)
-        log.warning("job %s (%s) is given back for %g s: %s", claimed.id, claimed.name, delay_s, error)
+        log.warning("job %s (%s) is released for %g s: %s", claimed.id, claimed.name, delay_s, error)
         return Released(f"{error.code} {error.what}", delay_s)
 
     async def look_up(self, attempt: Attempt, ours: Callable[[], Outcome | None]) -> Decision:
@@ -176,7 +176,7 @@ def held_error(limit_s: float | None) -> TransactionMisuse:
     """The error of an attempt that kept the one writer of a SQLite file waiting."""
     return TransactionMisuse(
         f"job.transaction() was open for more than {limit_s or 0.0:g} s and was rolled back",
-        "SQLite has one writer: everybody else waits for this transaction",
+        "SQLite has one writer, so all others wait for this transaction",
         "do the slow work first, then open the transaction and write",
     )
 

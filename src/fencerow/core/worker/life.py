@@ -121,7 +121,7 @@ class Life:
         count = self._dispatch.hung_count
         if count > self._hung_max:
             error = TooManyHung(
-                f"{count} handlers of this worker ignore their end and still run",
+                f"{count} handlers of this worker ignored their end and still run",
                 "a thread cannot be killed; each keeps its memory and its locks",
                 "let a supervisor start the worker again; give such jobs process=True, or timeouts of their own inside",
             )

@@ -40,10 +40,10 @@ class Worker:
     """Claims jobs of the registered names from its queues and runs them until it is stopped.
 
     `queues` maps a queue to slots of its own, or lists queues that share `slots`. Use it as an async
-    context manager inside an application, or `run()` it as the main thing of a process.
+    context manager inside an application, or `run()` it in a process of its own.
 
-    With `ends_process` a handler that blocks the event loop beyond its time limit costs the process: nothing less
-    can end it. See docs/guide.md.
+    With `ends_process`, the worker ends its process if a handler blocks the event loop beyond its time limit:
+    nothing less can end such a handler. See docs/guide.md.
     """
 
     def __init__(
@@ -87,10 +87,11 @@ class Worker:
     # --- life ----------------------------------------------------------------------------------------
 
     async def run(self, *, until_idle: bool = False) -> None:
-        """Run until `request_stop`, or until nothing is due when `until_idle`. Shuts down in order.
+        """Run until `request_stop`, or with `until_idle` until nothing is due; then shut down in order.
 
         Raises:
-            RuntimeError: a loop ended by an error (`WorkerDied`). The process should end, with this as its reason.
+            RuntimeError: one of the worker's loops ended with an error (`WorkerDied`). Let this error end the
+                process.
             DatabaseError: the worker could not even register.
         """
         self._in_run = True
@@ -127,10 +128,11 @@ class Worker:
             log.info("worker %s opens at most %s", self.name, told(opens))
 
     async def stop(self, *, now: bool = False) -> None:
-        """Stop claiming, let what runs end, release what does not, write all outcomes, sign off.
+        """Stop claiming, let running jobs end, release those that do not end, write all outcomes, and retire.
 
-        With `now`, running handlers are cancelled at once. What cannot be stopped is released all the
-        same, uncounted, instead of being left to the lease. A second call makes the first one hurry.
+        With `now`, running handlers are cancelled at once. A job whose handler cannot be stopped is released
+        too, without a failure, so that nobody must wait for the lease to end. A second call makes the first
+        one hurry.
         """
         if now:
             self._asked_now.set()
@@ -152,7 +154,7 @@ class Worker:
         await self._wind_up()
 
     def request_stop(self, *, now: bool = False) -> None:
-        """Ask `run` to stop; safe in a signal handler of the event loop. A second time, or `now`: at once."""
+        """Ask `run` to stop; safe in a signal handler of the event loop. A second call, or `now`, stops it at once."""
         if now or self._asked.is_set():
             self._asked_now.set()
         self._asked.set()
@@ -180,14 +182,17 @@ class Worker:
         actor: str | None = None,
         reason: str | None = None,
     ) -> int:
-        """Change what this worker serves while it runs; returns the order's version. It holds when this returns.
+        """Change what this worker serves while it runs; returns the order's version. The change is in force
+        when this returns.
 
-        `slots`: of queues that share them. `queues`: served from now on, with slots of their own, or with None in
-        the one share that there is. The same order, on the same row, as an operator's from elsewhere.
+        `slots`: for the queues that share them. `queues`: queues to serve from now on, each with slots of its
+        own, or with None to join those that share slots. This writes the same order, to the same row, as an
+        operator does from elsewhere.
 
         Raises:
-            OrderRefused: somebody changed it first, or it is leaving, or it has no registration just now.
-            InvalidInput: the change cannot be made to what it serves.
+            OrderRefused: somebody else changed the worker first, it is leaving, or it has no registration
+                now.
+            InvalidInput: the change does not fit what the worker serves.
         """
         change = Change(slots=slots, queues=queues or {}, remove=remove, paused=paused)
         holder = self.holder
@@ -201,7 +206,7 @@ class Worker:
         return order.version
 
     async def wait_stopped(self) -> None:
-        """Wait until the worker has ended, which an operator may order from elsewhere."""
+        """Wait until the worker has ended; an operator may order this from elsewhere."""
         await self._stopped.wait()
 
     async def __aenter__(self) -> Self:
@@ -222,7 +227,7 @@ class Worker:
 
     @property
     def running(self) -> int:
-        """Jobs that this worker holds now: running, waiting for a slot, or not yet confirmed."""
+        """How many jobs this worker holds now: running, waiting for a slot, or ended and not yet confirmed."""
         return len(self._parts.roster.held) if self._started else 0
 
     @property

@@ -32,8 +32,9 @@ def try_number(number: int) -> Steps[bool]:
 def advisory_lock(place: Locator, *parts: Part, connection: object, namespace: str = NAMESPACE) -> None:
     """Wait until no other transaction holds the lock of this name; yours holds it until it commits or rolls back.
 
-    The name is all of `parts`, so ("a", "b") and ("ab",) are two. May be repeated. PostgreSQL notices when two
-    transactions wait for each other. On SQLite it takes the file's one write lock, which stands for all names.
+    All `parts` together are the name, so ("a", "b") and ("ab",) are two names. May be repeated. PostgreSQL
+    notices when two transactions wait for each other. On SQLite it takes the file's one write lock, so all
+    names share one lock.
 
     Raises:
         UnusableConnection: no transaction is open there, so it would lock nothing.
@@ -51,9 +52,9 @@ async def aadvisory_lock(
 
 
 def try_advisory_lock(place: Locator, *parts: Part, connection: object, namespace: str = NAMESPACE) -> bool:
-    """`advisory_lock` without waiting: whether your transaction holds it now.
+    """Like `advisory_lock`, without waiting; returns whether your transaction holds the lock now.
 
-    On SQLite false also means that your transaction has read what another has changed since: roll it back.
+    On SQLite false may also mean that another transaction has changed what yours has read: roll yours back.
     """
     try:
         return run(place, try_number(number_of(parts, namespace)), _given(connection))
@@ -79,7 +80,7 @@ def _given(connection: object | None) -> object:
     if connection is None:
         raise UnusableConnection(
             "a lock was asked for without a transaction",
-            "it lasts until a transaction ends, and one of ours would end at once",
+            "it lasts until your transaction ends; a transaction of Fencerow's own would end at once",
             "pass the connection or session in which your transaction is open",
         )
     return connection
@@ -94,7 +95,9 @@ def number_of(parts: tuple[Part, ...], namespace: str) -> int:
     check_text(namespace, "the namespace of a lock", NAMESPACE_LENGTH_MAX)
     if not parts:
         raise InvalidInput(
-            "a lock without a name was asked for", "everybody would wait for it", "name what it protects"
+            "a lock without a name was asked for",
+            "all callers would wait for the same lock",
+            "name what it protects",
         )
     for part in parts:
         if isinstance(part, str):
@@ -102,7 +105,7 @@ def number_of(parts: tuple[Part, ...], namespace: str) -> int:
         elif isinstance(part, bool) or not isinstance(part, int):
             raise InvalidInput(
                 f"a part of the lock's name is of type {type(part).__name__}",
-                "text and whole numbers make a name",
+                "a name is made of text and whole numbers",
                 "pass str or int",
             )
     return lock_number(f"user:{namespace}", msgspec.json.encode(parts).decode())

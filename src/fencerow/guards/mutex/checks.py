@@ -32,7 +32,7 @@ def _stale(stale: Sequence[MutexRecord]) -> Iterator[Finding]:
     for each in stale[:SHOWN_MAX]:
         yield info(
             "stale mutex",
-            f"{each.key} was not given back: process {each.pid} on {each.host} let it run out "
+            f"{each.key} was not released: process {each.pid} on {each.host} let it run out "
             f"{(each.now_us - each.until_us) / 1e6:.0f} s ago; who wants it gets it",
         )
 

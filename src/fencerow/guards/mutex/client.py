@@ -18,11 +18,12 @@ REASON_LENGTH_MAX = 500
 
 
 class Mutexes(Verbs):
-    """What can be asked of mutexes by who does not hold them. Each method has an async twin with an `a` in front."""
+    """Looks at mutexes, and frees those that somebody else holds. Each method has an async twin with an `a`
+    in front."""
 
     @verb
     def held(self, *, limit: int = LIMIT) -> Procedure[list[MutexRecord]]:
-        """Those that are held, the longest first; the stale among them, which anybody may take over, too.
+        """The mutexes that are held, the longest first. Stale ones, which anybody may take over, are among them.
 
         Raises:
             InvalidInput: `limit` is not from 1 to 10,000.
@@ -46,10 +47,10 @@ class Mutexes(Verbs):
 
     @verb
     def free(self, key: str, token: int, *, reason: str | None = None) -> Procedure[bool]:
-        """Take a mutex from whoever holds it under this token; false when nobody does any more.
+        """Take a mutex from the holder with this token; returns false if nobody holds it with this token any more.
 
-        Its holder hears of it at its next renewal, and its guarded writes are refused from now on; what it writes
-        without a guard nobody can stop. Who did it and why is kept with the mutex.
+        The holder learns of it at its next renewal. Its guarded writes are refused from now on; nobody can
+        stop its writes without a guard. The mutex keeps who did this and why.
 
         Raises:
             MutexNotFound: it was never taken. InvalidInput: the key or the reason cannot be used.
@@ -66,6 +67,6 @@ def _reading(key: str) -> Procedure[MutexRecord]:
     found = yield from ask(mutexes.look(check_text(key, "the key of a mutex", KEY_LENGTH_MAX)))
     if found is None:
         raise MutexNotFound(
-            f"no mutex {key!r} was ever taken here", "a mutex begins with its first taker", "compare the key"
+            f"no mutex {key!r} was ever taken here", "the first take makes a mutex", "check the key"
         )
     return found

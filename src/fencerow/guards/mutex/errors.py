@@ -8,9 +8,9 @@ from fencerow.core.errors.base import FencerowError
 
 
 class MutexBusy(FencerowError):
-    """Somebody else holds the mutex, and did until the wait was over. Nothing was taken; try again later.
+    """Somebody else held the mutex until the wait was over. Nothing was taken; try again later.
 
-    `host`, `job_id`, `job_name`, `purpose`, `since` and `until` tell who holds it and how long it is theirs
+    `host`, `job_id`, `job_name`, `purpose`, `since` and `until` say who holds it, since when, and until when
     without another renewal. They are None if it had just become free.
     """
 

@@ -103,7 +103,7 @@ class Hold:
         """The error that tells the loss."""
         return MutexLost(
             f"the mutex {self.key!r} (token {self.token}) was lost: {self._reason or TAKEN}",
-            f"it may be taken by others {self.stale_s:g} s after its last renewal",
+            f"others may take it {self.stale_s:g} s after its last renewal",
             "stop what needs it; guard writes with the token, and raise stale_s if this process may pause",
         )
 

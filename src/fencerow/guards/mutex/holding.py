@@ -82,7 +82,7 @@ def left_behind(trouble: Exception, late: bool) -> bool:
     """The block is over and the database could not be told: harmless, unless the mutex was late already."""
     if not is_trouble(trouble):
         raise trouble
-    log.info("a mutex is given back in the background: %s", trouble)
+    log.info("a mutex is released in the background: %s", trouble)
     return not late
 
 
@@ -96,7 +96,7 @@ def _later(hold: Hold) -> None:
 
 
 def _forgotten(hold: Hold) -> None:
-    log.warning("the mutex %r was never given back: its object is gone, so it is now", hold.key)
+    log.warning("the mutex %r was never released: its object is gone, so it is released now", hold.key)
     hold.end()
     if hold.is_mine:
         _later(hold)

@@ -27,7 +27,7 @@ from fencerow.guards.settings import GuardSettings
 
 
 class Mutex:
-    """The mutex of one key: who holds it is alone, in this process and all others of the same database.
+    """The mutex of one key: it has one holder at a time, in this process and all others of the same database.
 
         with Mutex(app, "provider:17", purpose="deal") as held:   # or `async with`
             held.check()
@@ -35,19 +35,19 @@ class Mutex:
                 held.guard(db)   # this transaction and the next holder's never overlap
                 ...
 
-    It is a row with a lease: renewed by a thread while it is held, and free for others `stale_s` seconds after the
-    last renewal by the database's clock, so a holder that dies blocks nobody for long. A holder that is only slow
-    cannot be stopped by anything; it learns of the loss (`lost`, `check`), and what it still writes with `guard`
-    is refused. An object is one holder: make one for each use.
+    It is a row with a lease. A thread renews the lease while the mutex is held. Others may take the mutex
+    `stale_s` seconds after the last renewal, by the database's clock, so a holder that dies blocks nobody for
+    long. Nothing can stop a holder that is only slow; it learns of the loss (`lost`, `check`), and its later
+    writes with `guard` are refused. An object is one holder: make one for each use.
 
-    `wait_s`: how long to wait for a busy one, 0 to refuse at once; 10 s, or 1 s with `busy="snooze"`.
-    `busy="snooze"`: inside a job, the job then puts itself back (after 2, 4, 8, 16, 30, 30 … s, with
-    `deferral_jitter` between half and all of it), so that its slot is free meanwhile. No attempt is used; after
-    `deferrals_max` times in a row for this mutex the attempt fails with MutexBusy.
-    `cancel_on_loss`: `async with` cancels the code inside when the mutex is lost, and raises MutexLost.
+    `wait_s`: how long to wait while the mutex is busy; 0 refuses at once. The default is 10 s, or 1 s with
+    `busy="snooze"`. `busy="snooze"`: inside a job, the job then snoozes (for 2, 4, 8, 16, 30, 30 … s, with
+    `deferral_jitter` between half and all of it), so that its slot is free meanwhile. This uses no attempt.
+    After `deferrals_max` times in a row for this mutex the attempt fails with MutexBusy. `cancel_on_loss`:
+    `async with` cancels the code inside when the mutex is lost, and raises MutexLost.
 
-    Inside a job the mutex belongs to the attempt: a stale attempt cannot take or keep it, and the next attempt of
-    the same job gets at once what the last one left.
+    Inside a job the mutex belongs to the attempt: a stale attempt cannot take or keep it. If an attempt
+    leaves it behind, the next attempt of the same job gets it at once.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Mutex:
         deferral_jitter: bool = False,
         cancel_on_loss: bool = False,
     ) -> None:
-        """Nothing is asked of the database yet.
+        """The database is not used yet.
 
         Raises:
             InvalidInput: the key, the purpose or a number cannot be used.
@@ -93,12 +93,12 @@ class Mutex:
 
     @property
     def key(self) -> str:
-        """What it is the mutex of."""
+        """The key of this mutex."""
         return self._terms.key
 
     @property
     def token(self) -> int:
-        """The number of this take: higher than that of every holder before. For other systems, as a fence.
+        """The number of this take: higher than that of every holder before. Use it as a fence for other systems.
 
         Raises:
             MutexMisuse: it was not taken by this object.
@@ -112,11 +112,11 @@ class Mutex:
 
     @property
     def lost(self) -> bool:
-        """Whether it was taken and may be somebody else's by now. Asks nobody, so it costs nothing."""
+        """Whether it was taken and may be somebody else's by now. Does not use the database, so it costs nothing."""
         return self._hold is not None and self._hold.lost
 
     def check(self) -> None:
-        """Pass if it is held and may be relied upon now. Asks nobody, so it costs nothing.
+        """Raise unless the mutex is held and you may rely on it now. Does not use the database, so it costs nothing.
 
         Raises:
             MutexLost: it may be somebody else's by now. Stop what needs it.
@@ -174,10 +174,10 @@ class Mutex:
             self._using.release()
 
     def release(self) -> bool:
-        """Give it back; false when it was not ours any more, and then nothing is changed.
+        """Release it; returns false if this object did not hold it any more, and then changes nothing.
 
-        True means that nobody else had it in between, however late it is. After an error of the database it is
-        given back in the background, and is stale in the worst case.
+        True means that nobody else had it in between, even if it was late. After an error of the database it
+        is released in the background; in the worst case it becomes stale.
         """
         refuse_in_loop()
         with SHELTER:
@@ -242,11 +242,11 @@ class Mutex:
     def guard(self, connection: object, token: int | None = None) -> None:
         """Refuse an old token in your transaction, and let nobody take the mutex until it ends.
 
-        What you write in the transaction is then done before the next holder begins. `token` is that of this
-        object, unless you pass one on that another process took. Locks the mutex's row.
+        What you write in the transaction is then done before the next holder starts. `token` is that of this
+        object, unless you pass the token of another process. Locks the mutex's row.
 
         Raises:
-            StaleToken: another has taken the mutex since, or it was given back. Roll back.
+            StaleToken: somebody else has taken the mutex since, or it was released. Roll back.
             UnusableConnection: no transaction is open there, so nothing would be guarded.
             RetryTransaction: roll back and run the whole transaction again.
         """
@@ -277,7 +277,7 @@ class Mutex:
         if self._hold is not None or not self._using.acquire(blocking=False):
             raise MutexMisuse(
                 f"this Mutex object for {self.key!r} is in use",
-                "an object is one holder, and is taken once at a time",
+                "an object is one holder, and can be taken once at a time",
                 "make one for each use: with Mutex(app, key)",
             )
         return running.get()
@@ -293,7 +293,7 @@ class Mutex:
         if hold is not None and not hold.is_mine:
             raise MutexMisuse(
                 f"the mutex {self.key!r} is held by the process that this one was forked from",
-                "only that one can give it back",
+                "only that process can release it",
                 "take a mutex after the fork",
             )
         self._hold = None
@@ -308,7 +308,7 @@ class Mutex:
     def _stale(self, token: int) -> StaleToken:
         return StaleToken(
             f"token {token} of the mutex {self.key!r} is not the current one",
-            "it was given back, freed by an operator, or taken by another since",
+            "it was released, freed by an operator, or taken by somebody else since",
             "roll back; whoever holds it now does the work",
         )
 
@@ -316,6 +316,6 @@ class Mutex:
 def _given(connection: object | None) -> object:
     if connection is None:
         raise InvalidInput(
-            "a guard was asked for without a connection", "it guards your own transaction", "pass it"
+            "a guard was asked for without a connection", "a guard is part of your own transaction", "pass it"
         )
     return connection

@@ -141,9 +141,9 @@ class Round:
             again_s = self._renewed(errand.hold) if errand.hold is not None else self._released(errand)
         except Exception as error:
             if is_trouble(error):
-                log.warning("a mutex could not be renewed or given back: %s", error)
+                log.warning("a mutex could not be renewed or released: %s", error)
             else:
-                log.exception("a mutex could not be renewed or given back")
+                log.exception("a mutex could not be renewed or released")
             again_s = AGAIN_S if errand.hold is None else min(AGAIN_S, errand.hold.stale_s / 20)
         if errand.hold is not None and errand.hold.lost:
             log.warning("%s", errand.hold.loss())

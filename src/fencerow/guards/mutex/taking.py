@@ -171,7 +171,7 @@ def busy(key: str, found: MutexRecord | None) -> MutexBusy:
     return MutexBusy(
         f"the mutex {key!r} is busy",
         told(found),
-        "try again later, wait for longer, or let a job put itself back with busy='snooze'",
+        "try again later, wait for longer, or let the job snooze with busy='snooze'",
         key=key,
         host=held.host if held else None,
         job_id=held.job_id if held else None,

@@ -30,7 +30,7 @@ ANYTHING = ValueCodec.of(Any)
 
 
 class Once:
-    """What is to be done once for a key: a context manager, a function (`call`) or a decorator. Made by `once`."""
+    """Something to do once for a key: a context manager, a function (`call`) or a decorator. Made by `once`."""
 
     def __init__(
         self,
@@ -65,9 +65,10 @@ class Once:
     # --- as a function -----------------------------------------------------------------------------
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the function if nobody did so for this key, and return what it returned, this time or then.
+        """Call the function unless this was done for the key before, and return the result of this call or of
+        that one.
 
-        An exception of the function gives the key back and passes through.
+        An exception of the function releases the key and passes through.
 
         Raises:
             OnceRunning: somebody else does it now, and did not end within `wait_s`.
@@ -229,7 +230,7 @@ class Once:
     def _check_free(self) -> None:
         if self._entered is not None:
             raise OnceMisuse(
-                "this `once` is in use already", "one object is one turn at a time", "make one for each use"
+                "this `once` is in use already", "an object is for one run at a time", "make one for each use"
             )
 
     def _left(self) -> OnceRun:
@@ -253,14 +254,15 @@ def once(
     result_type: Any = None,
     connection: object | None = None,
 ) -> Once:
-    """Do something once for a key, whoever asks and however often: the key is taken before the effect.
+    """Do something once for a key, however often it is asked for: the key is taken before the effect.
 
-    A later caller gets the stored result, for `lifetime_s` from the end on. One that comes while it is being done
-    waits up to `wait_s`, and is then told so. After a failure the key is free at once. Who crashed in the middle
-    holds it for `stale_s`, by the database's clock; a later attempt of the same owner takes it up before that. The
-    owner is the job that this code runs in, with its attempt; outside of jobs it is `owner` with `attempt`, a number
-    that each later run raises. Without an attempt nobody takes it up early: an earlier run may be at work still.
-    `fingerprint` is data that tells payloads apart: another one under the same key is refused.
+    A later caller gets the stored result, until `lifetime_s` after the end. A caller that comes while
+    somebody else does it waits up to `wait_s`, and then gets OnceRunning. After a failure the key is free at
+    once. After a crash the key stays taken for `stale_s`, by the database's clock; only a later attempt of
+    the same owner takes it over before that. The owner is the job that this code runs in, with its attempt;
+    outside of jobs it is `owner` with `attempt`, a number that each later run raises. Without an attempt
+    nobody takes the key over early, because an earlier run may still be at work. `fingerprint` is data that
+    tells payloads apart: the same key with another fingerprint is refused.
 
     With `connection` all of it is part of the transaction that is open there.
 

@@ -30,13 +30,13 @@ class OnceRunning(FencerowError):
 
 
 class OnceLost(FencerowError):
-    """The lease of a key ran out and another took it over: what this run did is not what is kept of it."""
+    """The lease of a key ran out and somebody else took the key over: the stored result is not that of this run."""
 
     code = "FR-723"
 
 
 class OnceMisuse(FencerowError):
-    """`once` or `replace_for` was used in a way that cannot be meant, such as ending the same run twice."""
+    """`once` or `replace_for` was used in a way that makes no sense, such as ending the same run twice."""
 
     code = "FR-724"
 
@@ -53,7 +53,7 @@ class SourceBusy(FencerowError):
 
 
 class SourceConflict(FencerowError):
-    """One version of a source has two contents, or a source that is written by versions came without one."""
+    """One version of a source has two contents, or a source that has versions came without one."""
 
     code = "FR-726"
 

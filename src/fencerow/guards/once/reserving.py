@@ -189,7 +189,7 @@ def _conflict(found: _Found, wanted: OnceKey) -> OnceConflict:
 
 def _restless(key: str) -> Busy:
     return Busy(
-        f"key {key!r} changed hands too often to be taken",
+        f"others took key {key!r} too often",
         f"{ROUNDS_MAX} rounds were lost to others",
         "ask again",
     )

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class OnceRun(LocatorVerbs):
-    """One caller's turn at a key. `needed`: it is this caller who does it; else `result` is what came of it.
+    """One caller's run for a key. `needed`: this caller has to do it; else `result` is what the other run returned.
 
     `owner` is who does it or did it.
     """
@@ -72,7 +72,8 @@ class OnceRun(LocatorVerbs):
 
     @property
     def happened(self) -> bool:
-        """Whether the effect is known to have happened, even if that could not be kept: then it is not tried again."""
+        """Whether the effect is known to have happened, even if that could not be stored; then it is not
+        tried again."""
         return self._happened
 
     @property
@@ -90,7 +91,7 @@ class OnceRun(LocatorVerbs):
                 return self._codec.decode((self._reserved.result or "null").encode())
             case Turn.OTHERS:
                 raise OnceRunning(
-                    f"key {self._wanted.key!r} is being worked on by {self._reserved.owner}",
+                    f"key {self._wanted.key!r} belongs to {self._reserved.owner}, who is at work",
                     "there is no result yet",
                     "ask again later, or pass wait_s",
                     owner=self._reserved.owner,
@@ -98,7 +99,7 @@ class OnceRun(LocatorVerbs):
             case Turn.MINE:
                 raise OnceMisuse(
                     f"key {self._wanted.key!r} has no result yet",
-                    "it is this caller who does it",
+                    "this caller has to do the effect",
                     "call done() with the result first",
                 )
 
@@ -107,7 +108,7 @@ class OnceRun(LocatorVerbs):
         """Say that the effect has happened, and keep its result for later callers.
 
         With `connection` the mark is part of the transaction that is open there: effect and mark are committed
-        together, or neither is. If it was rolled back by the end of the block, the key is given back. May be
+        together, or neither is. If it was rolled back by the end of the block, the key is released. May be
         repeated after an error; the first result stays.
 
         Raises:
@@ -122,7 +123,7 @@ class OnceRun(LocatorVerbs):
 
     @verb
     def renew(self) -> LocatorProcedure[None]:
-        """Let the lease end `stale_s` from now, for an effect that takes longer.
+        """Extend the lease to `stale_s` from now, for an effect that takes longer.
 
         Raises:
             OnceLost: another took the key over. Stop.
@@ -134,7 +135,7 @@ class OnceRun(LocatorVerbs):
     arenew = averb(renew)
 
     def release(self) -> bool:
-        """Give the key back without a result: it may be done again at once, by anybody."""
+        """Release the key without a result: anybody may do it again at once."""
         self._released = True
         return self._given(run(self._place, self._releasing(), self._free_via()))
 
@@ -176,7 +177,7 @@ class OnceRun(LocatorVerbs):
     def _check_mine(self) -> None:
         if not self.needed:
             raise OnceMisuse(
-                f"key {self._wanted.key!r} is not this caller's to end",
+                f"key {self._wanted.key!r} does not belong to this caller",
                 f"{self._reserved.owner} has it",
                 "do the effect only where `needed` is true",
             )
@@ -189,8 +190,8 @@ class OnceRun(LocatorVerbs):
     def _lost(self) -> OnceLost:
         return OnceLost(
             f"key {self._wanted.key!r} is not {self._wanted.owner}'s any more",
-            f"its lease of {self._wanted.stale_s:g} s ran out and another took it over, or it was given back",
-            "take back what you did if you can; give stale_s the time the effect takes, or renew()",
+            f"its lease of {self._wanted.stale_s:g} s ran out and somebody else took it over, or it was released",
+            "undo what you did if you can; let stale_s cover the time that the effect takes, or call renew()",
         )
 
 
@@ -206,7 +207,7 @@ def give_back(turn: OnceRun, error: BaseException) -> None:
         turn.release()
     except FencerowError as second:
         error.add_note(
-            f"the key {turn.key!r} could not be given back, it is free when its lease ends: {second}"
+            f"the key {turn.key!r} could not be released; it is free when its lease ends: {second}"
         )
 
 
@@ -217,7 +218,7 @@ async def agive_back(turn: OnceRun, error: BaseException) -> None:
         await turn.arelease()
     except FencerowError as second:
         error.add_note(
-            f"the key {turn.key!r} could not be given back, it is free when its lease ends: {second}"
+            f"the key {turn.key!r} could not be released; it is free when its lease ends: {second}"
         )
 
 

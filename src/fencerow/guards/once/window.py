@@ -22,7 +22,7 @@ VALUE_LENGTH_MAX = 1024
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What came of an admission. `value` is the caller's own if it is new, else that of the first one."""
+    """The answer to an admission. `value` is the caller's own if it is new, else that of the first one."""
 
     is_new: bool
     value: str
@@ -63,8 +63,8 @@ def purge_windows(*, limit: int) -> Steps[int]:
 class DedupeWindow:
     """Tells the first of equal things from its duplicates, for `window_s` seconds of the database's clock.
 
-    The admission is written before what it is for, and withdrawn if that fails. With `connection` it is part of
-    the transaction that is open there: others with the same key wait for its end.
+    The admission is written before the work that it admits, and withdrawn if that work fails. With
+    `connection` it is part of the transaction that is open there: others with the same key wait for its end.
     """
 
     def __init__(self, place: Locator, name: str, window_s: float, *, timeout_s: float = 10.0) -> None:
@@ -78,8 +78,8 @@ class DedupeWindow:
     ) -> Admitted:
         """Be the first within the window, or get the first one's value, such as the id of its job.
 
-        The key names the target: what is equal for another target is new there. `content` is data that counts
-        as part of the key, of any size.
+        Name the target in the key: the same thing for another target is new there. `content` is data that
+        counts as part of the key, of any size.
 
         Raises:
             Unavailable, Busy: the database did not answer within `timeout_s`. Do not go on without the answer.
@@ -113,9 +113,10 @@ class DedupeWindow:
         )
 
     def withdraw(self, admitted: Admitted, *, connection: object | None = None) -> bool:
-        """Take an admission back when what it was for could not be done: the next one is new.
+        """Take an admission back because its work could not be done: the next one is new.
 
-        Only the very admission goes: false says that it was a duplicate's, or that a later one stands there.
+        Only this very admission is removed. False means that it was a duplicate's, or that a later one has
+        replaced it.
         """
         return admitted.is_new and run(self._place, self._withdrawal(admitted), connection)
 

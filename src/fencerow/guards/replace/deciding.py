@@ -26,7 +26,7 @@ class WantedContent:
 
 
 class Found(Enum):
-    """What is to be done for a content."""
+    """What `replace_for` has found out about a content."""
 
     NEEDED = "its rows are to be computed and written"
     UNCHANGED = "this content is written already"

@@ -35,15 +35,16 @@ def replace_for(
             if replacing.needed:
                 replacing.insert(embed(text))
 
-    No transaction is open in the block: at its start a short one finds out whether this content is written already
-    (then nothing is to be done), is outdated, or is being computed by another (then it waits up to `wait_s` for
-    that), and reserves it for this caller. A caller that dies loses the reservation after `stale_s`, by the
-    database's clock; a later attempt of the same owner, such as the same job, takes it up at once. Outside of jobs
-    that is `owner` with `attempt`, a number that each later run raises.
+    No transaction is open in the block. A short transaction at its start looks at the content: it may be
+    written already or outdated (then there is nothing to do), or somebody else may be computing it (then the
+    caller waits up to `wait_s`). Otherwise it reserves the content for this caller. A caller that dies loses
+    the reservation after `stale_s`, by the database's clock; a later attempt of the same owner, such as the
+    same job, takes it over at once. Outside of jobs the owner is `owner` with `attempt`, a number that each
+    later run raises.
 
-    The greater `version` wins, whoever finishes last. Without versions the later reservation does. At least one
-    of `version` and `content_hash` is needed; what the rows depend on besides the content, such as the model
-    that computes them, belongs into the hash.
+    The greater `version` wins, no matter who finishes last. Without versions the later reservation wins. Give
+    at least one of `version` and `content_hash`. The hash must cover all that the rows depend on: the
+    content, and for example the model that computes them.
 
     Raises:
         InvalidInput: an argument cannot be used.
@@ -56,7 +57,7 @@ def replace_for(
     if version is None and content_hash is None:
         raise InvalidInput(
             "neither version nor content_hash was given",
-            "they tell what is new and what is newer",
+            "they say whether the content is new, and which content is newer",
             "give at least one of them",
         )
     if version is not None:
@@ -77,7 +78,7 @@ def replace_for(
 
 
 def forget_source(place: Locator, *, table: str, source: object, connection: object | None = None) -> bool:
-    """Forget what is known of a source, for one that is gone for good; its rows are the caller's to remove."""
+    """Forget what is known of a source that is gone for good. Remove its rows yourself."""
     check_tables(place)
     look = partial(UserTable(table, "source").looked_up, place.engine.dialect)
     return run(place, sources.forget_source(table, check_key(_text(source), "the source"), look), connection)
@@ -95,6 +96,6 @@ def _text(source: object) -> str:
         raise InvalidInput(
             f"the source is of type {type(source).__name__}",
             "it is text, a whole number or a UUID",
-            "pass the value that stands in the source column",
+            "pass the value that the source column has",
         )
     return str(source)

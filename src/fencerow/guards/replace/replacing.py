@@ -36,7 +36,7 @@ log = logging.getLogger("fencerow.once")
 class Replacing(LocatorVerbs):
     """One caller's replacement of the rows of one source. Made by `replace_for`; one use each.
 
-    `needed`: the rows are to be computed and inserted; else nothing is to be done, and `found` says why.
+    `needed`: compute the rows and insert them; else there is nothing to do, and `found` says why.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class Replacing(LocatorVerbs):
         """Replace all rows of the source by these, in one transaction: readers see the old ones or the new.
 
         With `connection` it is part of the transaction that is open there. False: a newer content was written
-        meanwhile, and nothing was changed. Each row maps columns to values, all rows the same ones; the source
-        column is filled in.
+        meanwhile, and nothing was changed. Each row maps columns to values. All rows have the same columns;
+        the source column is filled in.
 
         Raises:
-            OnceMisuse: there are no rows (`clear` says that it is meant), or they do not fit together.
+            OnceMisuse: there are no rows (call `clear` if you mean that), or they do not fit together.
             SourceConflict: the version was written with another content meanwhile.
             UnusableTable: the table lacks a column of theirs. LeaseLost: stop working on the job.
         """
@@ -103,7 +103,7 @@ class Replacing(LocatorVerbs):
 
     @verb
     def take(self, *, connection: object) -> LocatorProcedure[bool]:
-        """Lock the source in the transaction that is open on `connection`, for rows that the caller writes by itself.
+        """Lock the source in the transaction that is open on `connection`, so that you can write the rows yourself.
 
         True: delete and insert now, in this transaction. False: a newer content was written meanwhile; leave it.
 
@@ -117,7 +117,7 @@ class Replacing(LocatorVerbs):
 
     @verb
     def renew(self) -> LocatorProcedure[bool]:
-        """Let the reservation end `stale_s` from now; false: another computes this source now, for good or ill."""
+        """Extend the reservation to `stale_s` from now; false: somebody else computes this source now."""
         return (yield renew_source(self._mine()))  # type: ignore[no-any-return]
 
     arenew = averb(renew)
@@ -186,7 +186,7 @@ class Replacing(LocatorVerbs):
             raise OnceMisuse(
                 f"there are no rows to insert for source {self._wanted.source!r}",
                 "an empty list is more often a failure to read than a source without content",
-                "call clear() where it is meant",
+                "call clear() if you mean that",
             )
         return self._writing(Rows.of(self._table, self._source, rows, self._columns), connection)
 
@@ -208,7 +208,7 @@ class Replacing(LocatorVerbs):
         if stamp is Stamp.REPEATED and self._tries > 1:
             raise OnceMisuse(
                 f"the rows of source {self._wanted.source!r} were replaced already",
-                "one use replaces them once",
+                "an object replaces them once",
                 "pass all rows at once",
             )
         self._written = stamp is Stamp.FRESH or (stamp is Stamp.REPEATED and repeated)
@@ -218,7 +218,7 @@ class Replacing(LocatorVerbs):
     def _mine(self) -> WantedContent:
         if not self.needed:
             raise OnceMisuse(
-                f"the rows of source {self._wanted.source!r} are not this caller's to write",
+                f"the rows of source {self._wanted.source!r} do not belong to this caller",
                 self.found.value,
                 "write only where `needed` is true",
             )
@@ -230,14 +230,14 @@ class Replacing(LocatorVerbs):
     def _entered(self) -> Reservation:
         if self._reservation is None:
             raise OnceMisuse(
-                "this replacement was not begun", "it begins with `with`", "use it in `with` or `async with`"
+                "this replacement has not started", "`with` starts it", "use it in `with` or `async with`"
             )
         return self._reservation
 
     def _check_unused(self) -> None:
         if self._reservation is not None:
             raise OnceMisuse(
-                "this replacement was used already", "one is one use", "call replace_for() again"
+                "this replacement was used already", "an object is for one use", "call replace_for() again"
             )
 
     def _patience(self, reservation: Reservation, until: float, pause_s: float) -> float:
@@ -275,4 +275,4 @@ class Replacing(LocatorVerbs):
             return
         if error is None:
             raise second
-        error.add_note(f"the reservation could not be given back, it ends by itself: {second}")
+        error.add_note(f"the reservation could not be released; it ends by itself: {second}")

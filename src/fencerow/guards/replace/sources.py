@@ -58,7 +58,7 @@ def settle_source(
 def reserve_source(
     wanted: WantedContent, attempt: Running | None, look: Callable[[], Steps[frozenset[str]]]
 ) -> Steps[tuple[Reservation, frozenset[str]]]:
-    """Find out whether a content must be computed, and say that it is this caller who does it.
+    """Find out whether a content must be computed, and say that this caller has to do the effect.
 
     A short transaction of its own, before anything is asked of a provider. `look` is asked for the columns of the
     user's table before a reservation, so that what cannot be written is not computed.
@@ -229,7 +229,7 @@ def _content(wanted: WantedContent) -> dict[str, Param]:
 
 def _restless(wanted: WantedContent) -> Busy:
     return Busy(
-        f"source {wanted.source!r} in {wanted.target!r} changed too often to be settled",
+        f"source {wanted.source!r} in {wanted.target!r} changed too often",
         f"{ROUNDS_MAX} rounds were lost to others",
         "try again",
     )

@@ -45,7 +45,7 @@ class Known:
             raise InvalidInput(
                 f"the source {ascii(text)[:80]} does not fit into its column",
                 f"{self.spelling} has a column of type {self.source_type} for it",
-                "pass the value that stands in the source column",
+                "pass the value that the source column has",
             ) from None
         return text
 
@@ -84,7 +84,7 @@ class UserTable:
         if known is None:
             raise UnusableTable(
                 f"there is no table {self.name!r} that this connection can see",
-                "names count in upper and lower case as they were created",
+                "names are case-sensitive: write them as they were created",
                 "create it, or name its schema: schema.table",
             )
         if self.source_column not in known.columns:

@@ -12,9 +12,10 @@ from fencerow.guards.transitions.outcome import Moved
 class MoveEvents:
     """A publisher for `Transitions`: a move of `documents` is the event `documents.<move>`, keyed by the row's id.
 
-    That of a sub-state is `documents.<sub-state>.<move>`. Events of one row stay in order. The data are its
-    id, the move, the states, the fence, and the `columns` named here, which must be such as JSON can hold.
-    `moves` are those of interest, by default all; moves of sub-states are named `boxes.claim`.
+    A move of a sub-state is the event `documents.<sub-state>.<move>`. Events of one row stay in order. The
+    data are the row's id, the move, the states, the fence, and the `columns` named here, whose values JSON
+    must be able to hold. `moves` are the moves to publish, by default all; write a move of a sub-state as
+    `boxes.claim`.
 
     Raises:
         InvalidTopic: the topic cannot be used.
@@ -42,5 +43,5 @@ class MoveEvents:
         return (yield from append([event]).steps())
 
     def wake_ups(self) -> list[str]:
-        """What tells the readers of events to look."""
+        """The wake-ups for the readers of events."""
         return [WAKE_UP]

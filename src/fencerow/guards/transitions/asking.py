@@ -47,13 +47,13 @@ def ask(
     if leased and fence is None and not move.by_anyone:
         raise InvalidMove(
             f"move {name!r} starts from the leased state {leased[0]!r} and names no fence",
-            "only who holds the row may make it",
+            "only the holder of the row may make it",
             f"pass fence= with what the claim returned in {machine.leases[leased[0]].fence!r}",
         )
     if fence is not None and not leased:
         raise InvalidMove(
             f"move {name!r} was given the fence {fence!r}",
-            "it starts from no leased state, so there is no fence to compare",
+            "it does not start from a leased state, so there is no fence to compare",
             "leave it out",
         )
     return _asked(move, row_id, _whole(fence), values, listed(move.sets), params, where_params(move))
@@ -71,7 +71,7 @@ def ask_many(
     if not move.by_anyone and any(source in machine.leases for source in sources_of(move)):
         raise InvalidMove(
             f"move {name!r} starts from a leased state",
-            "each row is under a fence of its own",
+            "each row has a fence of its own",
             "move one by one",
         )
     return _asked(move, None, None, values, listed(move.sets), params, where_params(move))

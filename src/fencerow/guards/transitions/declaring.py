@@ -14,13 +14,14 @@ class Lease:
     """How long a claimed row belongs to its claimer, and which columns say so.
 
     Give `since` (a column stamped by claim and renewal, judged by its age) or `until` (one that holds the
-    lease's end). `fence` is a whole number that each claim raises by one: whoever makes a later move names it,
-    and who was claimed away from gets None. It must never go back, so no move may set it.
+    lease's end). `fence` is a column with a whole number that each claim raises by one. A later move names
+    it, and gets None if somebody else has claimed the row since. It must never get smaller, so no move may
+    set it.
 
-    With `attempts_max` a row that was claimed so often is not claimed again; the reaper makes the move
-    `when_spent` with it. `attempts` is the column that counts, if that is not the fence. A row whose lease ran
-    out can be claimed again at once; the reaper may also make the move `when_stale` with it.
-    `sets` are columns that a renewal may write, such as progress.
+    With `attempts_max`, a row that was claimed so often is not claimed again; the reaper makes the move
+    `when_spent` with it. `attempts` is the column that counts, if that is not the fence. A row whose lease
+    ran out can be claimed again at once; the reaper may also make the move `when_stale` with it. `sets` are
+    columns that a renewal may write, such as progress.
     """
 
     lease_s: float
@@ -42,8 +43,8 @@ class Move:
     `sets` are those that the caller may give values for. `where` is a further condition as SQL, with `:params`
     that the caller gives. `enters` puts sub-states into a state in the same UPDATE.
 
-    With a `lease` it is a claim, whose target is then a leased state: moves out of that name the fence, unless
-    they say `by_anyone` (a cancel by a person, say).
+    With a `lease` the move is a claim, and its target is a leased state. Moves out of a leased state must
+    name the fence, unless they have `by_anyone` (for example a cancel by a person).
     """
 
     name: str
@@ -63,8 +64,8 @@ class Move:
 class Overdue:
     """How long a row may stay in a state: what `find_stuck` looks for.
 
-    `since` is the column that says when it came there; of several the first that is not NULL counts. With a
-    `move` the reaper makes that move with overdue rows.
+    `since` is the column that says when the row came into the state; of several columns the first that is not
+    NULL counts. With a `move` the reaper makes that move with overdue rows.
     """
 
     state: str | None
@@ -75,10 +76,10 @@ class Overdue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubState:
-    """A second stage of a row with a state of its own, NULL before it begins.
+    """A second state of a row, in a column of its own that is NULL before the first move.
 
-    Its moves are legal only while the row's main state is one of `within`. It is entered by a move of the main
-    state, see `Move.enters`, or by its own from None.
+    Its moves are legal only while the row's main state is one of `within`. A row enters it by a move of the
+    main state (see `Move.enters`), or by a move of its own from None.
     """
 
     name: str

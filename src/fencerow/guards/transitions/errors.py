@@ -24,6 +24,6 @@ class WrongTable(FencerowError):
 
 
 class InvalidMove(FencerowError):
-    """A move was asked for with something missing or too much: a fence, a parameter, a column. Nothing was changed."""
+    """The call of a move lacks something or has too much: a fence, a parameter, a column. Nothing was changed."""
 
     code = "FR-704"

@@ -41,7 +41,7 @@ def check_unique(table: TableName, column: str, queries: Queries) -> Steps[None]
     if column not in {row["name"] for row in rows}:
         raise WrongTable(
             f"column {column!r} of table {table} is not unique by itself",
-            "no primary key or unique index is on it alone, and a move would take every row of that id",
+            "it has no primary key or unique index on it alone, so a move would change every row with that id",
             f"add a unique index on {column!r} alone, or name another column as id=",
         )
 

@@ -14,14 +14,14 @@ from fencerow.guards.transitions.outcome import Moved, Record
 
 
 class Publisher(Protocol):
-    """Something that is told each move inside its transaction, such as an event bus."""
+    """Something that gets each move inside its transaction, such as an event bus."""
 
     def publish(self, moved: Moved) -> Steps[object]:
         """Statements that commit together with the move; none if nobody is interested in it."""
         ...
 
     def wake_ups(self) -> list[str]:
-        """What is told to listeners once a move is committed; a hint, and none on a lent connection."""
+        """The wake-ups to send once a move is committed. They are hints, and on a borrowed connection none is sent."""
         ...
 
 

@@ -31,8 +31,8 @@ class Refusal:
 
     `reason`: "gone" (there is no such row), "state" (its state is not among the sources), "fence" (it belongs to
     a later attempt), "leased" (its lease runs), "spent" (it was claimed as often as it may be), "within" (its main
-    state does not allow it), or "condition": all that can be told apart fits now, so it was the move's own
-    `where`, or somebody changed the row in between and it is worth asking again.
+    state does not allow it), or "condition": everything else fits now, so the move's own `where` did not
+    hold, or somebody changed the row in between; then try again.
     """
 
     id: Any
@@ -45,7 +45,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """A row that has been in a state for too long. `age_s` is None where nobody stamped since when."""
+    """A row that has been in a state for too long. `age_s` is None if the row does not say since when."""
 
     id: Any
     sub: str | None

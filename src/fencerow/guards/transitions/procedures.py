@@ -89,7 +89,7 @@ class MoveProcedures:
         except (SchemaMissing, SchemaTooOld) as error:
             self._ready = None  # the next use looks again
             raise WrongTable(
-                f"the database does not take the statement for table {self.declared.table}",
+                f"the database refuses the statement for table {self.declared.table}",
                 error.why,
-                "compare the table and the values with the declaration; check() says more",
+                "compare the table and the values with the declaration; check() shows more",
             ) from error

@@ -14,8 +14,8 @@ log = logging.getLogger("fencerow.transitions")
 class Reaper(Chore):
     """Sweeps a table again and again: `app.add_chore(documents.reaper())`.
 
-    In every worker at once, with no leader: its moves are guarded by their own statements. What it moves is
-    logged, since a reaper that has much to do hides something that is broken.
+    In every worker at once, with no leader: its moves are guarded by their own statements. Its moves are
+    logged, because a reaper with much to do is a sign that something else is broken.
     """
 
     def __init__(self, table: str, swept: Sequence[Moves], every_s: float, count: int) -> None:

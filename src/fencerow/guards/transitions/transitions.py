@@ -29,12 +29,12 @@ class Transitions(Moves):
                                        Move("finish", "processing", "ready", stamps="ready_at")])
         row = documents.move("start", document_id)      # None: somebody else did, or there is nothing to do
 
-    `order` are the columns by which `take` goes. `version` is a whole number that every move raises by one: with
-    it the trigger can tell a move from a write that goes round them. `history` is a table of the user's in which
-    each move leaves a row; `publisher` is told each move, see `MoveEvents`. Both commit with it.
+    `order` are the columns by which `take` chooses rows. `version` is a whole number that every move raises
+    by one: with it the trigger can tell a move from any other write. `history` is a table of yours that gets
+    a row for each move; `publisher` gets each move, see `MoveEvents`. Both commit with the move.
 
-    `by_attempt`: what a job's handler moves, it moves on behalf of its attempt. The job's row is locked first, and
-    an attempt that no longer holds its job gets LeaseLost. Where every move has a fence of its own that is enough.
+    `by_attempt`: inside a job, each move locks the job's row first, and an attempt that no longer holds its
+    job gets LeaseLost. You do not need this if every move has a fence of its own.
 
     Nothing is sent before the first use, which looks at the table once.
 
@@ -92,8 +92,8 @@ class Transitions(Moves):
     def check(self) -> LocatorProcedure[None]:
         """Look at the table, and have the database explain every statement without running it.
 
-        Before the first use the columns are looked at anyway; this finds besides what is wrong with a condition, a
-        type or a grant. It belongs in a test, or at a program's start.
+        The first use checks only the columns. This also finds what is wrong with a condition, a type or a
+        grant. Call it in a test, or when the program starts.
 
         Raises:
             WrongTable: the database would refuse some statement; the message says which, and in its words why.
@@ -106,7 +106,7 @@ class Transitions(Moves):
         """A chore that sweeps this table and its sub-states: `app.add_chore(documents.reaper())`.
 
         Raises:
-            MovesMisdeclared: no lease and no age names a move for it.
+            MovesMisdeclared: no lease and no `overdue` names a move for the reaper.
         """
         positive(count)
         swept = [moves for moves in (self, *self._subs.values()) if moves.is_reaped]
@@ -123,7 +123,7 @@ class Transitions(Moves):
         return constraint_sql(self.declared, self._dialect(dialect))
 
     def trigger_sql(self, dialect: str | None = None) -> str:
-        """A trigger that refuses writes which go round the moves, for your migration. Strictest with `version`."""
+        """A trigger, for your migration, that refuses all writes but the moves. It is strictest with `version`."""
         return trigger_sql(self.declared, self._dialect(dialect))
 
     def history_sql(self, dialect: str | None = None, *, id_type: str = "text") -> str:

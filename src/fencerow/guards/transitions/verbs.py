@@ -18,12 +18,12 @@ MANY = 100
 class Moves(LocatorVerbs):
     """The moves of a table's main state, or of one of its sub-states.
 
-    `connection` runs a verb inside the transaction that is open there: a commit makes it so, after a rollback it
-    never was, and a refusal costs nothing. Without it each verb is a transaction of its own.
+    With `connection` a verb runs inside the transaction that is open there, and is committed or rolled back
+    with it; a refusal does not harm that transaction. Without it each verb is a transaction of its own.
 
     Every verb raises, besides what is said at each:
         WrongTable: the table is not what was declared; found before the first use, or by the database.
-        RetryTransaction: on a lent connection; roll the transaction back and run all of it again.
+        RetryTransaction: on a borrowed connection; roll the transaction back and run all of it again.
     """
 
     def __init__(self, procedures: MoveProcedures, machine: Machine) -> None:
@@ -51,12 +51,14 @@ class Moves(LocatorVerbs):
     ) -> LocatorProcedure[Record | None]:
         """Make a move and return the row as it is now; None means that nothing happened.
 
-        One UPDATE that names the states it may start from, so of any who race one wins. `fence` is what the claim
-        returned in its fence column, `values` are columns to set, `params` those of the move's condition.
+        This is one UPDATE that names the states it may start from, so of several callers exactly one wins.
+        `fence` is what the claim returned in its fence column, `values` are columns to set, `params` those of
+        the move's condition.
 
         Raises:
             UnknownMove: no move has that name.
-            InvalidMove: a fence, value or parameter is missing, or is none of this move's. Nothing was sent.
+            InvalidMove: a fence, value or parameter is missing, or this move does not take it. Nothing was
+                sent.
         """
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
         return (yield from self._procedures.making(lambda make: make.move(self._machine, asked), connection))
@@ -74,7 +76,7 @@ class Moves(LocatorVerbs):
         params: Mapping[str, Any] | None = None,
         connection: object | None = None,
     ) -> LocatorProcedure[Record | Refusal]:
-        """`move` that tells why not: gone, or in which state the row is, read in a later statement."""
+        """Like `move`, but says why not: the row is gone, or its state does not fit. A later statement reads that."""
         asked = ask(self._machine, name, id, fence=fence, values=values, params=params)
         return (
             yield from self._procedures.making(
@@ -101,7 +103,8 @@ class Moves(LocatorVerbs):
         values: Mapping[str, Any] | None = None,
         connection: object | None = None,
     ) -> LocatorProcedure[Record | None]:
-        """Begin the lease of a claimed row anew, and note progress; None: it is no longer held, stop working on it."""
+        """Renew the lease of a claimed row, and write progress. None: you no longer hold the row, so stop
+        working on it."""
         asked = ask_renewal(self._machine, claim, id, fence=fence, values=values)
         return (yield from self._procedures.making(lambda make: make.renew(self._machine, asked), connection))
 
@@ -121,8 +124,8 @@ class Moves(LocatorVerbs):
     ) -> LocatorProcedure[list[Record]]:
         """Make a move, mostly a claim, with up to `count` rows that may make it, and return them in no order.
 
-        They are taken by the columns of `order`, those whose lease ran out first. Rows that others have locked are
-        left out instead of waited for, so an empty answer does not mean that there will be none.
+        They are chosen by the columns of `order`; those whose lease ran out come first. Rows that others have
+        locked are skipped, so an empty answer does not mean that there are none.
 
         Raises:
             UnknownMove: no move has that name. InvalidMove: it cannot be made with many, or `count` is below 1.
@@ -154,9 +157,10 @@ class Moves(LocatorVerbs):
 
     @verb
     def reap(self, *, count: int = MANY, connection: object | None = None) -> LocatorProcedure[Reaped]:
-        """Make the declared moves with what is past its lease, its attempts or its age, up to `count` rows each.
+        """Make the declared moves with rows that are past their lease, their attempts or their age, up to
+        `count` rows each.
 
-        Safe in any number of processes at once: the UPDATE itself asks again whether the time is past.
+        Safe in any number of processes at once: the UPDATE itself checks again whether the time is past.
         """
         positive(count)
         return (yield from self._procedures.making(lambda make: make.reap(self._machine, count), connection))

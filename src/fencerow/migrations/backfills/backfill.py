@@ -41,18 +41,20 @@ class Backfill:
         senders.start()  # and app.worker() somewhere
 
     `fill` is a plain function that gets the driver's connection (psycopg, or sqlite3 on SQLite) in an open
-    transaction. What it writes there and the note that the range is done are one commit, so a range is done once,
-    whatever dies; what it does elsewhere may happen again. PostgreSQL rolls a range back in which nothing was said for
-    60 s: a process that is stopped must not keep its rows. Declare it as a global of a module that workers import.
+    transaction. What it writes there and the note that the range is done are one commit, so a range is done
+    once, whatever crashes. What it does elsewhere may happen again. PostgreSQL rolls a range back if no
+    statement comes for 60 s, so that a process that is stopped does not keep its rows locked. Declare it as a
+    global of a module that workers import.
 
-    Ranges follow each other in the order of the key, from its least to its greatest value at the start. Rows that come
-    later are met if their key lies ahead, and not if it lies behind or above: let the code write the new form first.
-    Rows whose key is NULL are not met. The key should have an index.
+    Ranges follow each other in the order of the key, from its least to its greatest value at the start. New
+    rows are included if their key lies ahead, but not if it lies behind or above the greatest value: deploy
+    the code that writes the new form first. Rows whose key is NULL are not included. The key should have an
+    index.
 
-    `lanes`: so many ranges at a time, of equal shares of the keys (whole numbers only). `rows_per_s` and
-    `pause_s` (between two ranges of a lane) hold it back, and so does a replica that is more than `lag_max_s` behind,
-    where the role may see that. A range that raises is tried `failures_max` times, with growing pauses; then its lane
-    stops there and `status` names it.
+    `lanes`: how many ranges run at a time; each lane has an equal share of the keys (whole numbers only).
+    `rows_per_s` and `pause_s` (between two ranges of a lane) slow the backfill down. It also waits while a
+    replica is more than `lag_max_s` behind, if the role may see that. A range that raises is tried
+    `failures_max` times, with growing pauses; then its lane stops there and `status` names it.
 
     Raises:
         InvalidBackfill, InvalidInput: it cannot work as declared.
@@ -136,7 +138,7 @@ class Backfill:
         return self.status()
 
     def resume(self) -> BackfillStatus:
-        """Go on with all that is not done, also with a lane that stopped at a failing range, and where jobs were lost.
+        """Go on with all that is not done, also with lanes that stopped at a failing range or lost their jobs.
 
         Raises:
             UnknownBackfill: it was never started.
@@ -158,7 +160,7 @@ class Backfill:
         return BackfillStatus.of(lanes)
 
     def forget(self) -> None:
-        """Forget how far it was, so that `start` begins anew.
+        """Forget how far it was, so that `start` starts anew.
 
         Raises:
             BackfillRunning: pause it first.
@@ -168,7 +170,7 @@ class Backfill:
             backfills.lanes_of(self.name)
         ):
             raise BackfillRunning(
-                f"backfill {self.name} runs", "what is under way cannot be forgotten", "pause it first"
+                f"backfill {self.name} runs", "a backfill that runs cannot be forgotten", "pause it first"
             )
 
     astart = threaded(start)
@@ -231,7 +233,7 @@ class Backfill:
             raise LeaseLost(
                 f"lane {walk.lane} of backfill {walk.name} is walked by another attempt",
                 "the range was rolled back here",
-                "nothing is to be done",
+                "there is nothing to do",
             )
         return found.rows
 
@@ -299,6 +301,6 @@ def resume(app: JobsApp, name: str) -> int:
 def unknown(name: str) -> UnknownBackfill:
     return UnknownBackfill(
         f"no backfill {name!r} was ever started in this database",
-        "its name was mistyped, or another database is meant",
+        "the name is wrong, or this is the wrong database",
         "start it, or correct the name",
     )

@@ -181,7 +181,7 @@ def failed(kind: str) -> UnusableConnection:
     """The connection passed in is in a failed transaction."""
     return UnusableConnection(
         f"the {kind} is in a failed transaction",
-        "an earlier statement failed, and PostgreSQL takes nothing more until the rollback",
+        "an earlier statement failed, and PostgreSQL refuses all others until the rollback",
         "roll back and run your transaction again",
     )
 

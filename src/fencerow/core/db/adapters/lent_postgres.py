@@ -122,7 +122,7 @@ def server_fault(error: BaseException, kind: str) -> FencerowError | None:
         return ReadOnly(
             "your transaction may not write",
             f"it was declared READ ONLY, or the server is a standby ({text})",
-            "roll it back, and lend one that may write, on the primary",
+            "roll it back, and pass one that may write, on the primary",
         )
     try:
         return known_fault(psycopg.errors.lookup(state)(text))
