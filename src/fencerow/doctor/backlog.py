@@ -94,7 +94,7 @@ def _workers(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator
     if silent:
         yield warn(
             "workers",
-            f"{silent} let their lease run out and nobody has declared them dead",
+            f"{silent} have not renewed within their lease, and nobody has declared them dead",
             "start a worker: each sweeps",
         )
 
@@ -138,9 +138,9 @@ def _clock_gone_back(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
     )
     yield warn(
         "clock went back",
-        f"the database's clock went back by {behind_s:.0f} s; {len(said)} living workers carry its time on, "
-        "and take what was due before",
-        "find out what sets it; a worker that is started before the clock has returned takes jobs by the clock alone",
+        f"the database's clock went back by {behind_s:.0f} s; {len(said)} living workers continue the time "
+        "before, and claim jobs that were due then",
+        "find out what sets it; a worker that starts before the clock has caught up knows only the clock",
     )
 
 
@@ -153,9 +153,9 @@ def _losses(engine: Engine) -> Iterator[Finding]:
     for record, loss in told[:SHOWN_MAX]:
         yield fail(
             "lost commits",
-            f"worker {record.name} found on {_moment(loss.noticed_us)} that the database has forgotten what it had "
-            f"confirmed to it since {_moment(loss.kept_until_us)}, up to {_moment(loss.confirmed_until_us)} or later",
-            "a failover or a restore lost it: submit again what is missing, see docs/postgresql.md",
+            f"worker {record.name} found on {_moment(loss.noticed_us)} that the database has lost what it had "
+            f"confirmed since {_moment(loss.kept_until_us)}, up to {_moment(loss.confirmed_until_us)} or later",
+            "a failover or a restore lost it: submit the missing jobs again, see docs/postgresql.md",
         )
     if not told:
         yield ok("lost commits", "no worker has noticed any")

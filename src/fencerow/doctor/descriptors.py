@@ -25,7 +25,7 @@ def examine_descriptors(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
         yield warn(
             "descriptors",
             f"worker {worker.name} has {descriptors.open} of at most {descriptors.limit} file descriptors open",
-            f"{MORE}; if they only ever become more, a handler there keeps files or sockets open",
+            f"{MORE}; if the number only grows, a handler there keeps files or sockets open",
         )
     short = [
         (each, each.stated.shortage) for each in alive if each.stated is not None and each.stated.shortage
@@ -34,7 +34,7 @@ def examine_descriptors(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
         yield warn(
             "shortage",
             f"worker {worker.name} was short of descriptors, threads or memory within ten minutes: {shortage}",
-            f"it waits such a time out for one lease, and ends then (FR-604); {MORE}",
+            f"it waits for one lease and then ends (FR-604); {MORE}",
         )
 
 

@@ -154,7 +154,7 @@ def _clock(theirs_us: int, ours_us: int, doubt_s: float) -> Finding:
     skew_s = (theirs_us - ours_us) / 1e6
     found = f"the database is {abs(skew_s):.3f} s {'ahead of' if skew_s > 0 else 'behind'} this host"
     if abs(skew_s) - doubt_s > SKEW_FAIL_S:
-        return fail("clock", found, "run NTP on both: delays and logs of this host are off by so much")
+        return fail("clock", found, "run NTP on both: delays and logs of this host are wrong by this time")
     if abs(skew_s) - doubt_s > SKEW_WARN_S:
         return warn("clock", found, "run NTP on both; leases go by the database's clock alone")
     return ok("clock", f"{found} (± {doubt_s:.3f} s)")
@@ -212,7 +212,7 @@ def _horizon(engine: PostgresEngine) -> Iterator[Finding]:
     if hidden:
         yield info(
             "old snapshots",
-            f"{hidden} sessions of other roles cannot be looked into",
+            f"{hidden} sessions of other roles cannot be read",
             "GRANT pg_read_all_stats to this role to see them",
         )
 
@@ -230,16 +230,16 @@ def _listening(engine: PostgresEngine, config: CoreConfig) -> Finding:
         if not listening.wait(config.connect_timeout_s):
             return warn(
                 "listen",
-                "no connection for LISTEN came about",
-                "check FENCEROW_LISTEN_URL; polling goes on beneath, up to poll_max_s later",
+                "no connection for LISTEN could be made",
+                "check FENCEROW_LISTEN_URL; polling goes on, up to poll_max_s later",
             )
         engine.wake([word])
         if heard.wait(HEARD_S):
             return ok("listen", "a NOTIFY was heard")
         return warn(
             "listen",
-            f"a NOTIFY was not heard within {HEARD_S:g} s: a pooler stands in between",
-            "set FENCEROW_LISTEN_URL to a direct connection; polling goes on beneath, up to poll_max_s later",
+            f"a NOTIFY was not heard within {HEARD_S:g} s: there is a pooler in between",
+            "set FENCEROW_LISTEN_URL to a direct connection; polling goes on, up to poll_max_s later",
         )
     finally:
         stop()

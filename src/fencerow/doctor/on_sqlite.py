@@ -43,7 +43,7 @@ def file_findings(path: Path) -> Iterator[Finding]:
     if mount and mount.kind in DOUBTFUL:
         yield warn(
             "file system",
-            f"{mount.kind}, mounted on {mount.point}: locks may not reach across the host's border",
+            f"{mount.kind}, mounted on {mount.point}: locks may not work beyond this host",
             "let only one side open the file, or move it to a local disk",
         )
     elif mount:
@@ -77,7 +77,7 @@ def _version() -> Finding:
             "version",
             f"{found} has the WAL-reset fault, which may damage a file in WAL mode; we use a rollback journal",
             "with SQLite 3.51.3, 3.50.7, 3.44.6 or newer single commits are several times faster, "
-            "and readers wait for no writer",
+            "and readers do not wait for writers",
         )
     return ok("version", found)
 
@@ -98,7 +98,7 @@ def _synchronous(level: str) -> Finding:
     return fail(
         "synchronous",
         f"it is {level}: a power cut loses accepted jobs",
-        "leave it at FULL, as our connections do",
+        "set it to FULL, as Fencerow's connections do",
     )
 
 

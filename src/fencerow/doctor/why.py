@@ -21,8 +21,8 @@ from fencerow.operators.queues import PausedQueue, paused_queues
 
 WORKERS_MAX = 1_000
 AHEAD_MAX = 1_000
-OVERDUE = "its worker ends it, or calls it overdue by its own clock, and then a sweep does"
-SWEEP = "what commits late is found by a worker's sweep within max(1 s, 50 × the sweep's cost)"
+OVERDUE = "its worker ends it; or the worker reports it overdue by its own clock, and a sweep ends it"
+SWEEP = "a worker's sweep finds what commits late within max(1 s, 50 × the sweep's cost)"
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ def why(job_id: str) -> Steps[Diagnosis]:
         raise JobNotFound(
             f"there is no job {job_id}",
             "neither live nor finished; retention may have removed it",
-            "check the id, and the database you are asking",
+            "check the id and the database",
         )
     now_us = yield from clock().steps()
     if job.is_final:
@@ -297,7 +297,7 @@ def _first(job: JobRecord, before: int, serving: list[WorkerLoad], now_us: int) 
     if job.suspect:
         return Condition(name, None, "suspects have a lane of their own")
     if job.run_at_us > now_us:
-        return Condition(name, None, "its place is known when it is due")
+        return Condition(name, None, "its place in the queue is known when it is due")
     free = sum(each.free or 0 for each in serving)
     shown = f"{before}" if before < AHEAD_MAX else f"{AHEAD_MAX} or more"
     found = f"{shown} due jobs of queue {job.queue} come before it; {SWEEP}"

@@ -20,7 +20,7 @@ def examine_events(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     for group in found:
         yield from _group(group, EventSettings.of(config))
     if found:
-        yield ok("events", f"{len(found)} groups read the log up to place {found[0].head}")
+        yield ok("events", f"{len(found)} groups read the log up to position {found[0].head}")
 
 
 def _group(group: Lag, kept: EventSettings) -> Iterator[Finding]:
@@ -29,7 +29,7 @@ def _group(group: Lag, kept: EventSettings) -> Iterator[Finding]:
             "unplaced events",
             f"{group.unplaced} events for group {group.group} have no position, the first for "
             f"{group.unplaced_s:.0f} s, so nobody can read them",
-            "run a worker (every one gives places); if one runs, its log says what keeps it from that",
+            "run a worker (each one gives positions); if one runs, its log says why it does not",
         )
     if group.alarmed_at_us is not None:
         yield fail(
@@ -41,14 +41,14 @@ def _group(group: Lag, kept: EventSettings) -> Iterator[Finding]:
     elif group.events and not group.readers:
         yield warn(
             "unread events",
-            f"group {group.group} has {group.events} events to read, and nobody reads",
+            f"group {group.group} has {group.events} events to read, and no reader is alive",
             "run a worker with its consumer",
         )
     elif group.seconds > LATE_S:
         yield warn(
             "event lag",
             f"group {group.group} is {group.events} events and {group.seconds:.0f} s behind",
-            "more workers, more partitions in a new group, or a quicker handler",
+            "run more workers, use more partitions in a new group, or make the handler faster",
         )
     if group.parked:
         yield warn(

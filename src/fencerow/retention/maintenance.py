@@ -178,7 +178,7 @@ class Maintenance(Chore):
                 if is_trouble(error):
                     raise
                 log.error(
-                    "job %s has ended and still cannot be moved to the finished ones: %s", job_id, error
+                    "job %s has ended and still cannot be moved to the finished jobs: %s", job_id, error
                 )
 
     # --- rows --------------------------------------------------------------------------------------

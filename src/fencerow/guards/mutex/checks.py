@@ -32,8 +32,8 @@ def _stale(stale: Sequence[MutexRecord]) -> Iterator[Finding]:
     for each in stale[:SHOWN_MAX]:
         yield info(
             "stale mutex",
-            f"{each.key} was not released: process {each.pid} on {each.host} let it run out "
-            f"{(each.now_us - each.until_us) / 1e6:.0f} s ago; who wants it gets it",
+            f"{each.key} was not released: process {each.pid} on {each.host} let its lease run out "
+            f"{(each.now_us - each.until_us) / 1e6:.0f} s ago; the next caller gets it",
         )
 
 
@@ -51,6 +51,6 @@ def _over(engine: Engine, live: Sequence[MutexRecord]) -> Iterator[Finding]:
             yield warn(
                 "mutex of the dead",
                 f"{each.key} is held for attempt {each.attempt} of {each.job_name} {each.job_id}, which is over",
-                f"it goes stale by itself; `fencerow mutexes release` frees it now, if nothing works on in process "
-                f"{each.pid} on {each.host}",
+                f"it becomes stale by itself; `fencerow mutexes release` frees it now: first check that process "
+                f"{each.pid} on {each.host} does no work under it",
             )
