@@ -65,7 +65,7 @@ def read_folder(folder: Path, dialect: str) -> list[ShardMigration]:
     for version, path in downs.items():
         if version not in ups or _parsed(ups[version])["name"] != _parsed(path)["name"]:
             raise InvalidMigrations(
-                f"{path.name} takes back a migration that does not exist",
+                f"{path.name} takes back a migration that is not there",
                 f"expected {path.name.replace('.down', '')} beside it",
                 "correct its number and name, or remove it",
             )

@@ -97,7 +97,7 @@ async def test_a_worker_serves_the_queues_it_was_given(app: App) -> None:
 
 
 def test_a_worker_needs_jobs_and_queue_names(lite_app: App) -> None:
-    with pytest.raises(DeclarationError, match="no jobs"):
+    with pytest.raises(DeclarationError, match="no handler for any job"):
         lite_app.worker()
 
     @lite_app.job

@@ -105,7 +105,7 @@ def test_in_a_block_the_caller_says_what_came_of_it(at: At) -> None:
     with once(at, "k") as second:
         assert not second.needed
         assert second.result == "paid"
-        with pytest.raises(OnceMisuse, match="not this caller's"):
+        with pytest.raises(OnceMisuse, match="does not belong to this caller"):
             second.done("again")
 
 

@@ -207,7 +207,7 @@ def test_rows_that_cannot_be_meant_are_refused(replace: Replace, engine: AnyEngi
             replacing.insert([{"n": 1, "vektor": "x"}])
         with pytest.raises(InvalidInput, match="no usable name"):
             replacing.insert([{'n" = 1; --': 1}])
-    with pytest.raises(OnceMisuse, match="not begun"):
+    with pytest.raises(OnceMisuse, match="has not started"):
         _ = replace(content_hash="c").needed
 
     assert chunks(engine) == ["stays"]
