@@ -40,7 +40,7 @@ def test_groups_and_their_lag_are_listed(cli: Cli, url: str, bus: AnyEngine) -> 
     assert "billing" in cli("events", "groups").out
     found = cli("events", "lag", "--json").json
     assert (found["groups"][0]["events"], found["groups"][0]["parked"], found["log"]["head"]) == (2, 1, 3)
-    assert "place 3" in cli("events", "lag", "billing").out
+    assert "position 3" in cli("events", "lag", "billing").out
 
 
 def test_parked_events_are_shown_and_redriven(cli: Cli, url: str, bus: AnyEngine) -> None:
