@@ -29,6 +29,7 @@ from fencerow.core.errors.database import StorageFull as StorageFull
 from fencerow.core.errors.database import Unavailable as Unavailable
 from fencerow.core.errors.database import UnsafeFileSystem as UnsafeFileSystem
 from fencerow.core.errors.database import UnusableConnection as UnusableConnection
+from fencerow.core.errors.input import AmbiguousId as AmbiguousId
 from fencerow.core.errors.input import BlockingCall as BlockingCall
 from fencerow.core.errors.input import InvalidArguments as InvalidArguments
 from fencerow.core.errors.input import InvalidInput as InvalidInput

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
-from fencerow.cli.filters import filter_options, ids_of, made, restricted
+from fencerow.cli.filters import filter_options, ids_of, made, placed, restricted
 from fencerow.client import Client
 from fencerow.command import output
 from fencerow.command.database import actor, working
 from fencerow.command.options import CommandOptions, app_option, database_options, json_option
 from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict, exits
-from fencerow.core.model.ids import parse_id
+from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
 from fencerow.operators.finding import JobFilter
+from fencerow.operators.prefixes import jobs_meant
 
 F = TypeVar("F", bound=Callable[..., Any])
 Once = Callable[[Client, str, str | None], str]
@@ -50,14 +51,17 @@ class Bulk:
 
     def run(self, asked: CommandOptions, options: dict[str, Any]) -> int:
         """Do it, or with --dry-run only count; returns the exit code: 1 if any job was not moved."""
-        ids = [parse_id(each) for each in options.pop("ids")]
+        meant = [parse_prefix(each) for each in options.pop("ids")]
         dry_run, yes, reason = options.pop("dry_run"), options.pop("yes"), options.pop("reason")
         if reason is not None:
             check_text(reason, "--reason", REASON_MAX)
         chosen = made(options)
-        self._refuse_unclear(ids, chosen)
+        self._refuse_unclear(meant, chosen)
         with working(asked) as engine:
-            if not ids:
+            if meant:
+                ids = Client(engine).run(jobs_meant(meant))
+            else:
+                chosen = placed(engine, chosen, options["before"])
                 ids = ids_of(engine, restricted(chosen, self.legal, self.default, self.verb))
             if dry_run:
                 return self._counted(ids, asked)
@@ -69,7 +73,7 @@ class Bulk:
             client.close()
         return self._told(done, asked, by_id=chosen.is_empty())
 
-    def _refuse_unclear(self, ids: list[str], chosen: JobFilter) -> None:
+    def _refuse_unclear(self, ids: Sequence[IdRange], chosen: JobFilter) -> None:
         if ids and not chosen.is_empty():
             raise InvalidInput(
                 "both ids and a filter were given",

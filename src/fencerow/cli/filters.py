@@ -12,11 +12,12 @@ from fencerow.cli.arguments import pairs_of
 from fencerow.client import Client
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.ids import parse_id
+from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
 from fencerow.operators.finding import JobFilter, listing
+from fencerow.operators.prefixes import job_meant
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,8 +85,19 @@ def made(options: dict[str, Any]) -> JobFilter:
         metadata=pairs_of(options["meta"], "--meta") if options["meta"] else None,
         scope=options["scope"],
         key=options["key"],
-        before_id=parse_id(options["before"]) if options["before"] is not None else None,
+        before_id=parse_prefix(options["before"]).first if options["before"] is not None else None,
     )
+
+
+def placed(engine: Engine, chosen: JobFilter, before: str | None) -> JobFilter:
+    """The filter with the job that --before means, now that it can be looked up.
+
+    Raises:
+        AmbiguousId, JobNotFound: it is the beginning of several ids, or of none.
+    """
+    if before is None:
+        return chosen
+    return replace(chosen, before_id=Client(engine).run(job_meant(parse_prefix(before))))
 
 
 def restricted(chosen: JobFilter, legal: Iterable[State], default: Iterable[State], verb: str) -> JobFilter:

@@ -7,16 +7,17 @@ from typing import Any
 import click
 
 from fencerow.cli.bulk import Bulk, bulk_options
-from fencerow.cli.filters import filter_options, made, page
+from fencerow.cli.filters import filter_options, made, page, placed
 from fencerow.cli.show import show_job
 from fencerow.client import Client
 from fencerow.command import output
 from fencerow.command.database import working
 from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.client.refs import CancelAnswer
-from fencerow.core.model.ids import parse_id
+from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import FINAL, LIVE, State
+from fencerow.operators.prefixes import job_meant
 
 
 @click.group(no_args_is_help=False)
@@ -39,7 +40,7 @@ def list_(context: click.Context, /, limit: int, **options: Any) -> None:
     """List jobs, the newest first. The next page: --before and the last id."""
     chosen = made(options)
     with working(asked(context)) as engine:
-        found = page(engine, chosen, limit)
+        found = page(engine, placed(engine, chosen, options["before"]), limit)
     if asked(context).json:
         output.say_json(found)
         return
@@ -58,9 +59,10 @@ def list_(context: click.Context, /, limit: int, **options: Any) -> None:
 @click.pass_context
 def show(context: click.Context, job_id: str) -> None:
     """Show a job: what it is, its timeline, its log and its error."""
-    wanted = parse_id(job_id)
+    meant = parse_prefix(job_id)
     with working(asked(context)) as engine:
         client = Client(engine)
+        wanted = client.run(job_meant(meant))
         job, timeline, log = client.get(wanted), client.timeline(wanted), client.logs(wanted)
     if asked(context).json:
         output.say_json({"job": job, "timeline": timeline, "log": log})

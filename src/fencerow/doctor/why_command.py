@@ -7,9 +7,11 @@ import click
 from fencerow.command import output
 from fencerow.command.database import working
 from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
-from fencerow.core.model.ids import parse_id
+from fencerow.core.model.ids import parse_prefix
 from fencerow.doctor.why import why as examine
+from fencerow.operators.prefixes import job_meant
 
 ANSWERS = {True: "yes", False: "no", None: "-"}
 
@@ -22,8 +24,9 @@ ANSWERS = {True: "yes", False: "no", None: "-"}
 @click.pass_context
 def why(context: click.Context, job_id: str) -> int:
     """Say why a job is not running: each condition of its claim, one by one."""
-    wanted = parse_id(job_id)
+    meant = parse_prefix(job_id)
     with working(asked(context)) as engine:
+        wanted = ClientBase(engine).run(job_meant(meant))
         answer = engine.run(examine(wanted))
     if asked(context).json:
         output.say_json(answer)

@@ -1,6 +1,7 @@
 """`client.workers`: look at workers, and change them while they run; sync and async, from anywhere.
 
-A worker is named by its id, its name, a pattern of names (`mail-*`) or its host (`host:db1`, `host:db*`).
+A worker is named by its id or the beginning of its id, by its name, a pattern of names (`mail-*`) or its host
+(`host:db1`, `host:db*`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fencerow.core.client.base import Verbs
 from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput, WorkerNotFound
-from fencerow.core.model.ids import parse_id
+from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.job import HeldJob, WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.text import check_text
@@ -23,6 +24,7 @@ from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
 from fencerow.core.store.orders import ALIVE_MAX, Order, gone
 from fencerow.operators.finding import limited, member
+from fencerow.operators.prefixes import worker_meant
 
 WHICH_LENGTH_MAX = 300
 REASON_LENGTH_MAX = 500
@@ -134,13 +136,16 @@ def registrations(state: WorkerState | str | None, limit: int) -> Procedure[list
 def finding(which: str) -> Procedure[list[WorkerRecord]]:
     """The living workers that are meant."""
     check_text(which, "the worker", WHICH_LENGTH_MAX)
-    holder = _id(which)
-    if holder is not None:
-        return [(yield from _of_id(holder))]
+    meant = _id(which)
+    if meant is not None and meant.is_whole:
+        return [(yield from _of_id(meant.first))]
     alive = yield from ask(store.list_workers(state=WorkerState.ALIVE.value, limit=ALIVE_MAX))
     found = [worker for worker in alive if fits(worker, which)]
     if found:
         return found
+    holder = None if meant is None else (yield from worker_meant(meant))
+    if holder is not None:
+        return [(yield from _of_id(holder))]
     former = yield from ask(store.list_workers(limit=ALIVE_MAX))
     for worker in former:
         if fits(worker, which):
@@ -154,11 +159,7 @@ def finding(which: str) -> Procedure[list[WorkerRecord]]:
 
 def inspecting(which: str, jobs_max: int) -> Procedure[Inspected]:
     """One worker, and the jobs it holds."""
-    holder = _id(which)
-    if holder is None:
-        worker = yield from _one(which)
-    else:
-        worker = yield from _of_id(holder, ended_too=True)
+    worker = yield from _any(which)
     return Inspected(
         worker, (yield from ask(store.held_jobs(worker.id, limit=limited(jobs_max, "jobs_max"))))
     )
@@ -195,6 +196,21 @@ def _one(which: str) -> Procedure[WorkerRecord]:
     return found[0]
 
 
+def _any(which: str) -> Procedure[WorkerRecord]:
+    """One worker to look at: by its id it may have ended. A living one's name comes before the beginning of an id."""
+    meant = _id(which)
+    if meant is None:
+        return (yield from _one(which))
+    if not meant.is_whole:
+        alive = yield from ask(store.list_workers(state=WorkerState.ALIVE.value, limit=ALIVE_MAX))
+        if any(fits(worker, which) for worker in alive):
+            return (yield from _one(which))
+    holder = yield from worker_meant(meant)
+    if holder is None:
+        return (yield from _one(which))
+    return (yield from _of_id(holder, ended_too=True))
+
+
 def _of_id(holder: str, *, ended_too: bool = False) -> Procedure[WorkerRecord]:
     found = yield from ask(store.list_workers(holder=holder))
     if not found:
@@ -211,8 +227,8 @@ def _of_id(holder: str, *, ended_too: bool = False) -> Procedure[WorkerRecord]:
     return worker
 
 
-def _id(which: str) -> str | None:
+def _id(which: str) -> IdRange | None:
     try:
-        return parse_id(which)
+        return parse_prefix(which)
     except InvalidInput:
         return None
