@@ -8,12 +8,12 @@ from fencerow.batches.declare import DeclareBatch
 from fencerow.batches.item import BatchMiddleware
 from fencerow.client import Client
 from fencerow.config import Config
-from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning
+from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning, UntypedParameters
 from fencerow.core.app.app import JobsApp
 from fencerow.core.config import Defaults
 from fencerow.core.telemetry import Telemetry
 
-__all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning"]
+__all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning", "UntypedParameters"]
 
 
 class App(JobsApp):

@@ -22,6 +22,8 @@ ALLOWED = {
     ("task", "docs/glossary.md"): "refuses it",
     ("task", "src/fencerow/core/worker/stepping.py"): "asyncio's own word for what it is about",
     ("task", "src/fencerow/core/model/retry.py"): "asyncio's task groups",
+    ("task", "src/fencerow/core/app/foreign.py"): "answers to verbs of other systems",
+    ("enqueue", "src/fencerow/core/app/foreign.py"): "answers to verbs of other systems",
     ("task", "pyproject.toml"): "people search for a task queue",
     ("heartbeat", "docs/when-not-to-use.md"): "names other systems by their own words",
     ("poison pill", "docs/decisions"): "names what others call it",

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from fencerow.core.app.app import JobsApp
-from fencerow.core.app.declare import refuse_uncallable
+from fencerow.core.app.doors import refuse_uncallable
 from fencerow.core.app.handlers import is_async, refuse_generators
 from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff

@@ -4,6 +4,7 @@ from fencerow.core.app.app import JobsApp
 from fencerow.core.app.contract import Contract, contract
 from fencerow.core.app.database import Database, LocalDatabaseWarning
 from fencerow.core.app.declare import DeclaredJob
+from fencerow.core.app.doors import UntypedParameters
 from fencerow.core.app.submission import Draft
 from fencerow.core.app.submitter import Call
 
@@ -15,5 +16,6 @@ __all__ = [
     "DeclaredJob",
     "Draft",
     "LocalDatabaseWarning",
+    "UntypedParameters",
     "contract",
 ]

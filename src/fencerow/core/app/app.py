@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack
 from fencerow.core.app.contract import Contract, Contracts, Handles
 from fencerow.core.app.database import Database
 from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
-from fencerow.core.app.options import QUEUE_LENGTH_MAX, HandlingOptions, SubmitOptions, submit_options
+from fencerow.core.app.foreign import OF_APPS, no_attribute
+from fencerow.core.app.options import HandlingOptions, SubmitOptions, submit_options
+from fencerow.core.app.serving import check_served, warn_of_unknown
 from fencerow.core.app.submission import Layers, SubmitGenerator
 from fencerow.core.app.submitter import Call, Submitter, checked
 from fencerow.core.chore import Chore, Ticking, chore_of
@@ -28,7 +30,6 @@ from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.locator import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.text import check_text
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.context import Middleware, RunMiddleware, TogetherMiddleware
 
@@ -218,14 +219,15 @@ class JobsApp(Database):
     ) -> Worker:
         """Make a worker for these queues, or for those of all declared jobs: `async with app.worker(): ...`.
 
-        `queues` may give each queue slots of its own. Otherwise the queues share `slots`, by default the
-        setting. The database's tables are checked first, see `check_or_create`. If a handler blocks the event
-        loop beyond its time limit and `cancel_kill_s`, the worker ends this process; without `ends_process`
-        it only reports the handler.
+        `queues` may give each queue slots of its own; then `slots` is refused. Otherwise the queues share
+        `slots`, by default the setting. The log warns of a queue to which no declared job goes. The
+        database's tables are checked first, see `check_or_create`. If a handler blocks the event loop
+        beyond its time limit and `cancel_kill_s`, the worker ends this process; without `ends_process` it
+        only reports the handler.
 
         Raises:
             DeclarationError: no job is declared, so the worker has nothing to run.
-            InvalidInput: a queue's name cannot be used.
+            InvalidInput: a queue's name cannot be used, or slots are given twice.
         """
         if not self.handlers and not self._chores:
             raise DeclarationError(
@@ -235,12 +237,13 @@ class JobsApp(Database):
             )
         from fencerow.core.worker.worker import Worker  # who only submits never loads it
 
+        served = self._served(queues, slots)
         self._warn_of_unwrapped()
         self.check_or_create()
         return Worker(
             self.engine,
             self.handlers,
-            self._served(queues),
+            served,
             self.config,
             self.telemetry,
             Middleware(tuple(self._run_middleware), tuple(self._batch_middleware)),
@@ -263,13 +266,17 @@ class JobsApp(Database):
         """What this app's workers do besides their jobs."""
         return tuple(self._chores)
 
-    def _served(self, queues: Mapping[str, int] | Sequence[str] | None) -> Mapping[str, int] | Sequence[str]:
+    def _served(
+        self, queues: Mapping[str, int] | Sequence[str] | None, slots: int | None
+    ) -> Mapping[str, int] | Sequence[str]:
+        own = {job.queue for job in self._jobs.values() if job.runs_here}
         if queues is None:
             # A worker that has only chores claims from a queue as any other, and finds nothing that it knows.
-            return sorted({job.queue for job in self._jobs.values() if job.runs_here}) or [DEFAULT_QUEUE]
+            return sorted(own) or [DEFAULT_QUEUE]
         named = [queues] if isinstance(queues, str) else queues
-        for queue in named:
-            check_text(queue, "queue", QUEUE_LENGTH_MAX)
+        check_served(named, slots)
+        if own:
+            warn_of_unknown(named, own | self._submitter.layers.queues)
         return named
 
     # --- closing -----------------------------------------------------------------------------------
@@ -313,6 +320,11 @@ class JobsApp(Database):
         with self._opening:
             client, self._submitter.client = self._submitter.client, None
             return client
+
+    if not TYPE_CHECKING:  # for a type checker such an attribute is missing, as it is
+
+        def __getattr__(self, name):
+            raise no_attribute(self, "app", name, OF_APPS)
 
 
 def _unknown(name: str, known: list[str]) -> UnknownJob:

@@ -15,7 +15,8 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, Unpack, overload
 
-from fencerow.core.app.declare import DeclaredJob, Declarer, refuse_uncallable, stored_name
+from fencerow.core.app.declare import DeclaredJob, Declarer, stored_name
+from fencerow.core.app.doors import refuse_uncallable
 from fencerow.core.app.handlers import handler_of, job_parameter_of, refuse_generators
 from fencerow.core.app.options import (
     NO_JOB_OPTIONS,

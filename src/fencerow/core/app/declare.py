@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
+from fencerow.core.app.doors import refuse_uncallable, warn_of_untyped
 from fencerow.core.app.handlers import handler_of
 from fencerow.core.app.options import (
     NAME_LENGTH_MAX,
@@ -156,6 +157,7 @@ class Declarer:
             fail_on=options.fail_on,
             payload_bytes_max=options.payload_bytes_max or self.payload_bytes_max,
         )
+        warn_of_untyped(function, handler.arguments.untyped, decorator)
         codec = replace(handler.arguments, version=options.args_version, upgrade=options.upgrade)
         handler = replace(
             handler, arguments=codec, process=options.process, memory_bytes_max=options.memory_bytes_max
@@ -210,20 +212,6 @@ class Declare:
         if function is not None:
             return self._declarer.declare(function, self._options, handler_of, "@app.job")
         return Declare(self._declarer, job_options(given, GivenOptions, "@app.job"))
-
-
-def refuse_uncallable(function: object, decorator: str) -> None:
-    """Make sure that a decorator was given something that can be called.
-
-    Raises:
-        DeclarationError: it was not.
-    """
-    if not callable(function):
-        raise DeclarationError(
-            f"{decorator} was given a value of type {type(function).__name__}",
-            "it decorates a function; pass its options by name",
-            f"write {decorator} or {decorator}(queue=...)",
-        )
 
 
 def stored_name(function: Callable[..., Any], decorator: str) -> str:

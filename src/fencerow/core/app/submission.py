@@ -59,6 +59,11 @@ class Layers:
         # Merging takes longer than all the rest of a submit, and few combinations ever occur.
         self._remembered = lru_cache(maxsize=1024)(self._merged)
 
+    @property
+    def queues(self) -> frozenset[str]:
+        """The queues that the app gives options to."""
+        return frozenset(self._queues)
+
     def of(self, queue: str, *further: Defaults) -> Defaults:
         """What holds in a queue, after the layers that win over it."""
         try:

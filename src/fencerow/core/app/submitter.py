@@ -14,10 +14,11 @@ from collections.abc import (
 )
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
+from fencerow.core.app.foreign import OF_JOBS, no_attribute
 from fencerow.core.app.handlers import encode_json_data
 from fencerow.core.app.options import SubmitOptions
 from fencerow.core.app.submission import Declaration, Draft, Layers, Recipe, SubmitMiddleware, with_labels
@@ -201,6 +202,11 @@ class Submittable(Generic[P, R]):
     async def asubmit_many(self, calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> list[Handle[R]]:
         """`submit_many` for async code; takes an async iterable too."""
         return await self._submitter.asubmit_many(calls)
+
+    if not TYPE_CHECKING:  # for a type checker such an attribute is missing, as it is
+
+        def __getattr__(self, name):
+            raise no_attribute(self, self.__dict__.get("__name__", "job"), name, OF_JOBS)
 
 
 def checked(call: Call[R]) -> Call[R]:

@@ -53,6 +53,12 @@ class BlockingCall(InvalidInput):
     code = "FR-207"
 
 
+class UnknownVerb(InvalidInput, AttributeError):
+    """A job or an app has no such verb; it is another job system's. `fix` says what to write."""
+
+    code = "FR-210"
+
+
 class KeyConflict(InvalidInput):
     """The idempotency key already belongs to another job or to another payload.
 

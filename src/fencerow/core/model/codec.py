@@ -117,6 +117,12 @@ class ArgumentsCodec:
             whole=WholeCall.of({parameter: only}),
         )
 
+    @property
+    def untyped(self) -> list[str]:
+        """The parameters whose type nobody said: any JSON data fits, and arrives as such."""
+        each = self.signature.parameters.values()
+        return [parameter.name for parameter in each if parameter.annotation is parameter.empty]
+
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         """The bytes to store for the call `function(*args, **kwargs)`.
 

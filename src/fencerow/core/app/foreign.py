@@ -1,0 +1,53 @@
+"""Verbs of other job systems, for who comes from one and writes them by habit: the error says what to write here.
+
+No type checker sees these names. At run time they are missing attributes with a better message: `hasattr` says no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from fencerow.core.errors import UnknownVerb
+
+SUBMIT: Final = "write {it}.submit(...), or in async code await {it}.asubmit(...)"
+LATER: Final = "write {it}.using(delay_s=...).submit(...), or using(run_at=...) for an instant"
+OPTIONS: Final = (
+    "write {it}.using(queue=..., delay_s=...).submit(...); using() takes every option of a submit"
+)
+CALL: Final = "write {it}.call(...), and pass such calls to submit_many"
+HERE: Final = "call {it}(...) like the function that it is: that runs it here, without a database"
+RETRY: Final = "raise Retry(after_s=...) in the handler, or any error that its rule retries"
+
+# What a declared job is asked for by users of Celery, RQ, Dramatiq, Huey, arq, Procrastinate, TaskIQ, Sidekiq.
+OF_JOBS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("delay", "adelay", "send", "asend", "enqueue", "aenqueue", "perform", "perform_async"), SUBMIT
+    ),
+    **dict.fromkeys(("defer", "defer_async", "kiq", "delay_on_commit", "enqueue_job"), SUBMIT),
+    **dict.fromkeys(("enqueue_in", "enqueue_at", "perform_in", "perform_at", "schedule"), LATER),
+    **dict.fromkeys(("apply_async", "aapply_async", "send_with_options", "configure", "kicker"), OPTIONS),
+    **dict.fromkeys(("s", "si", "signature", "message"), CALL),
+    **dict.fromkeys(("apply", "call_local"), HERE),
+    "retry": RETRY,
+}
+
+DECLARE: Final = "write @{it}.job"
+BY_NAME: Final = "write {it}.submit_by_name(name, arguments), or job.submit(...) where the job is declared"
+# And an app.
+OF_APPS: Final[Mapping[str, str]] = {
+    "task": DECLARE,
+    **dict.fromkeys(("send_task", "enqueue", "enqueue_job", "configure_task"), BY_NAME),
+}
+
+
+def no_attribute(owner: object, it: str, name: str, verbs: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that is not there; `it` is how a program calls the owner."""
+    instead = verbs.get(name)
+    if instead is None:
+        return AttributeError(
+            f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner
+        )
+    return UnknownVerb(
+        f"{it} has no {name!r}", "that is another system's word for it", instead.replace("{it}", it)
+    )

@@ -1,0 +1,44 @@
+"""What a worker of an app is asked to serve: checked before it is made, with a word where it looks like a mistake."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Collection, Mapping, Sequence
+
+from fencerow.core.app.options import QUEUE_LENGTH_MAX
+from fencerow.core.errors import InvalidInput
+from fencerow.core.model.text import check_text
+
+log = logging.getLogger("fencerow.worker")
+
+
+def check_served(queues: Mapping[str, int] | Sequence[str], slots: int | None) -> None:
+    """Make sure that these queues can be served with so many slots.
+
+    Raises:
+        InvalidInput: a queue's name cannot be used, or the slots are said twice.
+    """
+    for queue in queues:
+        check_text(queue, "queue", QUEUE_LENGTH_MAX)
+    if slots is not None and isinstance(queues, Mapping):
+        each = ",".join(f"{name}:{number}" for name, number in queues.items())
+        raise InvalidInput(
+            f"slots were given twice: {slots} to share, and {each[:200]}",
+            "queues with slots of their own share none",
+            "leave out --slots (slots=), or name the queues without numbers so that they share the slots",
+        )
+
+
+def warn_of_unknown(queues: Collection[str], known: Collection[str]) -> None:
+    """Say which queues no declared job goes to by itself. It is no error: a submit may name any queue."""
+    for queue in queues:
+        if queue in known:
+            continue
+        close = difflib.get_close_matches(queue, sorted(known), n=3, cutoff=0.5)
+        log.warning(
+            "no job of this application goes to queue %s by itself: %s. If submits choose it with "
+            "using(queue=...), name it in App(queues={...}) too",
+            ascii(queue)[1:-1],
+            f"did you mean {' or '.join(close)}?" if close else f"its jobs go to {', '.join(sorted(known))}",
+        )
