@@ -2,6 +2,8 @@
 
 fencerow bench --save evidence.json
 python3 tools/speed.py evidence.json [more.json]
+
+What the files answer replaces what the page said of these questions and this database; its other figures stay.
 """
 
 from __future__ import annotations
@@ -17,12 +19,43 @@ BEGIN, END = "<!-- figures: written by tools/speed.py -->\n", "<!-- end of figur
 
 
 def main(files: list[str]) -> None:
-    """Replace the figures of the page by those of these files."""
+    """Put the figures of these files in the place of those that answer the same questions."""
     page = PAGE.read_text("utf-8")
     before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    parts = [section(json.loads(Path(file).read_text("utf-8"))) for file in files]
+    old, _, after = rest.partition(END)
+    found = [json.loads(Path(file).read_text("utf-8")) for file in files]
+    parts = [section(evidence) for evidence in found]
+    parts += kept(old, {question for evidence in found for question in answered(evidence)})
     PAGE.write_text(before + BEGIN + "\n" + "\n".join(parts) + "\n" + END + after, "utf-8")
+
+
+def answered(evidence: dict[str, Any]) -> set[tuple[str, str]]:
+    """Which questions a run answers, of which kind of database (its first word)."""
+    return {(each["database"].split()[0], each["question"]) for each in evidence["figures"]}
+
+
+def kept(old: str, replaced: set[tuple[str, str]]) -> list[str]:
+    """The sections of the page without the rows that these questions replace."""
+    sections = []
+    for each in old.strip("\n").split("\n`fencerow bench"):
+        if lines := without(each, replaced):
+            head = "" if each.startswith("`fencerow bench") else "`fencerow bench"
+            sections.append(head + "\n".join(lines) + "\n")
+    return sections
+
+
+def without(section: str, replaced: set[tuple[str, str]]) -> list[str]:
+    """The lines of a section but for the replaced rows; none where no row is left."""
+    database, lines, rows_left = "", [], 0
+    for line in section.strip("\n").split("\n"):
+        if line.startswith("**"):
+            database = line.strip("*").split()[0]
+        is_row = line.startswith("| ") and ": " in line
+        if is_row and (database, line[2:].partition(":")[0]) in replaced:
+            continue
+        rows_left += is_row
+        lines.append(line)
+    return lines if rows_left else []
 
 
 def section(evidence: dict[str, Any]) -> str:
