@@ -263,7 +263,7 @@ def test_a_clock_apart_is_seen() -> None:
 
 
 def test_a_clock_that_went_back_is_seen(engine: AnyEngine, clock: DatabaseClock) -> None:
-    stated = msgspec.json.encode(Stated(version=0, shares=(), clock_behind_s=3600.0)).decode()
+    stated = msgspec.json.encode(Stated(version=0, slot_groups=(), clock_behind_s=3600.0)).decode()
     alive = [jobs.register(engine), jobs.register(engine)]
     before = _clock_findings(engine)
     clock.advance(-1800)

@@ -8,7 +8,7 @@ import pytest
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.wanted import ShareNow, Stated
+from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
 from fencerow.doctor.why import Diagnosis, why
 from fencerow.errors import JobNotFound
@@ -60,7 +60,7 @@ def test_a_clock_that_went_back_is_told_with_what_is_due_all_the_same(
     (since,) = jobs.submit(engine, jobs.new_job(delay_s=600))
     worker(engine)
     assert "is due" in false(ask(engine, before)), "nobody carries the time on"
-    worker(engine, stated=Stated(0, (ShareNow(("mail",), 2),), clock_behind_s=3600.0))
+    worker(engine, stated=Stated(0, (SlotGroupNow(("mail",), 2),), clock_behind_s=3600.0))
 
     assert "is due" not in false(ask(engine, before))
     assert "went back by 60 min: it was due before" in found(ask(engine, before), "is due")
@@ -100,7 +100,7 @@ def test_a_paused_queue_is_told_with_who_and_why(engine: AnyEngine) -> None:
 
 
 def test_a_paused_worker_is_told_with_the_way_out(engine: AnyEngine) -> None:
-    serving = Stated(3, (ShareNow(("mail",), 2),), paused=True)
+    serving = Stated(3, (SlotGroupNow(("mail",), 2),), paused=True)
     worker(engine, stated=serving)
     (job_id,) = jobs.submit(engine)
 
@@ -108,12 +108,12 @@ def test_a_paused_worker_is_told_with_the_way_out(engine: AnyEngine) -> None:
     assert false(answer) == {"one of those workers claims"}
     assert found(answer, "one of those workers claims").endswith("`fencerow workers resume w1`")
 
-    worker(engine, stated=Stated(0, (ShareNow(("mail",), 2),)))
+    worker(engine, stated=Stated(0, (SlotGroupNow(("mail",), 2),)))
     assert false(ask(engine, job_id)) == set()
 
 
 def test_what_a_worker_serves_now_counts_not_what_it_registered(engine: AnyEngine) -> None:
-    worker(engine, queues='{"mail":1}', stated=Stated(1, (ShareNow(("docs",), 2),)))
+    worker(engine, queues='{"mail":1}', stated=Stated(1, (SlotGroupNow(("docs",), 2),)))
     (job_id,) = jobs.submit(engine)
 
     assert false(ask(engine, job_id)) == {"a living worker serves the queue"}

@@ -50,7 +50,7 @@ def bury(engine: AnyEngine) -> list[str]:
 def overdue(*attempts: tuple[str, int, bool]) -> str:
     """What a worker states that calls these attempts overdue: the job, the attempt, whether it had begun."""
     late = [OverdueAttempt(job_id, attempt, begun) for job_id, attempt, begun in attempts]
-    return msgspec.json.encode(Stated(version=0, shares=(), overdue=tuple(late))).decode()
+    return msgspec.json.encode(Stated(version=0, slot_groups=(), overdue=tuple(late))).decode()
 
 
 def submit(engine: AnyEngine, *jobs: NewJob) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
-from fencerow.core.model.wanted import Blocked, Failing, ShareNow, Stated
+from fencerow.core.model.wanted import Blocked, Failing, SlotGroupNow, Stated
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
@@ -38,7 +38,7 @@ def registered(
 ) -> str:
     """A worker that takes orders but is nobody's process."""
     holder = new_id()
-    stated = Stated(0, (ShareNow(("mail",), 5, 2, 1, 3.5), ShareNow(("docs", "other"), 2)))
+    stated = Stated(0, (SlotGroupNow(("mail",), 5, 2, 1, 3.5), SlotGroupNow(("docs", "other"), 2)))
     assert engine.run(
         store.register(
             holder=holder,
@@ -55,7 +55,7 @@ def registered(
 
 def test_what_fails_in_the_background_is_shown(cli: Cli, url: str, engine: AnyEngine) -> None:
     failing = (Failing("reaper of documents", 7, "WrongTable: there is no table"),)
-    said = Stated(0, (ShareNow(("mail",), 5),), failing=failing)
+    said = Stated(0, (SlotGroupNow(("mail",), 5),), failing=failing)
     engine.run(store.renew(holder=registered(engine), stated=msgspec.json.encode(said).decode()))
 
     assert "reaper of documents fails" in cli("workers").out
@@ -67,7 +67,7 @@ def test_what_fails_in_the_background_is_shown(cli: Cli, url: str, engine: AnyEn
 @pytest.mark.parametrize("over", [False, True], ids=["now", "a while ago"])
 def test_what_blocks_an_event_loop_is_shown(cli: Cli, url: str, engine: AnyEngine, over: bool) -> None:
     blocked = Blocked(12.5, "j1", "resize", "shop/images.py:7 in resize", is_over=over)
-    said = Stated(0, (ShareNow(("mail",), 5),), blocked=blocked)
+    said = Stated(0, (SlotGroupNow(("mail",), 5),), blocked=blocked)
     engine.run(store.renew(holder=registered(engine), stated=msgspec.json.encode(said).decode()))
 
     assert ("blocked by resize" in cli("workers").out) is not over
@@ -75,10 +75,10 @@ def test_what_blocks_an_event_loop_is_shown(cli: Cli, url: str, engine: AnyEngin
     assert "blocked for 12.5 s by job j1 (resize), at shop/images.py:7" in cli("doctor").out
 
 
-def shares(engine: AnyEngine, holder: str) -> list[tuple[str, int]]:
+def groups(engine: AnyEngine, holder: str) -> list[tuple[str, int]]:
     (worker,) = engine.run(store.list_workers(holder=holder))
     assert worker.wanted is not None
-    return [("+".join(share.queues), share.slots) for share in worker.wanted.shares]
+    return [("+".join(group.queues), group.slots) for group in worker.wanted.slot_groups]
 
 
 def test_slots_and_queues_are_set_and_both_are_shown(cli: Cli, url: str, engine: AnyEngine) -> None:
@@ -90,7 +90,7 @@ def test_slots_and_queues_are_set_and_both_are_shown(cli: Cli, url: str, engine:
 
     assert (done.code, done.err) == (0, "")
     assert done.out.strip() == f"w1 ({holder}): order 1: mail:9 docs:2 bulk:3"
-    assert shares(engine, holder) == [("mail", 9), ("docs", 2), ("bulk", 3)]
+    assert groups(engine, holder) == [("mail", 9), ("docs", 2), ("bulk", 3)]
     shown = cli("workers", "show", "w1")
     assert "version 1 by" in shown.out and ": peak" in shown.out
     assert "not carried out yet" in shown.out

@@ -7,21 +7,21 @@ from collections.abc import Iterable
 from fencerow.command import output
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
-from fencerow.core.model.wanted import Blocked, Descriptors, Share, ShareNow, Stated, Wanted
+from fencerow.core.model.wanted import Blocked, Descriptors, SlotGroup, SlotGroupNow, Stated, Wanted
 from fencerow.operators.workers import Inspected
 
 MIB = 1024 * 1024
 
 
 def show_worker(found: Inspected) -> None:
-    """Facts, then the shares, then the jobs."""
+    """Facts, then the slot groups, then the jobs."""
     worker = found.worker
     output.facts({**_identity(worker), **_order(worker), **_now(worker)})
     if worker.stated is not None:
         output.say()
         output.table(
             ("queues", "slots", "free", "running", "waiting", "jobs/s"),
-            [_share(each) for each in worker.stated.shares],
+            [_slot_group(each) for each in worker.stated.slot_groups],
         )
     output.say()
     output.table(
@@ -41,9 +41,9 @@ def show_worker(found: Inspected) -> None:
     )
 
 
-def shown_shares(shares: Iterable[Share]) -> str:
+def shown_slot_groups(groups: Iterable[SlotGroup]) -> str:
     """`mail:5 docs+other:10`, as -Q takes it."""
-    return " ".join(f"{'+'.join(share.queues)}:{share.slots}" for share in shares)
+    return " ".join(f"{'+'.join(group.queues)}:{group.slots}" for group in groups)
 
 
 def _identity(worker: WorkerRecord) -> dict[str, object]:
@@ -102,7 +102,7 @@ def _blocked(blocked: Blocked | None) -> str | None:
 
 
 def _stands(worker: WorkerRecord, stated: Stated) -> str:
-    words = [shown_shares(Share(each.queues, each.slots) for each in stated.shares)]
+    words = [shown_slot_groups(SlotGroup(each.queues, each.slots) for each in stated.slot_groups)]
     words += ["paused"] if stated.paused else []
     words += ["leaving"] if stated.leaving else []
     if worker.wanted is not None and stated.version != worker.wanted_version:
@@ -111,7 +111,7 @@ def _stands(worker: WorkerRecord, stated: Stated) -> str:
 
 
 def _wanted(wanted: Wanted) -> str:
-    words = [shown_shares(wanted.shares)]
+    words = [shown_slot_groups(wanted.slot_groups)]
     words += ["paused"] if wanted.paused else []
     if wanted.leave is not None:
         limit = wanted.leave.within_s
@@ -119,6 +119,6 @@ def _wanted(wanted: Wanted) -> str:
     return ", ".join(words)
 
 
-def _share(share: ShareNow) -> tuple[object, ...]:
-    free = max(0, share.slots - share.running)
-    return ("+".join(share.queues), share.slots, free, share.running, share.waiting, share.pace)
+def _slot_group(group: SlotGroupNow) -> tuple[object, ...]:
+    free = max(0, group.slots - group.running)
+    return ("+".join(group.queues), group.slots, free, group.running, group.waiting, group.pace)

@@ -20,7 +20,7 @@ from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import LEAVE_S_MAX, SLOTS_MAX
 from fencerow.core.store import store
 from fencerow.core.store.orders import Order
-from fencerow.operators.show_worker import show_worker, shown_shares
+from fencerow.operators.show_worker import show_worker, shown_slot_groups
 from fencerow.operators.workers import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -272,7 +272,7 @@ def _is_done(worker: WorkerRecord, order: Order, ends: bool) -> bool:
 
 
 def _told(order: Order, worker: WorkerRecord) -> str:
-    now = shown_shares(order.wanted.shares)
+    now = shown_slot_groups(order.wanted.slot_groups)
     if order.wanted.leave is not None:
         now = "ends when its running jobs have ended"
     elif order.wanted.paused:

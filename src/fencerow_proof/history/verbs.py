@@ -93,7 +93,7 @@ def _renewal(params: Params) -> list[Fact]:
     fact = _named(params, "holder")
     if params.get("stated"):
         stated = msgspec.json.decode(str(params["stated"]), type=Stated)
-        fact["slots"] = sum(share.slots for share in stated.shares)
+        fact["slots"] = sum(group.slots for group in stated.slot_groups)
     return [fact]
 
 

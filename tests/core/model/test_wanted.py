@@ -6,12 +6,21 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.model.wanted import Change, Leave, Share, ShareNow, Stated, Wanted, changed, wanted_of
+from fencerow.core.model.wanted import (
+    Change,
+    Leave,
+    SlotGroup,
+    SlotGroupNow,
+    Stated,
+    Wanted,
+    changed,
+    wanted_of,
+)
 from fencerow.errors import InvalidInput, OrderRefused
 
 
-def wanted(*shares: tuple[str, int], **more: Any) -> Wanted:
-    return Wanted(tuple(Share(tuple(queues.split("+")), slots) for queues, slots in shares), **more)
+def wanted(*groups: tuple[str, int], **more: Any) -> Wanted:
+    return Wanted(tuple(SlotGroup(tuple(queues.split("+")), slots) for queues, slots in groups), **more)
 
 
 OWN = wanted(("mail", 5), ("docs", 2))
@@ -88,7 +97,7 @@ def test_leaving_can_only_be_made_sooner(
 
 
 def test_without_an_order_what_is_stated_holds() -> None:
-    stated = Stated(0, (ShareNow(("mail",), 5, running=3),), paused=False)
+    stated = Stated(0, (SlotGroupNow(("mail",), 5, running=3),), paused=False)
     assert wanted_of(None, stated) == wanted(("mail", 5))
     assert wanted_of(OWN, stated) is OWN
     assert wanted_of(None, Stated(0, (), leaving=True)).leave == Leave()

@@ -100,7 +100,7 @@ async def test_more_slots_run_more_at_once(engine: AnyEngine, gate: Gate) -> Non
         await gate.reach(4)
         found = await stated(stage, version)
         assert found.stated is not None
-        assert [(each.queues, each.slots) for each in found.stated.shares] == [(("mail",), 4)]
+        assert [(each.queues, each.slots) for each in found.stated.slot_groups] == [(("mail",), 4)]
         assert (found.wanted_by, found.wanted_reason, found.wanted_version) == ("ada", "because", 1)
         gate.let(100)
         await stage.heard.wait(Fact.SUCCEEDED, 6)
@@ -203,7 +203,7 @@ async def test_the_worker_is_changed_from_inside_by_the_same_order(engine: AnyEn
         version = await stage.worker.change(slots=3, queues={"docs": None}, reason="quieter")
         found = await stated(stage, version)
         assert found.wanted is not None
-        assert [(each.queues, each.slots) for each in found.wanted.shares] == [(("mail", "docs"), 3)]
+        assert [(each.queues, each.slots) for each in found.wanted.slot_groups] == [(("mail", "docs"), 3)]
         assert (found.wanted_by, found.wanted_reason) == (f"worker {stage.worker.name}", "quieter")
         with pytest.raises(InvalidInput, match="no queue would be left"):
             await stage.worker.change(remove=["mail", "docs"])
@@ -307,7 +307,7 @@ async def test_what_was_ordered_outlives_a_registration(engine: AnyEngine, gate:
         assert found.id != former
         assert found.stated is not None
         assert found.stated.paused
-        assert [each.slots for each in found.stated.shares] == [3]
+        assert [each.slots for each in found.stated.slot_groups] == [3]
         again = await order(stage, Change(paused=False))
         assert again == version + 1
         await stage.submit("held")

@@ -7,7 +7,7 @@ from typing import Any
 
 from fencerow.core.db.run import Operation
 from fencerow.core.model.state import State
-from fencerow.core.model.wanted import Change, Share, Wanted
+from fencerow.core.model.wanted import Change, SlotGroup, Wanted
 from fencerow.core.store import store
 from fencerow.errors import FencerowError
 from fencerow.operators import looking
@@ -54,7 +54,7 @@ from tests.proof.race.people import (
 from tests.proof.race.test_orders import registered
 
 TIME_OUT = store.time_out(limit=10, delay_s=1.0, actor=None)
-FIVE_SLOTS = Wanted((Share(("mail",), 5),))
+FIVE_SLOTS = Wanted((SlotGroup(("mail",), 5),))
 
 
 def again(operation: Operation[Any]) -> Callable[[], Script]:

@@ -66,7 +66,7 @@ def fail(holder: str, attempt: int = 1, job_id: str = JOB) -> Operation[list[sto
 
 def overdue(attempt: int = 1, *, begun: bool = True, holder: str = FIRST) -> Operation[Any]:
     """The holder says in a renewal that it cannot end the attempt, or does not begin it."""
-    stated = Stated(version=0, shares=(), overdue=(OverdueAttempt(JOB, attempt, begun),))
+    stated = Stated(version=0, slot_groups=(), overdue=(OverdueAttempt(JOB, attempt, begun),))
     return store.renew(holder=holder, stated=msgspec.json.encode(stated).decode())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Operation
-from fencerow.core.model.wanted import Change, ShareNow, Stated
+from fencerow.core.model.wanted import Change, SlotGroupNow, Stated
 from fencerow.core.store import store
 from fencerow.errors import OrderRefused, WorkerGone
 from fencerow_proof.arena.actor import Actor, Script, later
@@ -15,7 +15,7 @@ from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race
 from tests.proof.race.people import FIRST, LEASE_S, SECOND, THIRD, acting, die, register
 
-STATED = msgspec.json.encode(Stated(0, (ShareNow(("mail",), 1),))).decode()
+STATED = msgspec.json.encode(Stated(0, (SlotGroupNow(("mail",), 1),))).decode()
 
 
 def registered(holder: str, former: str | None = None) -> Operation[bool]:
@@ -41,7 +41,7 @@ def order(name: str, **change: Any) -> Actor:
 
 def slots_wanted(story: Story, holder: str) -> list[int]:
     (row,) = story.run(store.list_workers(holder=holder))
-    return [] if row.wanted is None else [share.slots for share in row.wanted.shares]
+    return [] if row.wanted is None else [group.slots for group in row.wanted.slot_groups]
 
 
 def one_way(story: Story) -> None:
@@ -57,7 +57,7 @@ def one_way(story: Story) -> None:
     assert row.wanted == newest.wanted
     if {"slots", "pause"} == given.keys():  # one after the other: the later one keeps what the first wanted
         assert row.wanted is not None
-        assert (row.wanted.paused, [share.slots for share in row.wanted.shares]) == (True, [5])
+        assert (row.wanted.paused, [group.slots for group in row.wanted.slot_groups]) == (True, [5])
     for each in refused:
         assert isinstance(each, OrderRefused)
         assert each.version == row.wanted_version, "told of another version than the one that holds"

@@ -225,7 +225,7 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     def queues(self) -> frozenset[str] | None:
         """The queues that it serves now; None if it did not say."""
         if self.stated is not None:
-            return frozenset(queue for share in self.stated.shares for queue in share.queues)
+            return frozenset(queue for group in self.stated.slot_groups for queue in group.queues)
         return _named(self.info, "queues")
 
     @property
@@ -237,7 +237,7 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     def slots(self) -> int | None:
         """How many jobs it runs at a time; None if it did not say."""
         if self.stated is not None:
-            return sum(share.slots for share in self.stated.shares)
+            return sum(group.slots for group in self.stated.slot_groups)
         slots = self.info.get("slots") if isinstance(self.info, dict) else None
         return slots if isinstance(slots, int) else None
 

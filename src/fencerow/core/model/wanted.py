@@ -18,9 +18,10 @@ SLOTS_MAX = 10_000
 QUEUES_MAX = 1_000
 QUEUE_LENGTH_MAX = 100
 LEAVE_S_MAX = 30 * 24 * 3600.0
+STORED = {"slot_groups": "shares"}  # as documents of older releases call it
 
 
-class Share(msgspec.Struct, frozen=True):
+class SlotGroup(msgspec.Struct, frozen=True):
     """Queues that share slots; mostly one queue with slots of its own."""
 
     queues: tuple[str, ...]
@@ -37,16 +38,16 @@ class Leave(msgspec.Struct, frozen=True):
     within_s: float | None = None
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class Wanted(msgspec.Struct, frozen=True, rename=STORED):
     """Which queues a worker should serve, with how many slots; whether it claims jobs, and whether it should leave."""
 
-    shares: tuple[Share, ...]
+    slot_groups: tuple[SlotGroup, ...]
     paused: bool = False
     leave: Leave | None = None
 
 
-class ShareNow(msgspec.Struct, frozen=True):
-    """The present state of a share: claimed jobs that run and that wait for a slot, and how many jobs end per
+class SlotGroupNow(msgspec.Struct, frozen=True):
+    """The present state of a slot group: claimed jobs that run and that wait for a slot, and how many jobs end per
     second."""
 
     queues: tuple[str, ...]
@@ -98,12 +99,12 @@ class OverdueAttempt(msgspec.Struct, frozen=True, array_like=True):
     begun: bool
 
 
-class Stated(msgspec.Struct, frozen=True):
+class Stated(msgspec.Struct, frozen=True, rename=STORED):
     """What a worker reported about itself at its last renewal. `version` is that of the last order that it
     has carried out."""
 
     version: int
-    shares: tuple[ShareNow, ...]
+    slot_groups: tuple[SlotGroupNow, ...]
     paused: bool = False
     leaving: bool = False
     held: int = 0  # jobs it holds: running, waiting for a slot, or ended and not yet written
@@ -121,7 +122,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator asks for. Each is what shall hold afterwards, so that asking twice changes nothing more.
 
     `slots`: of a worker whose queues share them. `queues`: served from now on, with slots of their own, or with
-    None in the one share that there is. `remove`: not served any more.
+    None in the one slot group that there is. `remove`: not served any more.
     """
 
     slots: int | None = None
@@ -135,8 +136,8 @@ def wanted_of(wanted: Wanted | None, stated: Stated) -> Wanted:
     """What holds now: the last order, or what the worker was started with while there was none."""
     if wanted is not None:
         return wanted
-    shares = tuple(Share(each.queues, each.slots) for each in stated.shares)
-    return Wanted(shares, stated.paused, Leave() if stated.leaving else None)
+    groups = tuple(SlotGroup(each.queues, each.slots) for each in stated.slot_groups)
+    return Wanted(groups, stated.paused, Leave() if stated.leaving else None)
 
 
 def changed(now: Wanted, change: Change) -> Wanted:
@@ -149,19 +150,19 @@ def changed(now: Wanted, change: Change) -> Wanted:
     checked(change)
     if now.leave is not None:
         return _leaving(now, now.leave, change)
-    shares = _without(now.shares, change.remove)
+    groups = _without(now.slot_groups, change.remove)
     for queue, slots in change.queues.items():
-        shares = _with(shares, queue, slots)
+        groups = _with(groups, queue, slots)
     if change.slots is not None:
-        shares = _resized(shares, change.slots)
-    if not shares:
+        groups = _resized(groups, change.slots)
+    if not groups:
         raise InvalidInput(
             "no queue would be left",
             "a worker without a queue would be alive and do nothing",
             "pause it, or let it drain and end",
         )
     paused = now.paused if change.paused is None else change.paused
-    return Wanted(shares, paused, change.leave)
+    return Wanted(groups, paused, change.leave)
 
 
 def checked(change: Change) -> Change:
@@ -195,42 +196,42 @@ def _leaving(now: Wanted, leave: Leave, change: Change) -> Wanted:
     soonest = min(
         (each.within_s for each in (leave, change.leave) if each.within_s is not None), default=None
     )
-    return Wanted(now.shares, now.paused, Leave(soonest))
+    return Wanted(now.slot_groups, now.paused, Leave(soonest))
 
 
-def _without(shares: tuple[Share, ...], removed: Sequence[str]) -> tuple[Share, ...]:
-    left = (Share(tuple(q for q in each.queues if q not in removed), each.slots) for each in shares)
+def _without(groups: tuple[SlotGroup, ...], removed: Sequence[str]) -> tuple[SlotGroup, ...]:
+    left = (SlotGroup(tuple(q for q in each.queues if q not in removed), each.slots) for each in groups)
     return tuple(each for each in left if each.queues)
 
 
-def _with(shares: tuple[Share, ...], queue: str, slots: int | None) -> tuple[Share, ...]:
+def _with(groups: tuple[SlotGroup, ...], queue: str, slots: int | None) -> tuple[SlotGroup, ...]:
     if slots is not None:
-        if any(each == Share((queue,), slots) for each in shares):
-            return shares
-        alone = next((each for each in shares if each.queues == (queue,)), None)
+        if any(each == SlotGroup((queue,), slots) for each in groups):
+            return groups
+        alone = next((each for each in groups if each.queues == (queue,)), None)
         if alone is not None:
-            return tuple(Share((queue,), slots) if each is alone else each for each in shares)
-        return (*_without(shares, (queue,)), Share((queue,), slots))
-    if any(queue in each.queues for each in shares):
-        return shares
-    if len(shares) != 1:
+            return tuple(SlotGroup((queue,), slots) if each is alone else each for each in groups)
+        return (*_without(groups, (queue,)), SlotGroup((queue,), slots))
+    if any(queue in each.queues for each in groups):
+        return groups
+    if len(groups) != 1:
         raise InvalidInput(
             f"queue {queue!r} was given no slots",
-            f"this worker has {len(shares)} groups of slots, so it is not clear which of them it would share",
+            f"this worker has {len(groups)} groups of slots, so it is not clear which of them it would join",
             f"give it slots of its own: {queue}:5",
         )
-    return (Share((*shares[0].queues, queue), shares[0].slots),)
+    return (SlotGroup((*groups[0].queues, queue), groups[0].slots),)
 
 
-def _resized(shares: tuple[Share, ...], slots: int) -> tuple[Share, ...]:
-    if len(shares) != 1:
-        each = ", ".join(f"{'+'.join(share.queues)}:{share.slots}" for share in shares)
+def _resized(groups: tuple[SlotGroup, ...], slots: int) -> tuple[SlotGroup, ...]:
+    if len(groups) != 1:
+        each = ", ".join(f"{'+'.join(group.queues)}:{group.slots}" for group in groups)
         raise InvalidInput(
             f"{slots} slots were asked for all queues together",
             f"this worker's queues have slots of their own: {each}",
-            f"name the queue: {shares[0].queues[0] if shares else 'mail'}:{slots}",
+            f"name the queue: {groups[0].queues[0] if groups else 'mail'}:{slots}",
         )
-    return (Share(shares[0].queues, slots),)
+    return (SlotGroup(groups[0].queues, slots),)
 
 
 def _check_slots(slots: Any) -> None:

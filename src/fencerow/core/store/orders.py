@@ -132,7 +132,7 @@ def described(worker: WorkerRecord) -> str:
     if worker.stated is None:
         return "as it was started"
     wanted = wanted_of(worker.wanted, worker.stated)
-    words = [f"{'+'.join(share.queues)}:{share.slots}" for share in wanted.shares]
+    words = [f"{'+'.join(group.queues)}:{group.slots}" for group in wanted.slot_groups]
     words += ["paused"] if wanted.paused else []
     words += ["leaving"] if wanted.leave else []
     return " ".join(words)

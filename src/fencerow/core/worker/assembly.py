@@ -66,7 +66,7 @@ class Assembly:
         leave: Callable[[Leave], None],
     ) -> None:
         loop = asyncio.get_running_loop()
-        shares = shared(queues, slots)
+        groups = shared(queues, slots)
         # What is believed, and what is beside the jobs.
         self.fatal = Fatal(name, loop)
         self.loops = Loops(self.fatal)
@@ -77,7 +77,7 @@ class Assembly:
         self.roster = Roster(
             self.lease,
             self.clock,
-            started_least=started_least(shares, handlers.values()),
+            started_least=started_least(groups, handlers.values()),
             suspects_max=config.suspects_max,
             margin_s=ending_margin_s(config),
         )
@@ -116,8 +116,8 @@ class Assembly:
             self.loops,
             margin_s=config.lease_s + ending_margin_s(config),
         )
-        for share, count in shares:
-            self.claims.open(share, count)
+        for group, count in groups:
+            self.claims.open(group, count)
         self._add_loops(site)
         # What comes from outside, and how the worker ends.
         self.control = Control(
@@ -189,23 +189,23 @@ def shared(queues: Mapping[str, int] | Sequence[str], slots: int) -> list[tuple[
         ConfigError: a queue would have no slot.
     """
     if not isinstance(queues, Mapping):
-        shares = [(tuple(queues), slots)]
+        groups = [(tuple(queues), slots)]
     else:
-        shares = [((queue,), count) for queue, count in queues.items()]
-    for names, count in shares:
+        groups = [((queue,), count) for queue, count in queues.items()]
+    for names, count in groups:
         if count < 1:
             raise ConfigError(
                 f"queue {names[0]!r} was given {count} slots",
                 "a queue without a slot never runs a job",
                 "give it at least one, or leave it out",
             )
-    return shares
+    return groups
 
 
-def started_least(shares: Iterable[tuple[Sequence[str], int]], handlers: Iterable[Handler]) -> int:
+def started_least(groups: Iterable[tuple[Sequence[str], int]], handlers: Iterable[Handler]) -> int:
     """How many jobs may always have started: what the slots run, and what ends while outcomes are being written."""
     each = max((handler.batch_max or 1 for handler in handlers), default=1)
-    return sum(slots for _, slots in shares) * each + AHEAD
+    return sum(slots for _, slots in groups) * each + AHEAD
 
 
 def ending_margin_s(config: CoreConfig) -> float:

@@ -21,7 +21,7 @@ from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_trouble
-from fencerow.core.model.wanted import Descriptors, Leave, Share, ShareNow, Stated, Wanted
+from fencerow.core.model.wanted import Descriptors, Leave, SlotGroup, SlotGroupNow, Stated, Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
 from fencerow.core.telemetry import Fact
@@ -107,7 +107,7 @@ class Control:
         self._started_stated = self._roster.started.stated()
         said = Stated(
             version=self._version,
-            shares=tuple(_share_now(pool) for pool in tuple(self._roster.pools) if pool.queues),
+            slot_groups=tuple(_slot_group_now(pool) for pool in tuple(self._roster.pools) if pool.queues),
             paused=self._life.paused,
             leaving=self._life.leaving,
             held=len(self._roster.held),
@@ -130,7 +130,7 @@ class Control:
             return  # carried out already; a renewal may bring it once more, and late
         self._holder, self._version = holder, version
         if not self._life.leaving:
-            self._rearrange(wanted.shares)
+            self._rearrange(wanted.slot_groups)
             self._pause(wanted.paused)
         if wanted.leave is not None:
             self._leave(wanted.leave)
@@ -138,18 +138,18 @@ class Control:
         self._telemetry.emit(Fact.WORKER_CHANGED, worker=self._name, version=version)
         self._lease.renew_now()
 
-    def _rearrange(self, shares: Sequence[Share]) -> None:
-        """Each share is served by a pool that has served some of its queues, or else by a new one."""
+    def _rearrange(self, groups: Sequence[SlotGroup]) -> None:
+        """Each slot group is served by a pool that has served some of its queues, or else by a new one."""
         pools = self._roster.pools
         pools[:] = [pool for pool in pools if pool.queues or pool.running]  # over and done with
         free = [pool for pool in pools if pool.queues]
-        for share in shares:
-            pool = next((each for each in free if set(each.queues) & set(share.queues)), None)
+        for group in groups:
+            pool = next((each for each in free if set(each.queues) & set(group.queues)), None)
             if pool is None:
-                self._life.fill(self._claims.open(share.queues, share.slots))
+                self._life.fill(self._claims.open(group.queues, group.slots))
             else:
                 free.remove(pool)
-                self._change(pool, share.queues, share.slots)
+                self._change(pool, group.queues, group.slots)
         for pool in free:
             self._change(pool, (), 0)
 
@@ -242,12 +242,12 @@ def counted() -> Descriptors | None:
         return Descriptors(limit, limit) if error.errno == errno.EMFILE else None
 
 
-def _share_now(pool: Pool) -> ShareNow:
-    return ShareNow(pool.queues, pool.slots, pool.running, pool.waiting, round(pool.pace, 1))
+def _slot_group_now(pool: Pool) -> SlotGroupNow:
+    return SlotGroupNow(pool.queues, pool.slots, pool.running, pool.waiting, round(pool.pace, 1))
 
 
 def _described(wanted: Wanted) -> str:
-    words = [f"{'+'.join(share.queues)} ({share.slots} slots)" for share in wanted.shares]
+    words = [f"{'+'.join(group.queues)} ({group.slots} slots)" for group in wanted.slot_groups]
     words += ["paused"] if wanted.paused else []
     words += ["leaving"] if wanted.leave else []
     return ", ".join(words)
