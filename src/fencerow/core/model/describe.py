@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from fencerow.core.errors import FencerowError
+from fencerow.core.model.frames import trim
 from fencerow.core.model.text import storable
 
 MESSAGE_LENGTH_MAX = 2_000
@@ -54,7 +55,8 @@ class ErrorRecord:
 def describe(error: BaseException, code: str = "") -> ErrorRecord:
     """Describe any error, also one whose own methods fail.
 
-    The traceback keeps the innermost frames and the chain of causes; it never holds local variables.
+    The traceback keeps the innermost frames and the chain of causes, without the frames of ours above the handler's.
+    It never holds local variables.
     """
     return ErrorRecord(
         type=_type_name(error),
@@ -100,5 +102,6 @@ def _lines(error: BaseException) -> Iterator[str]:
     found = traceback.TracebackException(
         type(error), error, error.__traceback__, limit=-FRAMES_MAX, capture_locals=False, compact=True
     )
+    trim(found, error)
     for line in found.format():
         yield line if len(line) <= MESSAGE_LENGTH_MAX else line[:MESSAGE_LENGTH_MAX] + "...\n"
