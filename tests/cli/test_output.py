@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from fencerow.cli.logs import ConsoleFormatter, JsonFormatter
 from fencerow.command import output
+from fencerow.logs import ConsoleFormatter, JsonFormatter
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ async def test_a_handler_apart_from_its_contract_runs_there_too(lite: AnyEngine)
 async def test_what_it_says_is_kept_and_its_log_is_the_workers(
     engine: AnyEngine, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     async with crew(engine, config) as stage:
         job = await stage.run("says")
 
@@ -67,6 +68,10 @@ async def test_what_it_says_is_kept_and_its_log_is_the_workers(
     assert (line.message, line.attempt) == ("from the child", 1)
     heard = {record.getMessage(): record for record in caplog.records if record.name == "shop"}
     assert vars(heard["a line of the child"])["color"] == "red"
+    fields = [vars(heard["a line of the child"])[name] for name in ("job_id", "job", "attempt", "queue")]
+    assert fields == [job.id, "says", 1, "mail"]
+    said = [each for each in caplog.records if each.getMessage() == "from the child"]
+    assert [vars(each)["job_id"] for each in said] == [job.id]
     assert "ValueError: seen" in (heard["with a trace"].exc_text or "")
 
 

@@ -51,6 +51,7 @@ PAGES = (
         used="`retention_s` and `ephemeral` of `GivenOptions` and `GivenSubmitOptions`; every worker does the rest.",
     ),
     Page("doctor", "fencerow.doctor", "doctor", used="The two commands; with `--json` they speak to programs."),
+    Page("logs", "fencerow.logs", settings="log_"),
     Page("testing", "fencerow.testing"),
     Page("proof", "fencerow_proof"),
 )  # fmt: skip

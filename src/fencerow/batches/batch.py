@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fencerow.batches.item import BatchItem, Said
 from fencerow.core.worker.attempt import Attempt, Interrupt
 
 Item = BatchItem[Any, Any]
+IDS_MAX = 10  # in a line of the log
 WHOLE = (Interrupt.TIMEOUT, Interrupt.SHUTDOWN, Interrupt.LOST)  # what means every item of a call
 
 
@@ -34,6 +36,14 @@ class Batch:
             return
         if why in WHOLE or all(attempt.asked_to_end for attempt in self.open.values()):
             self.call.end(why)
+
+    def log_fields(self) -> Mapping[str, object]:
+        """What a line of the handler is about: the one job, or how many, and the first of them."""
+        claimed, items = self.call.claimed, self.items
+        fields: dict[str, object] = {"job": claimed.name, "queue": claimed.queue}
+        if len(items) == 1:
+            return {**fields, "job_id": items[0].id, "attempt": items[0].attempt}
+        return {**fields, "jobs": len(items), "job_ids": [each.id for each in items[:IDS_MAX]]}
 
     def over(self) -> None:
         """The handler is over: what it was asked holds for every item, and nothing may interrupt what follows."""

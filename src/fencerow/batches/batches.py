@@ -15,6 +15,7 @@ from fencerow.batches.batch import Batch, Item
 from fencerow.batches.item import BatchItem, Said
 from fencerow.core.db.service import soon
 from fencerow.core.errors import InvalidPayload, LeaseLost
+from fencerow.core.log_fields import handled
 from fencerow.core.model.handler import VALUE
 from fencerow.core.model.outcome import Outcome, Released, Stopped, Succeeded
 from fencerow.core.worker.attempt import Attempt, Interrupt
@@ -89,7 +90,7 @@ class Batches:
             ignored = partial(self._give_up_item, batch, item)
             attempt.begin(batch.asked, ignored, kill_s=self._calls.kill_s)
         beside = tuple(batch.open.values())
-        _, error = await self._calls.interruptible(call, _awaited(run), leave, raise_in, beside)
+        _, error = await self._calls.interruptible(call, _in_batch(batch, run), leave, raise_in, beside)
         ran_late(call)  # then each item that is open ran out of time; what it said of the others stands
         batch.over()
         return error
@@ -193,5 +194,7 @@ def _ids(attempts: Iterable[Attempt]) -> str:
     return ", ".join(attempt.claimed.id for attempt in attempts) or "all had ended"
 
 
-async def _awaited(run: Callable[[], Awaitable[Any]]) -> Any:
+async def _in_batch(batch: Batch, run: Callable[[], Awaitable[Any]]) -> Any:
+    """In here lines of the log know the batch that they are written in."""
+    handled.set(batch.log_fields)
     return await run()

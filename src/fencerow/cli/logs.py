@@ -1,66 +1,70 @@
-"""The log of `worker` and `dev`: standard logging on the standard error, one event a line or one JSON object."""
+"""The log of `worker` and `dev`: where it goes, from which level on, and what becomes of the application's own.
+
+An application that has given the root logger a handler, when it was imported, has configured `logging` itself. Then its
+handlers and levels stay, and only the fields of jobs are added. Else all goes to the standard error, from INFO on.
+"""
 
 from __future__ import annotations
 
-import json
+import io
 import logging
+import os
 import sys
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from typing import TextIO
 
-from fencerow.core.telemetry import clean
+from fencerow.core.config import CoreConfig
+from fencerow.logs import ConsoleFormatter, JsonFormatter, LogFields
 
-# Whoever logs inside an attempt passes these by `extra`.
-FIELDS = ("job_id", "attempt", "job", "queue", "worker", "correlation_id")
+OURS = "fencerow"
 
 
-def set_up(log_format: str, level: str) -> None:
-    """Send all logs there, ours from `level` on."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if log_format == "json" else ConsoleFormatter())
+def quiet() -> None:
+    """Until a log is set up there is none; without this Python would print warnings between our lines.
+
+    Not by a handler of the root logger: `logging.basicConfig` of an application would find it, and do nothing.
+    """
+    logging.lastResort = logging.NullHandler()
+
+
+def set_up(config: CoreConfig, level: str | None = None, log_format: str | None = None) -> None:
+    """Let what the application and we log be written. `level` and `log_format` of the command line come first."""
+    wanted = level or config.log_level
     root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING)
-    logging.getLogger("fencerow").setLevel(level.upper())
+    if any(not isinstance(each, logging.NullHandler) for each in root.handlers):
+        if wanted is not None:
+            logging.getLogger(OURS).setLevel(wanted.upper())
+    else:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(_formatter(log_format or config.log_format, sys.stderr))
+        root.addHandler(handler)
+        if wanted is not None or root.level == logging.WARNING:  # which is how Python leaves it
+            root.setLevel((wanted or "info").upper())
+        logging.captureWarnings(True)
+    for logger in _loggers():
+        if logger.name.partition(".")[0] == OURS:
+            logger.disabled = False  # `dictConfig` disables by default what was there before it
+        for each in logger.handlers:
+            each.addFilter(LogFields())
 
 
-class ConsoleFormatter(logging.Formatter):
-    """For people. Whatever follows a first line is indented, so that no line of it can pass for an event."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        moment = _moment(record).strftime("%H:%M:%S.%f")[:-3]
-        fields = " ".join(f"{name}={value}" for name, value in _fields(record).items())
-        first, *rest = record.getMessage().split("\n")
-        line = f"{moment} {record.levelname:<8} {first}" + (f"  {fields}" if fields else "")
-        following = [*rest, *_trace(self, record).splitlines()]
-        return "\n".join([clean(line), *(f"    {clean(each)}" for each in following)])
+def flow() -> None:
+    """Let what handlers print be seen at once, not when a buffer is full."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
 
 
-class JsonFormatter(logging.Formatter):
-    """For machines: ASCII, one object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        event: dict[str, object] = {
-            "at": _moment(record).isoformat().replace("+00:00", "Z"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **_fields(record),
-        }
-        trace = _trace(self, record)
-        if trace:
-            event["exception"] = trace
-        return json.dumps(event, ensure_ascii=True, default=str)
+def _formatter(log_format: str, stream: TextIO) -> logging.Formatter:
+    if log_format == "json":
+        return JsonFormatter()
+    dumb = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return ConsoleFormatter(coloured=stream.isatty() and not dumb)
 
 
-def _moment(record: logging.LogRecord) -> datetime:
-    return datetime.fromtimestamp(record.created, UTC)
-
-
-def _fields(record: logging.LogRecord) -> dict[str, object]:
-    found = {name: getattr(record, name, None) for name in FIELDS}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    text = formatter.formatException(record.exc_info) if record.exc_info else ""
-    return "\n".join(part for part in (text, record.stack_info or "") if part)
+def _loggers() -> Iterator[logging.Logger]:
+    """The root and all others that exist."""
+    yield logging.getLogger()
+    for each in list(logging.root.manager.loggerDict.values()):
+        if isinstance(each, logging.Logger):
+            yield each

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import platform
 import sqlite3
@@ -16,6 +15,7 @@ import click
 import psycopg
 
 from fencerow import __version__
+from fencerow.cli import logs
 from fencerow.cli.bench import bench
 from fencerow.cli.demo import demo
 from fencerow.cli.jobs import jobs
@@ -75,8 +75,7 @@ for command in (*COMMANDS, *(each for wing in wings() for each in wing.commands(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The entry point of the installed command."""
-    # Only `worker` and `dev` write a log; without a handler Python would print warnings between our lines.
-    logging.getLogger().addHandler(logging.NullHandler())
+    logs.quiet()  # only `worker` and `dev` write a log
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -12,12 +14,31 @@ from fencerow.command.app_loading import load_app
 from fencerow.command.database import prepared
 from fencerow.command.options import CommandOptions, app_option, asked, database_options
 from fencerow.core.app import JobsApp, LocalDatabaseWarning
+from fencerow.core.config import LOG_FORMATS, LOG_LEVELS
 from fencerow.core.errors import InvalidInput, NoDatabase
 from fencerow.core.model.text import check_text
 
-LEVELS = ("debug", "info", "warning", "error")
+F = TypeVar("F", bound=Callable[..., Any])
 SLOTS_MAX = 10_000
 NAME_MAX = 200
+
+
+def log_options(command: F) -> F:
+    """--log-level and --log-format."""
+    for option in (
+        click.option(
+            "--log-level",
+            type=click.Choice(LOG_LEVELS),
+            help="From which level on the log is written; by default info.  [env: FENCEROW_LOG_LEVEL]",
+        ),
+        click.option(
+            "--log-format",
+            type=click.Choice(LOG_FORMATS),
+            help="How the log is written; by default console.  [env: FENCEROW_LOG_FORMAT]",
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command()
@@ -33,7 +54,7 @@ NAME_MAX = 200
 @click.option("--name", metavar="NAME", help="The name that `workers` shows; by default host and process id.")
 @click.option("--once", is_flag=True, help="Run what is due, then exit.")
 @click.option("--drain", is_flag=True, help="Run until no job of its queues is left, then exit.")
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@log_options
 @database_options
 @app_option
 @click.pass_context
@@ -44,7 +65,8 @@ def worker(
     name: str | None,
     once: bool,
     drain: bool,
-    log_level: str,
+    log_level: str | None,
+    log_format: str | None,
 ) -> int:
     """Run the application's jobs until SIGTERM or SIGINT.
 
@@ -62,7 +84,7 @@ def worker(
             "give --url, set FENCEROW_URL, or name it in App(...); `fencerow dev` makes a local file",
         )
     with prepared(app, wanted):
-        logs.set_up(app.config.log_format, log_level)
+        logs.set_up(app.config, log_level, log_format)
         made = app.worker(queues=chosen, slots=slots, name=name)
         return run_worker(app, made, once=once, drain=drain)
 
@@ -77,16 +99,22 @@ def worker(
 @click.option(
     "--slots", type=click.IntRange(1, SLOTS_MAX), help="How many jobs run at a time.  [env: FENCEROW_SLOTS]"
 )
-@click.option("--log-level", type=click.Choice(LEVELS), default="debug", show_default=True)
+@log_options
 @database_options
 @app_option
 @click.pass_context
-def dev(context: click.Context, queues: str | None, slots: int | None, log_level: str) -> int:
+def dev(
+    context: click.Context,
+    queues: str | None,
+    slots: int | None,
+    log_level: str | None,
+    log_format: str | None,
+) -> int:
     """Work on your application: one process that migrates and runs jobs, on a local file if no database is named."""
     wanted = asked(context)
     chosen = parsed_queues(queues)
     app = load_app(wanted.app_name(), url=wanted.url)
-    logs.set_up(app.config.log_format, log_level)
+    logs.set_up(app.config, log_level, log_format)
     with warnings.catch_warnings():
         # The log says it too.
         warnings.simplefilter("ignore", LocalDatabaseWarning)

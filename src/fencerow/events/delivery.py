@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextvars import copy_context
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import Context, copy_context
+from functools import partial
 from typing import Any
 
 from fencerow.core.db.strikes import Striker, arrived
+from fencerow.core.log_fields import handled
 from fencerow.core.threads import Threads
 from fencerow.events.declared import Consumer
 from fencerow.events.errors import DeliveryTimeout
@@ -47,8 +49,7 @@ class Delivery:
         return error
 
     async def _on_loop(self, event: Event) -> BaseException | None:
-        # A task of its own has a context of its own: what the handler sets in it ends with it.
-        task = asyncio.create_task(_raised(self._consumer.function, event))
+        task = asyncio.create_task(_raised(self._consumer.function, event), context=_context(event))
         try:
             await _done(task, self._consumer.timeout_s)
         except asyncio.CancelledError:  # the reader is being ended, and its handler with it
@@ -61,7 +62,7 @@ class Delivery:
         return await self._after_strike(event, task, asyncio.CancelledError)
 
     async def _on_thread(self, event: Event) -> BaseException | None:
-        striker, context = Striker(), copy_context()
+        striker, context = Striker(), _context(event)
 
         def call() -> None:
             context.run(self._consumer.function, event)
@@ -100,6 +101,22 @@ class Delivery:
             "the handler did not return",
             "make it faster, raise timeout_s, or let it submit a job for the long part",
         )
+
+
+def _context(event: Event) -> Context:
+    """Of its own for each delivery: what the handler sets in it ends with it, and the log knows what it handles."""
+    context = copy_context()
+    context.run(handled.set, partial(_log_fields, event))
+    return context
+
+
+def _log_fields(event: Event) -> Mapping[str, object]:
+    return {
+        "group": event.group,
+        "topic": event.topic,
+        "event_id": event.id,
+        "delivery": event.delivery,
+    }
 
 
 async def _done(task: asyncio.Task[Any], within_s: float) -> None:

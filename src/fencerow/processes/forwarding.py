@@ -1,12 +1,17 @@
-"""The log of a child process goes to its worker's, with the levels that were set there."""
+"""The log of a child process goes to its worker's, with the levels that were set there.
+
+All of it: what an application does with its lines, its worker does, which has imported the same application. If a child
+wrote to the same file beside it, they would write over one another.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
+from fencerow.core.log_fields import LogFields
 from fencerow.processes.wire import Line
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -17,6 +22,7 @@ class Forwarding(logging.Handler):
 
     def __init__(self, send: Callable[[msgspec.Struct], None]) -> None:
         super().__init__()
+        self.addFilter(LogFields())
         self._tell = send
         self._traces = logging.Formatter()
 
@@ -43,3 +49,15 @@ class Forwarding(logging.Handler):
             )
         except Exception:
             self.handleError(record)
+
+
+def forward_all(forwarding: Forwarding, levels: Mapping[str, int]) -> None:
+    """Let this alone handle what any logger says, whatever the application has configured when it was imported."""
+    root = logging.getLogger()
+    for each in list(root.manager.loggerDict.values()):
+        if isinstance(each, logging.Logger):
+            each.handlers.clear()
+            each.propagate, each.disabled = True, False
+    root.handlers[:] = [forwarding]
+    for name, level in levels.items():
+        logging.getLogger(name or None).setLevel(level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import os
 import signal
@@ -27,8 +28,9 @@ from fencerow.core.worker.brought import brought
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Decider, Decision
 from fencerow.core.worker.executor import Executor
+from fencerow.core.worker.lines import JobLines
 from fencerow.core.worker.memory import resident_bytes
-from fencerow.processes.forwarding import Forwarding
+from fencerow.processes.forwarding import Forwarding, forward_all
 from fencerow.processes.origin import Declared, load
 from fencerow.processes.wire import (
     LENGTH,
@@ -60,6 +62,11 @@ def serve(connection: socket.socket, start: dict[str, Any]) -> None:
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _nothing)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                line_buffering=True
+            )  # what is printed shall be seen, also if this process is killed
     asyncio.run(Service(connection, msgspec.convert(start, Start)).run())
 
 
@@ -73,15 +80,15 @@ class Service:
         self._config = replace(config_type()(**start.config), pool_max=POOL_MAX)
         self._engine: Engine = open_engine(self._config)
         self._telemetry = Telemetry()
+        self._forwarding = Forwarding(self.send)
+        self._lines = JobLines.of(self._config, f" in child process {os.getpid()}")
         self._attempt: ChildAttempt | None = None
         self._asked: Interrupt | None = None  # to end, before there was an attempt to tell
         self._running: asyncio.Task[None] | None = None
         self._left = asyncio.Event()
 
     async def run(self) -> None:
-        for name, level in self._start.levels.items():
-            logging.getLogger(name or None).setLevel(level)
-        logging.root.addHandler(Forwarding(self.send))
+        forward_all(self._forwarding, self._start.levels)
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._listen, args=(loop,), name="fencerow-worker", daemon=True).start()
         self.send(Ready(os.getpid()))
@@ -145,6 +152,7 @@ class Service:
         except NotImportable as error:
             self.send(Missing(error.what, error.why, error.fix))
             return
+        forward_all(self._forwarding, self._start.levels)
         claimed = msgspec.structs.replace(message.claimed, args=msgspec.Raw(message.args.encode()))
         attempt = self._attempt = ChildAttempt(claimed, message.holder, declared.handler, self)
         if self._asked is not None:
@@ -169,7 +177,8 @@ class Service:
         def report(_attempt: Attempt, decision: Decision) -> None:
             said.append(decision)
 
-        executor = Executor(engine, lease, report, telemetry, calls, decider, brought().together)
+        together = brought().together
+        executor = Executor(engine, lease, report, telemetry, calls, decider, together, self._lines)
         try:
             await executor.run([attempt], _no_slot)
         finally:

@@ -5,7 +5,7 @@ A blank variable counts as absent. One that is nearly a setting is an error: a s
 
 from __future__ import annotations
 
-from fencerow.core.config.config import CoreConfig, Settings, settings
+from fencerow.core.config.config import LOG_FORMATS, LOG_LEVELS, CoreConfig, Settings, settings
 from fencerow.core.config.setting import PREFIX, Setting, number, text
 from fencerow.core.config.variables import COMMAND_PREFIX, RESERVED_NAMES, is_injected
 from fencerow.core.model.backoff import Backoff
@@ -14,6 +14,8 @@ from fencerow.core.model.url import DatabaseUrl, PostgresUrl, SqliteUrl, masked,
 
 __all__ = [
     "COMMAND_PREFIX",
+    "LOG_FORMATS",
+    "LOG_LEVELS",
     "PREFIX",
     "RESERVED_NAMES",
     "Backoff",

@@ -18,6 +18,8 @@ from fencerow.core.model.url import PostgresUrl, masked, parse_url
 IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 DRAIN_MARGIN_S = 15.0
 MIB = 1024 * 1024
+LOG_FORMATS = ("console", "json")
+LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 class Settings:
@@ -97,7 +99,19 @@ class CoreConfig:
         64 * MIB,
         "The largest arguments or result; store larger data elsewhere and pass a reference.",
     )
-    log_format: str = text("console", "How processes write their log.", "console", "json")
+    log_format: str = text("console", "How processes write their log.", *LOG_FORMATS)
+    log_level: str | None = text(
+        None,
+        "From which level on the log is written. By default `info`; where the application has configured `logging` "
+        "itself, as it says.",
+        *LOG_LEVELS,
+    )
+    log_job_level: str = text(
+        "info",
+        "The level of the two lines that tell the start and the end of each job. Failures are told in any case.",
+        "info",
+        "debug",
+    )
     actor: str | None = text(None, "The name under which changes are recorded; by default user and host.")
 
     # --- defaults of jobs ---

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -39,6 +39,7 @@ class Running(msgspec.Struct, frozen=True):
     hold_fence: HoldFence
     check_fence: HoldFence | None = None
     ends_job: Callable[[object], bool] = _never
+    headers: Mapping[str, str] | None = None
 
     def still_held(self) -> Operation[bool | None]:
         """The fence, to be held inside another operation: `yield from running.still_held().steps()`."""

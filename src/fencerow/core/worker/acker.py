@@ -32,6 +32,7 @@ from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts
 from fencerow.core.worker.lease import Failover
+from fencerow.core.worker.lines import JobLines
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.wakeups import WakeUps
 
@@ -68,13 +69,20 @@ class Acker:
     """Writes outcomes, in the order in which they came as far as they can be written. Used on the event loop only."""
 
     def __init__(
-        self, engine: Engine, telemetry: Telemetry, roster: Roster, wakeups: WakeUps, failover: Failover
+        self,
+        engine: Engine,
+        telemetry: Telemetry,
+        roster: Roster,
+        wakeups: WakeUps,
+        failover: Failover,
+        lines: JobLines,
     ) -> None:
         self._engine = engine
         self._telemetry = telemetry
         self._roster = roster
         self._wakeups = wakeups
         self._failover = failover
+        self._lines = lines
         self._pending: list[Pending] = []
         self._writing: dict[Key, Pending] = {}
         self._apart: list[Pending] = []  # behind a stranger's lock, or refused: tried again after a pause
@@ -289,6 +297,9 @@ class Acker:
             for each in confirmed:
                 rule, extra = each.rule, {"duration_s": each.duration_s}
                 self._telemetry.emit(rule.event, **facts(each.attempt), **extra, **rule.facts(each.outcome))
+        if self._lines.are_wanted:
+            for each in confirmed:
+                self._lines.ended(each.attempt, each.outcome, each.duration_s)
         for each in confirmed:
             self._drop(each)
         last = next((each for each in reversed(confirmed) if each.rule.is_lasting), None)

@@ -37,6 +37,7 @@ from fencerow.core.worker.executor import Executor, Reports
 from fencerow.core.worker.keeper import Keeper, keeper_engine
 from fencerow.core.worker.lease import Failover, WorkerLease
 from fencerow.core.worker.life import Life
+from fencerow.core.worker.lines import JobLines
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import AHEAD, Roster
 from fencerow.core.worker.shutdown import Shutdown
@@ -86,14 +87,16 @@ class Assembly:
         failover = Failover(kept)
         self.wakeups = WakeUps(engine, self.lease, self.roster.pools, self.chores)
         # The life of an attempt, from its end to its claim.
-        self.acker = Acker(engine, telemetry, self.roster, self.wakeups, failover)
+        lines = JobLines.of(config)
+        self.acker = Acker(engine, telemetry, self.roster, self.wakeups, failover, lines)
         # SQLite has one writer: who holds it for long makes everybody's claims and outcomes wait.
         held_max_s = config.lease_s / 3 if engine.traits.one_writer else None
         decider = Decider(engine, telemetry, unknown_max_s=config.unknown_max_s, held_max_s=held_max_s)
         on_loop = OnLoop()
         calls = Calls(engine, decider, telemetry, middleware, kill_s=config.cancel_kill_s, on_loop=on_loop)
-        report = Reports(self.acker, telemetry).report
-        executor = Executor(engine, self.lease, report, telemetry, calls, decider, brought().together)
+        report = Reports(self.acker, telemetry, lines).report
+        together = brought().together
+        executor = Executor(engine, self.lease, report, telemetry, calls, decider, together, lines)
         apart = _apart(executor, calls, decider, config)
         self.dispatch = Dispatch(engine, executor, calls, decider, apart, self.wakeups.wake_claimers)
         self.life = Life(

@@ -288,6 +288,7 @@ async def _in_attempt(attempt: Attempt, job: Job, run: Callable[[], Awaitable[An
             store.hold_fence,
             store.check_fence,
             job.is_committed_on,
+            claimed.headers,
         )
     )
     return await run()

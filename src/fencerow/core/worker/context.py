@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,11 @@ from fencerow.core.model.retry import Snooze
 from fencerow.core.model.text import check_text
 from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost
+from fencerow.core.worker.lines import LEVELS, mirror
 from fencerow.core.worker.transaction import JobTransaction
-
-log = logging.getLogger("fencerow.job")
 
 NOTE_LENGTH_MAX = 500
 LINE_LENGTH_MAX = 10_000
-LEVELS = ("debug", "info", "warning", "error")
 
 
 class Done:
@@ -189,7 +186,7 @@ class Job:
         )
 
     def log(self, message: str, level: str = "info") -> Awaitable[None]:
-        """Store a line with the job. It is shown beside the timeline.
+        """Store a line with the job. It is shown beside the timeline, and in the worker's log.
 
         Raises:
             InvalidInput: the line or the level cannot be kept. Nothing was stored.
@@ -200,6 +197,7 @@ class Job:
             raise InvalidInput(
                 f"the level of job.log is {level!r}"[:100], f"one of {', '.join(LEVELS)} is expected", ""
             )
+        mirror(self._attempt, level, message)
         return self._write(
             store.log(
                 self.id, holder=self._attempt.holder, attempt=self.attempt, level=level, message=message

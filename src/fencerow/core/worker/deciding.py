@@ -21,17 +21,16 @@ from fencerow.core.errors import (
 )
 from fencerow.core.model.backoff import backoff_of
 from fencerow.core.model.job import Claimed
-from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Stopped
+from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped
 from fencerow.core.model.retry import RetryRule, after_failure, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved
-from fencerow.core.telemetry import Telemetry, clean
+from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import NoThread
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime
 
 log = logging.getLogger("fencerow.worker")
-job_log = logging.getLogger("fencerow.job")
 
 LOOK_AGAIN_S = 0.2
 NO_THREAD_S = 1.0  # until a job that could not start may be claimed again
@@ -179,46 +178,3 @@ def held_error(limit_s: float | None) -> TransactionMisuse:
         "SQLite has one writer, so all others wait for this transaction",
         "do the slow work first, then open the transaction and write",
     )
-
-
-def log_failure(claimed: Claimed, outcome: Failed | Retried, telemetry: Telemetry) -> None:
-    """Log and count one failed attempt, once: with its error and the traceback without locals; the last at ERROR."""
-    last = isinstance(outcome, Failed)
-    what = "failed for good" if last else f"failed, next attempt in {_delay(outcome)}"
-    telemetry.counters.add("attempts_failed")
-    telemetry.counters.add("jobs_failed" if last else "attempts_retried")
-    job_log.log(
-        logging.ERROR if last else logging.WARNING,
-        "job %s (%s) attempt %d %s: %s: %s [%s]\n%s",
-        claimed.id,
-        clean(claimed.name),
-        claimed.attempt,
-        what,
-        clean(outcome.error.type),
-        clean(outcome.error.message),
-        outcome.error.code,
-        "\n".join(clean(line) for line in outcome.error.traceback.splitlines()),
-        extra=_facts(claimed) | {"code": outcome.error.code},
-    )
-
-
-def log_crash(claimed: Claimed, outcome: Crashed, telemetry: Telemetry) -> None:
-    """Log and count one crash."""
-    telemetry.counters.add("attempts_crashed")
-    job_log.error(
-        "job %s (%s) attempt %d crashed: %s; crashes before it: %d",
-        claimed.id,
-        clean(claimed.name),
-        claimed.attempt,
-        clean(outcome.reason),
-        claimed.crashes,
-        extra=_facts(claimed),
-    )
-
-
-def _facts(claimed: Claimed) -> dict[str, object]:
-    return {"job_id": claimed.id, "job": claimed.name, "queue": claimed.queue, "attempt": claimed.attempt}
-
-
-def _delay(outcome: Failed | Retried) -> str:
-    return f"{outcome.delay_s:.1f} s" if isinstance(outcome, Retried) else "-"

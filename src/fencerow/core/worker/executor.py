@@ -21,7 +21,8 @@ from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt, Interrupt, facts, lease_lost
 from fencerow.core.worker.calling import Calls
-from fencerow.core.worker.deciding import Committed, Decider, Decision, log_crash, log_failure
+from fencerow.core.worker.deciding import Committed, Decider, Decision
+from fencerow.core.worker.lines import JobLines
 
 log = logging.getLogger("fencerow.worker")
 
@@ -62,6 +63,7 @@ class Executor:
         calls: Calls,
         decider: Decider,
         together: Callable[[Executor, Calls, Decider], Together] | None,
+        lines: JobLines,
     ) -> None:
         self.report = report
         self.hung_count = 0  # handlers that were given up and have not ended since
@@ -70,6 +72,7 @@ class Executor:
         self._telemetry = telemetry
         self._calls = calls
         self._decider = decider
+        self._lines = lines
         self._together = None if together is None else together(self, calls, decider)
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
@@ -109,7 +112,9 @@ class Executor:
             if isinstance(text, bytes):
                 try:
                     version = args_version_of(bytes(attempt.claimed.options))
-                    return attempt.handler.arguments.decode(text, version)
+                    given = attempt.handler.arguments.decode(text, version)
+                    self._lines.started(attempt)
+                    return given
                 except ArgumentsTooNew as error:
                     decision = await self._decider.decide_newer_args(attempt.claimed, error)
                 except Exception as error:
@@ -191,9 +196,10 @@ class Executor:
 class Reports:
     """Takes what becomes of each attempt of a worker, once: to the acker, the log and the counters."""
 
-    def __init__(self, acker: Acker, telemetry: Telemetry) -> None:
+    def __init__(self, acker: Acker, telemetry: Telemetry, lines: JobLines) -> None:
         self._acker = acker
         self._telemetry = telemetry
+        self._lines = lines
 
     def report(self, attempt: Attempt, decision: Decision) -> None:
         duration_s = time.monotonic() - attempt.started if attempt.started else 0.0
@@ -212,8 +218,16 @@ class Reports:
         elif isinstance(decision, Committed):
             self._acker.committed(attempt, decision.moved, duration_s)
         else:
-            if isinstance(decision, Failed | Retried):
-                log_failure(attempt.claimed, decision, self._telemetry)
-            elif isinstance(decision, Crashed):
-                log_crash(attempt.claimed, decision, self._telemetry)
+            self._tell(attempt, decision, duration_s)
             self._acker.put(attempt, decision, duration_s)
+
+    def _tell(self, attempt: Attempt, outcome: Outcome, duration_s: float) -> None:
+        """Log and count a failure, once."""
+        counters = self._telemetry.counters
+        if isinstance(outcome, Failed | Retried):
+            counters.add("attempts_failed")
+            counters.add("jobs_failed" if isinstance(outcome, Failed) else "attempts_retried")
+            self._lines.failed(attempt, outcome, duration_s)
+        elif isinstance(outcome, Crashed):
+            counters.add("attempts_crashed")
+            self._lines.crashed(attempt, outcome, duration_s)

@@ -1,0 +1,138 @@
+"""What the worker makes of log records, for applications that configure `logging` themselves.
+
+The guide: docs/guide/logs.md.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from fencerow.core.log_fields import LogFields
+from fencerow.core.telemetry import clean
+
+__all__ = ["ConsoleFormatter", "JsonFormatter", "LogFields"]
+
+# What a console line shows behind its text, in this order. Other fields are for machines.
+SHOWN = ("job", "job_id", "attempt", "jobs", "group", "topic", "event_id", "delivery", "correlation_id")
+OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+VALUE_LENGTH_MAX = 1_000
+# A password in a URL or a connection string. Narrower than `masked`, which may take the rest of a sentence with it.
+SECRET = re.compile(
+    r"(://[^\s:@/?#]*):[^\s/]+@|(\bpassword\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE
+)
+DIM, END = "\x1b[2m", "\x1b[0m"
+COLOURS = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31m"}
+
+
+class ConsoleFormatter(logging.Formatter):
+    """For people: time in UTC, level, text, then the fields of the job if the text does not name it.
+
+    Whatever follows a first line is indented, so that no line of it can pass for an event. Control characters are
+    escaped, and passwords in URLs are masked.
+    """
+
+    def __init__(self, *, coloured: bool = False) -> None:
+        super().__init__()
+        self._coloured = coloured
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and indented ones below it."""
+        moment = _moment(record).strftime("%H:%M:%S.%f")[:-3]
+        first, *rest = safe(record).split("\n")
+        # Our own lines say by themselves what they are about.
+        source = "" if record.name.partition(".")[0] == "fencerow" else f"{record.name}: "
+        fields = " ".join(f"{name}={value}" for name, value in _shown(record, first).items())
+        following = [clean(each) for each in (*rest, *_trace(self, record).splitlines())]
+        level = f"{record.levelname:<8}"
+        text = clean(source + first)
+        fields = clean(fields)
+        if self._coloured:
+            moment, fields = f"{DIM}{moment}{END}", f"{DIM}{fields}{END}" if fields else ""
+            colour = COLOURS.get(record.levelno)
+            level = f"{colour}{level}{END}" if colour else level
+        line = f"{moment} {level} {text}" + (f"  {fields}" if fields else "")
+        return "\n".join([line, *(f"    {each}" for each in following)])
+
+
+class JsonFormatter(logging.Formatter):
+    """For machines: ASCII, one object a line. What a record carries beside its text is a field of its own.
+
+    A traceback is the field `traceback`. Passwords in URLs are masked.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line with one JSON object."""
+        event: dict[str, object] = {
+            "at": _moment(record).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": safe(record),
+        }
+        for name, value in vars(record).items():
+            if name not in OWN and name not in event and value is not None:
+                event[name] = plain(value)
+        trace = _trace(self, record)
+        if trace:
+            event["traceback"] = trace
+        return json.dumps(event, ensure_ascii=True, allow_nan=False)
+
+
+def safe(record: logging.LogRecord) -> str:
+    """The text of a record, also of one whose arguments do not fit, without passwords."""
+    try:
+        text = record.getMessage()
+    except Exception as error:
+        text = f"{record.msg} (its arguments do not fit: {type(error).__name__}: {error})"
+    return without_secrets(text)
+
+
+def without_secrets(text: str) -> str:
+    """The text with the passwords of its URLs and connection strings masked."""
+    if "://" in text or "=" in text:
+        return SECRET.sub(
+            lambda found: f"{found[1]}:***@" if found[1] is not None else f"{found[2]}***", text
+        )
+    return text
+
+
+def plain(value: object) -> object:
+    """A value as JSON can have it; what is no plain value becomes text."""
+    match value:
+        case bool() | int() | None:
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case str():
+            return without_secrets(value)
+        case list() | tuple():
+            return [plain(each) for each in value[:100]]
+        case dict():
+            found: dict[Any, Any] = value
+            return {str(name): plain(each) for name, each in list(found.items())[:100]}
+    try:
+        return without_secrets(str(value))[:VALUE_LENGTH_MAX]
+    except Exception as error:
+        return f"<{type(value).__name__}, and str() of it raised {type(error).__name__}>"
+
+
+def _moment(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)
+
+
+def _shown(record: logging.LogRecord, text: str) -> dict[str, object]:
+    """The fields for a person; none where the text names the job itself."""
+    job_id = getattr(record, "job_id", None)
+    if job_id is not None and str(job_id) in text:
+        return {}
+    found = {name: getattr(record, name, None) for name in SHOWN}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    text = record.exc_text or (formatter.formatException(record.exc_info) if record.exc_info else "")
+    return without_secrets("\n".join(part for part in (text, record.stack_info or "") if part))
