@@ -32,8 +32,6 @@ ALLOWED = {
 ASYNCIO = re.compile(r"\basyncio\b")
 # Terms that two classes still share. A row may go, none may come.
 SHARED = {"event": 2, "group": 2, "lane": 2, "lease": 2, "move": 2}
-# Public names that stood before their word was kept free.
-NOT_FREE_YET = {"Step"}
 PROOF = ("src/fencerow/testing/", "src/fencerow_proof/")  # what plays a job has words of its own for it
 PROSE = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/")
 NOT_OURS = ("docs/reference/", "docs/decisions/", "docs/evidence/")
@@ -151,7 +149,7 @@ def test_words_that_are_kept_free_name_nothing_new() -> None:
     public = {each.name for page in PAGES for each in (*entries(page), *records(page))}
     taken = {name for name in public if name.lower() in FREE}
     assert {"home", "reconcile", "share", "signal", "step"} <= set(FREE)
-    assert taken - NOT_FREE_YET == set()
+    assert taken == set()
     assert not set(FREE) & {term for term, _, _ in terms()}
 
 

@@ -81,7 +81,7 @@ def prepare(subject: Subject, url: str, part: Prepare, channel: Channel) -> None
 
 
 def play(subject: Subject, url: str, part: Play, channel: Channel) -> None:
-    """Run one attempt as a worker would, each step at the director's word."""
+    """Run one attempt as a worker would, each action at the director's word."""
     lead_all(url, subject.named)
     config = subject.app.config
     seam = Seam(channel, subject.places, (config.table_prefix, f"{config.schema}."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fencerow_proof.check.findings import shown
-from fencerow_proof.check.kinds import UNDECLARED, Kind, Step
+from fencerow_proof.check.kinds import UNDECLARED, Action, Kind
 from fencerow_proof.check.report import Answer, Fault, Finding, Question
 
 UNDECLARED_FAULT = {
@@ -20,12 +20,12 @@ UNDECLARED_WHAT = {
 }
 
 
-def undeclared(steps: Sequence[Step]) -> list[Finding]:
+def undeclared(actions: Sequence[Action]) -> list[Finding]:
     """What left the process without being declared: it cannot be said what a second run makes of it."""
     return [
-        Finding(UNDECLARED_FAULT[step.kind], step.place, step.line, UNDECLARED_WHAT[step.kind])
-        for step in steps
-        if step.kind in UNDECLARED
+        Finding(UNDECLARED_FAULT[action.kind], action.place, action.line, UNDECLARED_WHAT[action.kind])
+        for action in actions
+        if action.kind in UNDECLARED
     ]
 
 
@@ -39,11 +39,11 @@ def answer_all(findings: Sequence[Finding], good: dict[Question, list[str]]) -> 
     return tuple(answers)
 
 
-def replace_evidence(tables: dict[str, Step], looks: int) -> list[str]:
+def replace_evidence(tables: dict[str, Action], looks: int) -> list[str]:
     """Why replacing is safe, if there is any."""
     if not tables:
         return ["nothing to show: no table is deleted from and then inserted into"]
     return [
-        f"{table} ({shown(step)}): looked at {looks} times in between, and in every order of two runs"
-        for table, step in tables.items()
+        f"{table} ({shown(action)}): looked at {looks} times in between, and in every order of two runs"
+        for table, action in tables.items()
     ]

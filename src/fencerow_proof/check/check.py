@@ -86,7 +86,7 @@ def check(options: Options, say: Callable[[str], None]) -> Report:
     with _ground(options, say) as ground:
         clean = ground.clean()
         report = Report(f"{options.job} {options.args}", ground.loaded.dialect)
-        report.steps = tuple(f"{step.line}  ({step.place})" for step in [*clean.trace, *clean.seen])
+        report.actions = tuple(f"{action.line}  ({action.place})" for action in [*clean.trace, *clean.seen])
         findings = Findings()
         for finding in undeclared([*clean.trace, *clean.seen]):
             findings.add(finding)
@@ -118,7 +118,7 @@ def _try_all(ground: Ground, clean: Clean, findings: Findings, report: Report) -
     report.sampled = any(counted.played < counted.total for counted in side_by_side)
     report.tried = {
         "points killed at": points,
-        "steps failed": failures,
+        "actions failed": failures,
         "orders side by side": total,
         "runs": ground.runs,
     }
@@ -129,7 +129,7 @@ def _try_all(ground: Ground, clean: Clean, findings: Findings, report: Report) -
         Question.RERUN: [
             f"killed at {points} points and run again, and {_orders(side_by_side)}: the end is that of one run"
         ],
-        Question.LOUD: [f"{failures} steps failed once: no run that lost something ended as a success"],
+        Question.LOUD: [f"{failures} actions failed once: no run that lost something ended as a success"],
     }
     report.answers = answer_all(findings.all(), good)
 

@@ -1,4 +1,4 @@
-"""Starts the runs of a handler and leads them step by step."""
+"""Starts the runs of a handler and leads them action by action."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import fencerow_proof.errors as ours
 from fencerow import errors
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.job import Claimed
-from fencerow_proof.check.kinds import Step
+from fencerow_proof.check.kinds import Action
 from fencerow_proof.check.options import Options
 from fencerow_proof.check.process import Process, hear_any
 from fencerow_proof.check.scratch import Scratch
@@ -22,7 +22,7 @@ from fencerow_proof.check.wire import Channel, Fork, Hello, Load, Loaded, Play, 
 from fencerow_proof.errors import CheckArguments, CheckNeedsMore, CheckStuck, NothingToCheck
 
 START_S = 60.0
-STEPS_MAX = 2000  # of one run
+ACTIONS_MAX = 2000  # of one run
 LOOK_S = 0.003  # how often a statement that does not end is looked at
 AWAY_S = 0.3  # a process that does nothing for so long waits for something that is no statement
 
@@ -87,7 +87,7 @@ class Director:
             raise self._died()
 
     def start(self, scratch: Scratch, claimed: Claimed, holder: str, passed_s: float = 0.0) -> Process:
-        """Start a run; it waits before its first step."""
+        """Start a run; it waits before its first action."""
         play = Play(claimed, holder, list(self._options.allowed), str(scratch.folder), passed_s)
         return self._fork(scratch.url, play)
 
@@ -112,7 +112,7 @@ class Director:
                 raise self._stuck(moving[0])
 
     def run(self, scratch: Scratch, process: Process, until: int | None = None) -> None:
-        """Let one run go on to its end, or to its step of that number, counted from 0.
+        """Let one run go on to its end, or to its action of that number, counted from 0.
 
         Raises:
             CheckStuck: it does not come to its end in time.
@@ -121,7 +121,7 @@ class Director:
             self.settle(scratch, [process])
             if process.is_over or len(process.trace) == until:
                 return
-            if len(process.trace) > STEPS_MAX:
+            if len(process.trace) > ACTIONS_MAX:
                 raise self._stuck(process)
             if process.busy:
                 process.fail()  # nobody else is there who could give the lock back
@@ -149,7 +149,7 @@ class Director:
         return not process.doing and time.monotonic() - process.heard_at > AWAY_S
 
     def _is_blocked(self, scratch: Scratch, process: Process) -> bool:
-        backends = {step.backend for step in process.doing.values() if step.backend is not None}
+        backends = {action.backend for action in process.doing.values() if action.backend is not None}
         return bool(backends) and scratch.blocked(backends)
 
     def _fork(self, url: str, part: Prepare | Play) -> Process:
@@ -186,10 +186,14 @@ class Director:
         )
 
     def _stuck(self, process: Process) -> CheckStuck:
-        step: Step | None = next(iter(process.doing.values()), process.trace[-1] if process.trace else None)
+        action: Action | None = next(
+            iter(process.doing.values()), process.trace[-1] if process.trace else None
+        )
         return CheckStuck(
-            f"a run of the handler did not come to its end within {self._options.run_s:g} s and {STEPS_MAX} steps",
-            f"its last step was at {step.place}: {step.line}" if step else "the check saw no step of it",
+            f"a run of the handler did not come to its end within {self._options.run_s:g} s and {ACTIONS_MAX} actions",
+            f"its last action was at {action.place}: {action.line}"
+            if action
+            else "the check saw no action of it",
             "look what it waits for there; declare its calls of other systems",
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from fencerow_proof.check.ground import Calls
-from fencerow_proof.check.kinds import Kind, Step
+from fencerow_proof.check.kinds import Action, Kind
 from fencerow_proof.check.report import Fault, Finding
 from fencerow_proof.check.state import (
     KEYS,
@@ -63,18 +63,18 @@ def fault_of(difference: Difference) -> Fault:
     return Fault.LEFT_UNDONE
 
 
-def writers(difference: Difference, steps: Sequence[Step], jobs_table: str) -> list[Step]:
-    """The steps that may have brought about a difference, the likeliest last."""
+def writers(difference: Difference, actions: Sequence[Action], jobs_table: str) -> list[Action]:
+    """The actions that may have brought about a difference, the likeliest last."""
     if difference.table == RESULT:
-        return list(steps)  # it rests on all that the handler did
+        return list(actions)  # it rests on all that the handler did
     table = difference.table
     if table in BEHIND:
         table = f"{jobs_table.removesuffix('jobs')}{BEHIND[table]}"
-    found = [step for step in steps if names_one(table, step.writes)]
+    found = [action for action in actions if names_one(table, action.writes)]
     inserted = len(difference.extra) > len(difference.missing)
 
-    def likeliness(step: Step) -> int:
-        text = step.text.lower()
+    def likeliness(action: Action) -> int:
+        text = action.text.lower()
         does_insert = "insert" in text or text.startswith(("copy", "replace"))
         if text.startswith("delete"):
             return 0
@@ -83,14 +83,14 @@ def writers(difference: Difference, steps: Sequence[Step], jobs_table: str) -> l
     return sorted(found, key=likeliness)
 
 
-def readers(steps: Sequence[Step], before: Step) -> list[Step]:
-    """The steps that read before this one wrote: it may rest on what was true then."""
+def readers(actions: Sequence[Action], before: Action) -> list[Action]:
+    """The actions that read before this one wrote: it may rest on what was true then."""
     found = []
-    for step in steps:
-        if step is before:
+    for action in actions:
+        if action is before:
             break
-        if step.kind is Kind.READ and step.reads:
-            found.append(step)
+        if action.kind is Kind.READ and action.reads:
+            found.append(action)
     return found
 
 
@@ -117,13 +117,14 @@ def call_differences(wanted: Calls, found: Calls) -> list[tuple[Fault, str]]:
     return faults
 
 
-def call_step(name: str, *traces: Sequence[Step]) -> Step | None:
+def call_action(name: str, *traces: Sequence[Action]) -> Action | None:
     """Where a call of this name is made, in the first of the traces that has it."""
     return next(
-        (step for trace in traces for step in trace if step.kind is Kind.CALL and step.text == name), None
+        (action for trace in traces for action in trace if action.kind is Kind.CALL and action.text == name),
+        None,
     )
 
 
-def shown(step: Step) -> str:
-    """A step on one line, with its place."""
-    return f"{step.line}  ({step.place})"
+def shown(action: Action) -> str:
+    """An action on one line, with its place."""
+    return f"{action.line}  ({action.place})"

@@ -10,7 +10,7 @@ from fencerow.core.model.job import Claimed
 from fencerow.testing.clock import clock_of
 from fencerow_proof.check.desk import HOLDERS, JOBS, Desk
 from fencerow_proof.check.director import Director
-from fencerow_proof.check.kinds import Kind, Step
+from fencerow_proof.check.kinds import Action, Kind
 from fencerow_proof.check.options import Options
 from fencerow_proof.check.process import Process
 from fencerow_proof.check.scratch import Scratch
@@ -34,9 +34,9 @@ class Outcome:
 class Clean:
     """One run without disturbance: what every trial is compared with."""
 
-    trace: list[Step]
+    trace: list[Action]
     outcome: Outcome
-    seen: list[Step] = field(default_factory=list)
+    seen: list[Action] = field(default_factory=list)
 
 
 class Ground:
@@ -91,7 +91,7 @@ class Ground:
         clock.advance(self._passed_s)
 
     def first(self, number: int = 0) -> Process:
-        """A first attempt, before its first step."""
+        """A first attempt, before its first action."""
         self.runs += 1
         return self._start(self.claimed[number], HOLDERS[0])
 
@@ -150,7 +150,7 @@ class Ground:
 
     def _refuse_failure(self, process: Process) -> None:
         ended = process.ended
-        socket = next((step for step in process.seen if step.kind is Kind.SOCKET), None)
+        socket = next((action for action in process.seen if action.kind is Kind.SOCKET), None)
         if socket is not None:
             return  # it is reported as what it is
         if ended is None:
@@ -171,11 +171,11 @@ def calls_of(processes: Iterable[Process]) -> Calls:
     """What other systems did: each call without a key, and each key once."""
     found: Calls = Counter()
     for process in processes:
-        for step in process.trace:
-            if step.kind is not Kind.CALL or step.number in process.failed:
+        for action in process.trace:
+            if action.kind is not Kind.CALL or action.number in process.failed:
                 continue
-            if step.key is None or (step.text, step.key) not in found:
-                found[step.text, step.key] += 1
+            if action.key is None or (action.text, action.key) not in found:
+                found[action.text, action.key] += 1
     return found
 
 

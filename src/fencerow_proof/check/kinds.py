@@ -1,4 +1,4 @@
-"""A step of a run: a statement, a declared outside call, or something that nobody declared."""
+"""An action of a run: a statement, a declared outside call, or something that nobody declared."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import msgspec
 
 from fencerow_proof.sql import Kind
 
-__all__ = ["OUTSIDE", "UNDECLARED", "Kind", "Step"]
+__all__ = ["OUTSIDE", "UNDECLARED", "Kind", "Action"]
 
 UNDECLARED = frozenset((Kind.FILE, Kind.SOCKET, Kind.PROCESS))
 OUTSIDE = UNDECLARED | {Kind.CALL}
 
 
-class Step(msgspec.Struct, frozen=True):
-    """One step as the handler's process met it.
+class Action(msgspec.Struct, frozen=True):
+    """One action as the handler's process met it.
 
     `text` is the statement, or what is called, written or reached; `place` is `file:line` of the user's code.
     `session` tells connections of one run apart, `backend` is the server's process. `key` is the idempotency key of

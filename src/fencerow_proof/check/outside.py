@@ -34,18 +34,18 @@ def outside_call(name: str, key: str | None = None, *, repeatable: bool = False)
     """
     if repeatable:
         key = REPEATABLE
-    step = _seam.outside(Kind.CALL, name, key) if _seam is not None else None
-    if step is None or _seam is None:
+    action = _seam.outside(Kind.CALL, name, key) if _seam is not None else None
+    if action is None or _seam is None:
         yield
         return
-    if not _seam.may_go(step):
+    if not _seam.may_go(action):
         error = DependencyDown(PLANTED)
-        _seam.over(step, error)
+        _seam.over(action, error)
         raise error
     try:
         yield
     finally:
-        _seam.over(step, None)
+        _seam.over(action, None)
 
 
 def fake_all(seam: Seam, declared: Sequence[Declared]) -> None:

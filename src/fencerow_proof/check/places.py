@@ -1,4 +1,4 @@
-"""Where in the user's code a step comes from: the innermost line that is neither a driver's nor ours."""
+"""Where in the user's code an action comes from: the innermost line that is neither a driver's nor ours."""
 
 from __future__ import annotations
 

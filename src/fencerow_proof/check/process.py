@@ -8,21 +8,21 @@ import signal
 import time
 from collections.abc import Sequence
 
-from fencerow_proof.check.kinds import Step
+from fencerow_proof.check.kinds import Action
 from fencerow_proof.check.wire import After, Before, Busy, Channel, Ended, Fail, Go, Prepared, Refused, Seen
 
 
 class Process:
-    """One run. It waits before each step (`pending`) or while the SQLite file is locked (`busy`)."""
+    """One run. It waits before each action (`pending`) or while the SQLite file is locked (`busy`)."""
 
     def __init__(self, channel: Channel, pid: int) -> None:
         self.pid = pid
-        self.pending: Step | None = None
+        self.pending: Action | None = None
         self.busy = False
-        self.doing: dict[int, Step] = {}
-        self.trace: list[Step] = []  # what was let go, in order
-        self.failed: dict[int, str] = {}  # steps that failed by themselves, by number
-        self.seen: list[Step] = []
+        self.doing: dict[int, Action] = {}
+        self.trace: list[Action] = []  # what was let go, in order
+        self.failed: dict[int, str] = {}  # actions that failed by themselves, by number
+        self.seen: list[Action] = []
         self.backends: set[int] = set()
         self.ended: Ended | None = None
         self.said: Prepared | Refused | None = None
@@ -43,11 +43,11 @@ class Process:
         return self._channel.fileno()
 
     def go(self) -> None:
-        """Let it do its next step, or try again what was busy."""
+        """Let it do its next action, or try again what was busy."""
         self._answer(Go())
 
     def fail(self) -> None:
-        """Let its next step fail, or let it give up the locked file."""
+        """Let its next action fail, or let it give up the locked file."""
         self._answer(Fail())
 
     def kill(self) -> None:
@@ -69,18 +69,18 @@ class Process:
             case None:
                 self.is_gone = True
                 self.pending, self.busy = None, False
-            case Before(step):
-                self.pending = step
-                if step.backend is not None:
-                    self.backends.add(step.backend)
+            case Before(action):
+                self.pending = action
+                if action.backend is not None:
+                    self.backends.add(action.backend)
             case After(number, error):
                 self.doing.pop(number, None)
                 if error is not None:
                     self.failed[number] = error
             case Busy():
                 self.busy = True
-            case Seen(step):
-                self.seen.append(step)
+            case Seen(action):
+                self.seen.append(action)
             case Ended():
                 self.ended = message
             case Prepared() | Refused():

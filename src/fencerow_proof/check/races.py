@@ -1,4 +1,4 @@
-"""Two runs side by side, in every order of the steps that touch a common table."""
+"""Two runs side by side, in every order of the actions that touch a common table."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from fencerow_proof.check.desk import HOLDERS
 from fencerow_proof.check.findings import (
     Findings,
+    call_action,
     call_differences,
-    call_step,
     fault_of,
     names_one,
     readers,
     writers,
 )
 from fencerow_proof.check.ground import Clean, Ground, Outcome, back_in_s, succeeded
-from fencerow_proof.check.kinds import Step
+from fencerow_proof.check.kinds import Action
 from fencerow_proof.check.process import Process
 from fencerow_proof.check.replace import replaced
 from fencerow_proof.check.report import Fault, Finding
@@ -108,32 +108,32 @@ class Race:
     def _judge(self, processes: list[Process], story: list[str]) -> None:
         found = self.ground.outcome(processes)
         wanted = min(self.wanted, key=lambda each: self._distance(each, found))
-        steps = [step for process in processes for step in process.trace]
+        actions = [action for process in processes for action in process.trace]
         for difference in self.ground.differences(wanted, found):
-            to_blame = writers(difference, steps, self.ground.jobs_table) or writers(
+            to_blame = writers(difference, actions, self.ground.jobs_table) or writers(
                 difference, self.clean.trace, self.ground.jobs_table
             )
-            step = to_blame[-1] if to_blame else None
-            read = readers(steps, step) if step else []
+            action = to_blame[-1] if to_blame else None
+            read = readers(actions, action) if action else []
             deleted = [
-                step
-                for name, step in replaced(self.clean.trace).items()
+                action
+                for name, action in replaced(self.clean.trace).items()
                 if names_one(difference.table, [name])
             ]
             self.findings.add(
                 Finding(
                     Fault.REPLACE_RACES if deleted else Fault.RACE,
-                    step.place if step else "?",
-                    step.line if step else "",
+                    action.place if action else "?",
+                    action.line if action else "",
                     f"{difference.table}: side by side, {TIMES[fault_of(difference)]}",
                     table=difference.table,
-                    related=_places([*deleted, *read], step),
+                    related=_places([*deleted, *read], action),
                     story=_short(story),
                     rows=tuple(difference.lines()),
                 )
             )
         for fault, name in call_differences(wanted.calls, found.calls):
-            call = call_step(name, steps, self.clean.trace)
+            call = call_action(name, actions, self.clean.trace)
             what = (
                 "side by side the call is made more often"
                 if fault is Fault.CALLED_TWICE
@@ -147,8 +147,8 @@ class Race:
         )
 
 
-def _places(steps: list[Step], but: Step | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each.place for each in steps if but is None or each.place != but.place))
+def _places(actions: list[Action], but: Action | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.place for each in actions if but is None or each.place != but.place))
 
 
 def _short(story: list[str]) -> tuple[str, ...]:

@@ -7,32 +7,34 @@ from collections.abc import Sequence
 
 from fencerow_proof.check.findings import Findings
 from fencerow_proof.check.ground import Ground
-from fencerow_proof.check.kinds import Step
+from fencerow_proof.check.kinds import Action
 from fencerow_proof.check.process import Process
 from fencerow_proof.check.report import Fault, Finding
 
 FILLING = re.compile(r"\binsert into\b|\bmerge into\b|\breplace into\b|^copy\b")
 
 
-def replaced(steps: Sequence[Step]) -> dict[str, Step]:
+def replaced(actions: Sequence[Action]) -> dict[str, Action]:
     """The tables in which a run deletes and then inserts, with the statement that deletes."""
-    deleted: dict[str, Step] = {}
-    found: dict[str, Step] = {}
-    for step in steps:
-        for table in step.writes:
-            text = " ".join(step.text.lower().split())
+    deleted: dict[str, Action] = {}
+    found: dict[str, Action] = {}
+    for action in actions:
+        for table in action.writes:
+            text = " ".join(action.text.lower().split())
             if "delete from" in text or text.startswith("truncate"):
-                deleted.setdefault(table, step)
+                deleted.setdefault(table, action)
             elif FILLING.search(text) and table in deleted:
                 found.setdefault(table, deleted[table])
     return found
 
 
 class Watch:
-    """Looks at the replaced tables, as others see them, before each step of a run."""
+    """Looks at the replaced tables, as others see them, before each action of a run."""
 
-    def __init__(self, steps: Sequence[Step], ours: str, findings: Findings) -> None:
-        self.tables = {name: step for name, step in replaced(steps).items() if not name.startswith(ours)}
+    def __init__(self, actions: Sequence[Action], ours: str, findings: Findings) -> None:
+        self.tables = {
+            name: action for name, action in replaced(actions).items() if not name.startswith(ours)
+        }
         self.looks = 0
         self._findings = findings
 
@@ -56,13 +58,13 @@ class Watch:
         between = [rows for rows in moments if rows not in (moments[0], moments[-1])]
         if not between:
             return
-        step = self.tables[table]
+        action = self.tables[table]
         fewest = min(between, key=len)
         self._findings.add(
             Finding(
                 Fault.REPLACE_TORN,
-                step.place,
-                step.line,
+                action.place,
+                action.line,
                 f"others see {len(fewest)} rows of {table} in between, where there were {len(moments[0])}",
                 table=table,
                 story=("a run on what a run before it had left, seen from another connection",),

@@ -87,7 +87,7 @@ class Report:
     engine: str
     answers: tuple[Answer, ...] = ()
     findings: tuple[Finding, ...] = ()
-    steps: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     tried: dict[str, int] = field(default_factory=dict)
     sampled: bool = False  # not all orders side by side were played: a yes says so much less
@@ -108,8 +108,12 @@ class Report:
     def lines(self) -> list[str]:
         """The report for people."""
         tried = ", ".join(f"{number} {what}" for what, number in self.tried.items())
-        lines = [f"{self.job} on {self.engine}: {tried}, {self.seconds:.1f} s", "", "steps of one clean run:"]
-        lines += [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)]
+        lines = [
+            f"{self.job} on {self.engine}: {tried}, {self.seconds:.1f} s",
+            "",
+            "actions of one clean run:",
+        ]
+        lines += [f"  {number}. {action}" for number, action in enumerate(self.actions, 1)]
         for finding in self.findings:
             lines += ["", f"{finding.fault.value} at {finding.place}", f"  {finding.what}"]
             lines += [f"  {finding.text}"] if finding.text else []

@@ -5,18 +5,18 @@ from __future__ import annotations
 from fencerow.core.errors import Busy
 from fencerow_proof.check.findings import shown
 from fencerow_proof.check.ground import Ground, succeeded
-from fencerow_proof.check.kinds import Kind, Step
+from fencerow_proof.check.kinds import Action, Kind
 from fencerow_proof.check.process import Process
 from fencerow_proof.explorer.footprint import Footprint
 
 NOTHING = Footprint()
 
 
-def all_of(steps: list[Step]) -> Footprint:
-    """All that these steps touch."""
+def all_of(actions: list[Action]) -> Footprint:
+    """All that these actions touch."""
     return Footprint(
-        frozenset(table for step in steps for table in step.reads),
-        frozenset(table for step in steps for table in step.writes),
+        frozenset(table for action in actions for table in action.reads),
+        frozenset(table for action in actions for table in action.writes),
     )
 
 
@@ -50,14 +50,14 @@ class Runner:
             return self._jobs  # it claims, or stores its success
         if process.is_over:
             return NOTHING
-        step = process.pending
-        if step is None:
+        action = process.pending
+        if action is None:
             return NOTHING
-        if step.kind in (Kind.COMMIT, Kind.ROLLBACK):
-            return Footprint(frozenset(), frozenset(self._open.get(step.session, ())))
-        if step.driver == "sqlite3" and self._open.get(step.session):
+        if action.kind in (Kind.COMMIT, Kind.ROLLBACK):
+            return Footprint(frozenset(), frozenset(self._open.get(action.session, ())))
+        if action.driver == "sqlite3" and self._open.get(action.session):
             return NOTHING  # it has the one writer's lock already: others see all of it at its end
-        return Footprint(frozenset(step.reads), frozenset(step.writes))
+        return Footprint(frozenset(action.reads), frozenset(action.writes))
 
     def may_go(self, other: Runner) -> bool:
         """Whether a move of it can get anywhere now."""
@@ -69,9 +69,9 @@ class Runner:
 
     @property
     def repeats(self) -> bool:
-        """Whether its next step is the last one again: it asks until somebody else has moved."""
-        step = self.process.pending if self.process else None
-        return step is not None and (step.text, step.place) == self._last
+        """Whether its next action is the last one again: it asks until somebody else has moved."""
+        action = self.process.pending if self.process else None
+        return action is not None and (action.text, action.place) == self._last
 
     def moved_on(self) -> None:
         """Somebody else has moved: asking again may get another answer."""
@@ -86,26 +86,26 @@ class Runner:
             except Busy:
                 self._waits, self._waited_for = True, other.releases
                 return f"{self.name}: waits for the job's row"
-        step = self.process.pending
-        if self.process.busy or step is None:
+        action = self.process.pending
+        if self.process.busy or action is None:
             self._waited_for = other.releases
             self.process.go()
             return f"{self.name}: tries again"
         self._waited_for = other.releases
-        self._last = (step.text, step.place)
-        self._account(step)
+        self._last = (action.text, action.place)
+        self._account(action)
         self.process.go()
-        return f"{self.name}: {shown(step)}"
+        return f"{self.name}: {shown(action)}"
 
-    def _account(self, step: Step) -> None:
-        if step.kind in (Kind.COMMIT, Kind.ROLLBACK):
-            self._open.pop(step.session, None)
+    def _account(self, action: Action) -> None:
+        if action.kind in (Kind.COMMIT, Kind.ROLLBACK):
+            self._open.pop(action.session, None)
             self.releases += 1
             return
-        if step.kind is Kind.BEGIN:
-            self._open.setdefault(step.session, set()).update(step.writes)
-        elif step.session in self._open:
-            self._open[step.session].update(step.writes)
+        if action.kind is Kind.BEGIN:
+            self._open.setdefault(action.session, set()).update(action.writes)
+        elif action.session in self._open:
+            self._open[action.session].update(action.writes)
         else:
             self.releases += 1  # in a transaction of its own
 

@@ -1,4 +1,4 @@
-"""The one place through which every step of a handler goes: it asks the director, and tells how it went.
+"""The one place through which every action of a handler goes: it asks the director, and tells how it went.
 
 Waiting here stops the whole process, as a pause of the machine would: a handler is a process of its own.
 """
@@ -11,12 +11,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from fencerow_proof.check.kinds import Kind, Step
+from fencerow_proof.check.kinds import Action, Kind
 from fencerow_proof.check.places import Places
 from fencerow_proof.check.wire import After, Before, Busy, Channel, Fail, Go, Seen
 from fencerow_proof.sql import Meaning, meaning_of
 
-PLANTED = "planted by fencerow check: what this step depends on is down"
+PLANTED = "planted by fencerow check: what this action depends on is down"
 
 
 class Seam:
@@ -41,31 +41,31 @@ class Seam:
         self, text: str, driver: str, session: int, backend: int | None, fail: Callable[[], None]
     ) -> Iterator[None]:
         """Around a statement: held up before it, told after it. `fail` raises as the driver would."""
-        step = self.asked(text, driver, session, backend)
-        if step is None:
+        action = self.asked(text, driver, session, backend)
+        if action is None:
             yield
             return
-        if not self.may_go(step):
+        if not self.may_go(action):
             try:
                 fail()
             except BaseException as error:
-                self.over(step, error)
+                self.over(action, error)
                 raise
         try:
             yield
         except BaseException as error:
-            self.over(step, error)
+            self.over(action, error)
             raise
-        self.over(step, None)
+        self.over(action, None)
 
-    def asked(self, text: str, driver: str, session: int, backend: int | None) -> Step | None:
-        """The step that a statement is, or None when nobody else can notice it."""
+    def asked(self, text: str, driver: str, session: int, backend: int | None) -> Action | None:
+        """The action that a statement is, or None when nobody else can notice it."""
         if not self.is_open:
             return None
         meaning = meaning_of(text)
         if meaning.kind is Kind.SETTING or self._is_housekeeping(meaning):
             return None
-        return Step(
+        return Action(
             next(self._numbers),
             meaning.kind,
             text.strip(),
@@ -78,22 +78,22 @@ class Seam:
             list(meaning.writes),
         )
 
-    def outside(self, kind: Kind, text: str, key: str | None = None) -> Step | None:
-        """A step that leaves the database."""
+    def outside(self, kind: Kind, text: str, key: str | None = None) -> Action | None:
+        """An action that leaves the database."""
         if not self.is_open:
             return None
-        return Step(next(self._numbers), kind, text, self.places.here(), "", key=key)
+        return Action(next(self._numbers), kind, text, self.places.here(), "", key=key)
 
-    def may_go(self, step: Step) -> bool:
-        """Wait for leave; false when the step shall fail."""
+    def may_go(self, action: Action) -> bool:
+        """Wait for leave; false when the action shall fail."""
         with self._asking, self._quiet():
-            self._channel.send(Before(step))
+            self._channel.send(Before(action))
             return self._answered()
 
-    def over(self, step: Step, error: BaseException | None) -> None:
+    def over(self, action: Action, error: BaseException | None) -> None:
         with self._asking, self._quiet():
             self._channel.send(
-                After(step.number, None if error is None else f"{type(error).__name__}: {error}")
+                After(action.number, None if error is None else f"{type(error).__name__}: {error}")
             )
 
     def may_try_again(self) -> bool:
@@ -106,15 +106,15 @@ class Seam:
         """Tell of something that nobody declared; a file write is waited with like a statement."""
         if getattr(self._inside, "now", False):
             return
-        step = self.outside(kind, text)
-        if step is None:
+        action = self.outside(kind, text)
+        if action is None:
             return
         if kind is Kind.SOCKET:
             with self._asking, self._quiet():
-                self._channel.send(Seen(step))
+                self._channel.send(Seen(action))
             return
-        self.may_go(step)
-        self.over(step, None)
+        self.may_go(action)
+        self.over(action, None)
 
     def _is_housekeeping(self, meaning: Meaning) -> bool:
         """Looking at our own tables, or making them with a new connection: nothing that a handler does."""
@@ -133,7 +133,7 @@ class Seam:
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        """What we do here ourselves is no step."""
+        """What we do here ourselves is no action."""
         self._inside.now = True
         try:
             yield

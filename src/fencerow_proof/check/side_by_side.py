@@ -1,4 +1,4 @@
-"""Two runs of a handler, for the loop that plays one order of their steps."""
+"""Two runs of a handler, for the loop that plays one order of their actions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE_S = 0.05
 
 
 class SideBySide:
-    """Whose turn it is. `common`: what a clean run touches; a step that touches none of it is no choice."""
+    """Whose turn it is. `common`: what a clean run touches; an action that touches none of it is no choice."""
 
     touched = None  # the state tells more: what was before what
 

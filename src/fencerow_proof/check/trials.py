@@ -1,4 +1,4 @@
-"""Runs that are disturbed: killed before and after each step, and with each step failing once."""
+"""Runs that are disturbed: killed before and after each action, and with each action failing once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from fencerow_proof.check.desk import HOLDERS
 from fencerow_proof.check.findings import (
     Findings,
+    call_action,
     call_differences,
-    call_step,
     fault_of,
     shown,
     writers,
 )
 from fencerow_proof.check.ground import Clean, Ground, Outcome, back_in_s, succeeded
-from fencerow_proof.check.kinds import UNDECLARED, Kind, Step
+from fencerow_proof.check.kinds import UNDECLARED, Action, Kind
 from fencerow_proof.check.places import AT_ITS_END
 from fencerow_proof.check.process import Process
 from fencerow_proof.check.replace import Watch
@@ -31,14 +31,14 @@ TIMES = {
 
 
 def kill_everywhere(ground: Ground, clean: Clean, findings: Findings, watch: Watch) -> int:
-    """Kill a run before its first step, between any two, and after its last; run again, and compare.
+    """Kill a run before its first action, between any two, and after its last; run again, and compare.
 
-    After one step is before the next: between them nothing happens that outlives the process. Nor does a step that
+    After one action is before the next: between them nothing happens that outlives the process. Nor does an action that
     only begins, reads or locks leave anything, so being killed after it is being killed before it.
     """
     points = [number for number in range(len(clean.trace) + 1) if not _comes_to_the_same(clean.trace, number)]
     for number in points:
-        ground.say(f"killed before step {number + 1} of {len(clean.trace)}")
+        ground.say(f"killed before action {number + 1} of {len(clean.trace)}")
         ground.fresh()
         first = ground.first()
         ground.director.run(ground.scratch, first, until=number)
@@ -49,12 +49,12 @@ def kill_everywhere(ground: Ground, clean: Clean, findings: Findings, watch: Wat
 
 
 def fail_everywhere(ground: Ground, clean: Clean, findings: Findings) -> int:
-    """Let each step fail once: the handler must say so, and its next run must mend it."""
+    """Let each action fail once: the handler must say so, and its next run must mend it."""
     tried = 0
-    for number, step in enumerate(clean.trace):
-        if step.kind in UNFAILING or _is_ours([step]):
+    for number, action in enumerate(clean.trace):
+        if action.kind in UNFAILING or _is_ours([action]):
             continue
-        ground.say(f"step {number + 1} of {len(clean.trace)} fails")
+        ground.say(f"action {number + 1} of {len(clean.trace)} fails")
         tried += 1
         ground.fresh()
         first = ground.first()
@@ -65,9 +65,9 @@ def fail_everywhere(ground: Ground, clean: Clean, findings: Findings) -> int:
         ground.bury(first)
         if succeeded(first):
             ground.acknowledge(first, ground.claimed[0], HOLDERS[0])
-            _judge_success(ground, clean, findings, first, step)
+            _judge_success(ground, clean, findings, first, action)
         else:
-            _run_again(ground, clean, findings, first, f"it failed at {shown(step)}", None)
+            _run_again(ground, clean, findings, first, f"it failed at {shown(action)}", None)
     return tried
 
 
@@ -76,21 +76,21 @@ def compare(
     clean: Clean,
     found: Outcome,
     findings: Findings,
-    steps: Sequence[Step],
+    actions: Sequence[Action],
     story: Sequence[str],
 ) -> None:
     """Report what differs, each difference at the statement that brought it about."""
     for difference in ground.differences(clean.outcome, found):
         fault = fault_of(difference)
-        to_blame = writers(difference, steps, ground.jobs_table) or writers(
+        to_blame = writers(difference, actions, ground.jobs_table) or writers(
             difference, clean.trace, ground.jobs_table
         )
-        step = to_blame[-1] if to_blame else None
+        action = to_blame[-1] if to_blame else None
         findings.add(
             Finding(
                 fault,
-                step.place if step else "?",
-                step.line if step else "",
+                action.place if action else "?",
+                action.line if action else "",
                 f"{difference.table}: {TIMES[fault]}",
                 table=difference.table,
                 story=tuple(story),
@@ -98,7 +98,7 @@ def compare(
             )
         )
     for fault, name in call_differences(clean.outcome.calls, found.calls):
-        call = call_step(name, steps, clean.trace)
+        call = call_action(name, actions, clean.trace)
         what = (
             "the call was made again; give it an idempotency key, such as the job's id, and declare it; "
             "or declare it repeatable, if to make it again does no harm"
@@ -149,12 +149,12 @@ def _run_again(
         story.append(f"next run: puts the job back for {waits_s:g} s")
         ground.pass_time(waits_s)
         dead = holder
-    steps = [*first.trace, *(step for process in processes[1:] for step in process.trace)]
+    actions = [*first.trace, *(action for process in processes[1:] for action in process.trace)]
     # Whoever wrote in the first run is to blame before whoever wrote in the second: they are the same lines.
-    compare(ground, clean, ground.outcome(processes), findings, steps, story)
+    compare(ground, clean, ground.outcome(processes), findings, actions, story)
 
 
-def _judge_success(ground: Ground, clean: Clean, findings: Findings, first: Process, step: Step) -> None:
+def _judge_success(ground: Ground, clean: Clean, findings: Findings, first: Process, action: Action) -> None:
     """A success although something failed is right only if the end is that of a clean run."""
     found = ground.outcome([first])
     differences = ground.differences(clean.outcome, found)
@@ -164,22 +164,22 @@ def _judge_success(ground: Ground, clean: Clean, findings: Findings, first: Proc
     findings.add(
         Finding(
             Fault.SWALLOWED,
-            step.place,
-            step.line,
+            action.place,
+            action.line,
             "it failed, but the job succeeded without what one clean run does",
-            story=(f"1st run: failed at {shown(step)}, and ended as a success",),
+            story=(f"1st run: failed at {shown(action)}, and ended as a success",),
             rows=tuple(line for each in differences for line in (f"in {each.table}:", *each.lines())),
         )
     )
 
 
-def _is_ours(steps: Sequence[Step]) -> bool:
+def _is_ours(actions: Sequence[Action]) -> bool:
     """The statements of a success, which come after the handler and before its COMMIT: they are not its own."""
-    return any(step.place == AT_ITS_END and step.kind is not Kind.COMMIT for step in steps)
+    return any(action.place == AT_ITS_END and action.kind is not Kind.COMMIT for action in actions)
 
 
-def _comes_to_the_same(trace: Sequence[Step], number: int) -> bool:
-    """Whether a kill before this step leaves what an earlier one does."""
+def _comes_to_the_same(trace: Sequence[Action], number: int) -> bool:
+    """Whether a kill before this action leaves what an earlier one does."""
     after_nothing = number > 0 and trace[number - 1].kind in LEAVE_NOTHING
     return (after_nothing and number < len(trace)) or _is_ours(trace[number : number + 1])
 
@@ -189,4 +189,4 @@ def _stopped(process: Process, clean: Clean) -> str:
         return f"killed before {shown(process.pending)}"
     if process.is_over:
         return "killed after it had returned, before its success was stored"
-    return f"killed after step {len(clean.trace)}"
+    return f"killed after action {len(clean.trace)}"

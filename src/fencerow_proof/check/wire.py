@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.core.model.job import Claimed
 from fencerow.processes.wire import LENGTH, framed
-from fencerow_proof.check.kinds import Step
+from fencerow_proof.check.kinds import Action
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -101,13 +101,13 @@ class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
 
 
 class Before(msgspec.Struct, frozen=True, tag="before"):
-    """This step comes next; the process waits for its leave."""
+    """This action comes next; the process waits for its leave."""
 
-    step: Step
+    action: Action
 
 
 class After(msgspec.Struct, frozen=True, tag="after"):
-    """The step of that number is over; `error` when it failed."""
+    """The action of that number is over; `error` when it failed."""
 
     number: int
     error: str | None = None
@@ -120,7 +120,7 @@ class Busy(msgspec.Struct, frozen=True, tag="busy"):
 class Seen(msgspec.Struct, frozen=True, tag="seen"):
     """Something that nobody declared, and that was not held up."""
 
-    step: Step
+    action: Action
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
@@ -140,11 +140,11 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 
 class Go(msgspec.Struct, frozen=True, tag="go"):
-    """Do the step, or try again what was busy."""
+    """Do the action, or try again what was busy."""
 
 
 class Fail(msgspec.Struct, frozen=True, tag="fail"):
-    """Let the step fail as it would if what it depends on were down, or give up waiting for the lock."""
+    """Let the action fail as it would if what it depends on were down, or give up waiting for the lock."""
 
 
 FromProcess = Hello | Loaded | Refused | Prepared | Before | After | Busy | Seen | Ended

@@ -1,4 +1,4 @@
-"""Follows one operation from the outside: its steps, when they were sent, and how it ended."""
+"""Follows one operation from the outside: its writing statements, when they were sent, and how it ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Step:
+class Written:
     """One writing statement: what it asked for, and the rows once they are there."""
 
     number: int
@@ -34,8 +34,8 @@ class Witness:
     recorder: Recorder
     op: int
     tries: int = 0
-    done: list[Step] = field(default_factory=list[Step])  # of the try under way
-    given_up: list[Step] = field(default_factory=list[Step])  # of earlier tries
+    done: list[Written] = field(default_factory=list[Written])  # of the try under way
+    given_up: list[Written] = field(default_factory=list[Written])  # of earlier tries
 
     def watching(self, operation: Operation[T]) -> Operation[T]:
         """The same operation, seen by this witness each time it is begun."""
@@ -47,11 +47,11 @@ class Witness:
 
     def rolled_back(self, code: str) -> None:
         """Its transaction was rolled back for certain."""
-        self._end(None, lambda step: self._asked(step, Kind.FAIL, code))
+        self._end(None, lambda written: self._asked(written, Kind.FAIL, code))
 
     def undecided(self, code: str) -> None:
         """Whether it happened is not known here."""
-        self._end(code, lambda step: self._asked(step, Kind.INFO, code))
+        self._end(code, lambda written: self._asked(written, Kind.INFO, code))
 
     def failed(self, error: BaseException) -> None:
         """It raised; what that says of its effect is the error's own word."""
@@ -66,62 +66,65 @@ class Witness:
         self.tries += 1
         self.given_up += self.done
         self.done = []
-        steps = start()
+        statements = start()
         try:
-            statement = next(steps)
+            statement = next(statements)
             while True:
                 rows = yield from self._step(statement)
-                statement = steps.send(rows)
+                statement = statements.send(rows)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
         finally:
-            steps.close()
+            statements.close()
 
     def _step(self, statement: Statement) -> Steps[Rows]:
         """Let one statement out and its rows in. An error of the statement closes us here."""
-        step = self._begun(statement)
+        written = self._begun(statement)
         sent_us = now_us()
         rows: Rows = yield statement
-        if step is not None:
-            step.rows = rows
+        if written is not None:
+            written.rows = rows
         column = CLOCKS.get(statement.name)
         if column is not None and rows:
             self.recorder.saw_clock(max(as_int(row[column]) for row in rows), sent_us)
         return rows
 
-    def _begun(self, statement: Statement) -> Step | None:
+    def _begun(self, statement: Statement) -> Written | None:
         verb = VERBS.get(statement.name)
         if verb is None:
             return None
-        step = Step(len(self.done) + len(self.given_up) + 1, verb.told_as or statement.name, verb, statement)
-        self.done.append(step)
+        written = Written(
+            len(self.done) + len(self.given_up) + 1, verb.told_as or statement.name, verb, statement
+        )
+        self.done.append(written)
         facts = verb.asked(statement.params)
         self.recorder.write(
-            [self.recorder.line(Kind.INVOKE, self.op, step.number, step.verb, **fact) for fact in facts]
+            [self.recorder.line(Kind.INVOKE, self.op, written.number, written.verb, **fact) for fact in facts]
         )
-        return step
+        return written
 
-    def _answered(self, step: Step) -> list[tuple[Kind, Fact]]:
-        if step.rows is None:  # it failed, and the transaction around it went on all the same
-            return self._asked(step, Kind.FAIL, "failed inside")
-        return step.of.answered(step.statement.params, step.rows)
+    def _answered(self, written: Written) -> list[tuple[Kind, Fact]]:
+        if written.rows is None:  # it failed, and the transaction around it went on all the same
+            return self._asked(written, Kind.FAIL, "failed inside")
+        return written.of.answered(written.statement.params, written.rows)
 
-    def _asked(self, step: Step, kind: Kind, code: str) -> list[tuple[Kind, Fact]]:
-        return [(kind, fact | {"code": code}) for fact in step.of.asked(step.statement.params)]
+    def _asked(self, written: Written, kind: Kind, code: str) -> list[tuple[Kind, Fact]]:
+        return [(kind, fact | {"code": code}) for fact in written.of.asked(written.statement.params)]
 
-    def _end(self, code: str | None, ends_of: Callable[[Step], list[tuple[Kind, Fact]]]) -> None:
-        """Write the ends of all steps; those of earlier tries may have been committed unseen."""
+    def _end(self, code: str | None, ends_of: Callable[[Written], list[tuple[Kind, Fact]]]) -> None:
+        """Write the ends of all writing statements; those of earlier tries may have been committed unseen."""
         lines: list[Fact] = []
-        for step in self.given_up:
-            lines += self._lines(step, self._asked(step, Kind.INFO, code or "repeated"))
-        for step in self.done:
-            lines += self._lines(step, ends_of(step))
+        for written in self.given_up:
+            lines += self._lines(written, self._asked(written, Kind.INFO, code or "repeated"))
+        for written in self.done:
+            lines += self._lines(written, ends_of(written))
         self.recorder.write_end(lines)
 
-    def _lines(self, step: Step, ends: list[tuple[Kind, Fact]]) -> list[Fact]:
+    def _lines(self, written: Written, ends: list[tuple[Kind, Fact]]) -> list[Fact]:
         more: Fact = {"tries": self.tries} if self.tries > 1 else {}
         return [
-            self.recorder.line(kind, self.op, step.number, step.verb, **fact, **more) for kind, fact in ends
+            self.recorder.line(kind, self.op, written.number, written.verb, **fact, **more)
+            for kind, fact in ends
         ]
 
 

@@ -9,7 +9,7 @@ from fencerow_proof.check import Fault, Outside, Question, Report, check_handler
 
 HANDLERS = Path(__file__).parent / "handlers"
 ORDERS = 6  # enough for each that shows itself only side by side; the command plays more
-FEW = 2  # for what is shown by a kill or by a step that fails, which come before the orders
+FEW = 2  # for what is shown by a kill or by an action that fails, which come before the orders
 CHARGE = Outside("tests.proof.check.handlers.outside:charge", key="key")
 
 

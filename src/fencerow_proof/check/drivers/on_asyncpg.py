@@ -41,21 +41,21 @@ def watch(seam: Seam) -> None:
         protocol = there._protocol
         if id(protocol) not in sessions:
             sessions[id(protocol)] = seam.session()
-        step = seam.asked(text, "asyncpg", sessions[id(protocol)], there.get_server_pid())
-        if step is None:
+        action = seam.asked(text, "asyncpg", sessions[id(protocol)], there.get_server_pid())
+        if action is None:
             return await send()
         try:
-            if seam.may_go(step):
+            if seam.may_go(action):
                 result = await send()
-            elif there.is_in_transaction() and step.kind not in (Kind.COMMIT, Kind.ROLLBACK, Kind.BEGIN):
+            elif there.is_in_transaction() and action.kind not in (Kind.COMMIT, Kind.ROLLBACK, Kind.BEGIN):
                 result = await protocol.query(FAILING, None)
             else:
                 there.terminate()
                 raise ConnectionDoesNotExistError(PLANTED)
         except BaseException as error:
-            seam.over(step, error)
+            seam.over(action, error)
             raise
-        seam.over(step, None)
+        seam.over(action, None)
         return result
 
     execute = Connection.execute

@@ -15,7 +15,7 @@ from fencerow_proof.check.seam import PLANTED, Seam
 # A statement of the server's own that fails: the transaction is then in the state in which a real failure leaves it.
 FAILING = f"DO $$BEGIN RAISE EXCEPTION '{PLANTED}' USING ERRCODE = '57014'; END$$".encode()
 
-Steps = Generator[Any, Any, Any]
+Actions = Generator[Any, Any, Any]
 
 # What is put in other methods' places is below any type that psycopg gives them.
 Connection: Any = psycopg.Connection
@@ -55,7 +55,7 @@ def watch(seam: Seam) -> None:
             number = connections[id(connection.pgconn)] = seam.session()
         return number
 
-    def through(connection: Any, text: bytes | str, send: Callable[[], Steps]) -> Steps:
+    def through(connection: Any, text: bytes | str, send: Callable[[], Actions]) -> Actions:
         shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
         def lost() -> Exception:
@@ -64,20 +64,20 @@ def watch(seam: Seam) -> None:
 
         backend = None if connection.closed else connection.pgconn.backend_pid
         idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
-        step = seam.asked(shown, "psycopg", session_of(connection), backend)
-        if step is None:
+        action = seam.asked(shown, "psycopg", session_of(connection), backend)
+        if action is None:
             return (yield from send())
         try:
-            if seam.may_go(step):
+            if seam.may_go(action):
                 result = yield from send()
-            elif idle or not step.reads + step.writes:
+            elif idle or not action.reads + action.writes:
                 raise lost()  # there is no transaction to be spoilt, or it is its end that fails
             else:
                 result = yield from command(connection, FAILING)
         except BaseException as error:
-            seam.over(step, error)
+            seam.over(action, error)
             raise
-        seam.over(step, None)
+        seam.over(action, None)
         return result
 
     command = BaseConnection._exec_command
@@ -85,19 +85,19 @@ def watch(seam: Seam) -> None:
     streamed = BaseCursor._stream_send_gen
     copied = BaseCursor._start_copy_gen
 
-    def exec_command(self: Any, text: Any, *args: Any, **kwargs: Any) -> Steps:
+    def exec_command(self: Any, text: Any, *args: Any, **kwargs: Any) -> Actions:
         shown = text if isinstance(text, bytes | str) else text.as_string(self)
         return (yield from through(self, shown, lambda: command(self, text, *args, **kwargs)))
 
-    def maybe_prepare(self: Any, query: Any, **kwargs: Any) -> Steps:
+    def maybe_prepare(self: Any, query: Any, **kwargs: Any) -> Actions:
         return (yield from through(self._conn, query.query, lambda: prepared(self, query, **kwargs)))
 
-    def stream_send(self: Any, query: Any, *args: Any, **kwargs: Any) -> Steps:
+    def stream_send(self: Any, query: Any, *args: Any, **kwargs: Any) -> Actions:
         return (
             yield from through(self._conn, _text(query, self), lambda: streamed(self, query, *args, **kwargs))
         )
 
-    def start_copy(self: Any, query: Any, *args: Any, **kwargs: Any) -> Steps:
+    def start_copy(self: Any, query: Any, *args: Any, **kwargs: Any) -> Actions:
         return (
             yield from through(self._conn, _text(query, self), lambda: copied(self, query, *args, **kwargs))
         )
