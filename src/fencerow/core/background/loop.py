@@ -162,11 +162,12 @@ class Endurance:
 
     def met(self, error: BaseException) -> OutOfResources | None:
         """Note a failure; returns why the process must end, if it has lasted too long and is the process's own."""
+        if not (is_shortage(error) or is_out_of_descriptors()):
+            self._since = None  # the database's trouble; however long it lasts, it is no shortage
+            return None
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        if not (is_shortage(error) or is_out_of_descriptors()):
-            return None
         self._last = clean(f"{self._name}: {type(error).__name__}: {error}")[:STATED_MAX], now
         if now - self._since < self._limit_s:
             return None
