@@ -23,6 +23,8 @@ from tests.proof.storm.plan import LIMIT_S, Plan
 from tests.proof.storm.post import Board, Post
 
 GONE_S = 10.0
+# The fork server tells an end once. When another thread starts a process it looks at all, and may have taken the news.
+KILLED = (-signal.SIGKILL, 255)
 
 
 @dataclass(eq=False)
@@ -129,7 +131,7 @@ class Team:
         """SIGKILL, wait until it is gone, and start another; false if it ended in another way."""
         victim.process.kill()
         victim.process.join(GONE_S)
-        gone = victim.process.exitcode == -signal.SIGKILL
+        gone = victim.process.exitcode in KILLED
         if gone:
             self._replace(victim)
         return gone
@@ -169,7 +171,7 @@ class Team:
             self._forget(each)
 
     def _note_end(self, gone: Member) -> None:
-        if gone.condemned and gone.process.exitcode == -signal.SIGKILL:
+        if gone.condemned and gone.process.exitcode in KILLED:
             return
         said = self._said(gone)
         if gone.process.exitcode == EXIT_CODE and LoopBlocked.code in said:
