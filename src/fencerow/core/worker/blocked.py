@@ -176,6 +176,11 @@ class LoopWatch:
         else:
             self._asked_at = min(self._asked_at, time.monotonic())
 
+    def silent_s(self) -> float:
+        """How long the loop has not answered a ping."""
+        pinged_at = self._pinged_at
+        return 0.0 if pinged_at is None else time.monotonic() - pinged_at
+
     # --- in its thread ---------------------------------------------------------------------------------
 
     def _turn(self) -> bool:

@@ -94,6 +94,7 @@ class Keeper:
         self._renew_s = renew_s
         self._telemetry = telemetry
         self._signed_off = False
+        self._turned_at = time.monotonic()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fencerow-keeper", daemon=True)
 
@@ -131,9 +132,14 @@ class Keeper:
         """Close the connection."""
         self._engine.close()
 
+    def silent_s(self) -> float:
+        """How long ago its thread began its last turn."""
+        return time.monotonic() - self._turned_at
+
     def _run(self) -> None:
         try:
             while not self._stopped.is_set():
+                self._turned_at = time.monotonic()
                 self._wait(self._pause_s())
                 if not self._stopped.is_set():
                     self._tick()

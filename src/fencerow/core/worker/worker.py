@@ -28,6 +28,7 @@ from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described
 from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
+from fencerow.core.worker.vitals import Phase, Vitals, found_faults
 
 log = logging.getLogger("fencerow.worker")
 
@@ -234,6 +235,28 @@ class Worker:
     def holder(self) -> str | None:
         """The id of the present registration; None while there is none."""
         return self._parts.lease.holder if self._started else None
+
+    def vitals(self) -> Vitals:
+        """How this worker is. From any thread; it needs neither the event loop nor the database."""
+        if not self._started:
+            return Vitals(Phase.STARTING)
+        parts = self._parts
+        if self._stopped.is_set():
+            return Vitals(Phase.ENDED)
+        faults = found_faults(
+            self.config,
+            keeper_silent_s=parts.keeper.silent_s(),
+            loop_silent_s=parts.watch.silent_s(),
+            drain_s=drain_s(self.config, self._handlers),
+        )
+        return Vitals(
+            Phase.LEAVING if self._stopping else Phase.RUNNING,
+            holds_lease=parts.lease.holds(),
+            running=self.running,
+            slots=sum(pool.slots for pool in tuple(parts.roster.pools)),
+            connections=sum(connections(self._engine, self._handlers.values()).values()),
+            faults=faults,
+        )
 
     def _made(self) -> Assembly:
         return Assembly(
