@@ -46,6 +46,8 @@ class ConsoleFormatter(logging.Formatter):
         first, *rest = safe(record).split("\n")
         # Our own lines say by themselves what they are about.
         source = "" if record.name.partition(".")[0] == "fencerow" else f"{record.name}: "
+        number = getattr(record, "process_number", None)  # of several that write one log
+        source = source if number is None else f"[{number}] {source}"
         fields = " ".join(f"{name}={value}" for name, value in _shown(record, first).items())
         following = [clean(each) for each in (*rest, *_trace(self, record).splitlines())]
         level = f"{record.levelname:<8}"

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command line; returns its exit code and lets no exception pass."""
-    kept = CommandOptions()
+    kept = CommandOptions(arguments=tuple(arguments))
     try:
         code = _run(arguments, kept)
         sys.stdout.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 
 from fencerow.cli.signals import Signals
 from fencerow.core.app import JobsApp
@@ -15,14 +16,21 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LOOK_S = 0.5
 
 
-def run_worker(app: JobsApp, worker: Worker, *, once: bool = False, drain: bool = False) -> int:
-    """Run it to its end and return the exit code.
+def run_worker(
+    app: JobsApp,
+    worker: Worker,
+    *,
+    once: bool = False,
+    drain: bool = False,
+    signalled: Callable[[], None] | None = None,
+) -> int:
+    """Run it to its end and return the exit code. A signal calls `signalled`, or else asks the worker to leave.
 
     Raises:
         FencerowError: it could not start, or a loop of it died; a supervisor should start it again.
     """
     try:
-        asyncio.run(_run(app, worker, once, drain))
+        asyncio.run(_run(app, worker, once, drain, signalled or worker.signalled))
     except WorkerDied as died:
         if isinstance(died.__cause__, TooManyHung):
             raise died.__cause__ from None
@@ -34,11 +42,11 @@ def run_worker(app: JobsApp, worker: Worker, *, once: bool = False, drain: bool 
     return exits.OK
 
 
-async def _run(app: JobsApp, worker: Worker, once: bool, drain: bool) -> None:
+async def _run(app: JobsApp, worker: Worker, once: bool, drain: bool, signalled: Callable[[], None]) -> None:
     watch = asyncio.create_task(_watch(app, worker)) if drain else None
     try:
         # Asked a second time, it stops at once.
-        with Signals(SIGNALS, worker.signalled):
+        with Signals(SIGNALS, signalled):
             await worker.run(until_idle=once)
     finally:
         if watch:

@@ -10,6 +10,7 @@ import click
 
 from fencerow.cli import logs
 from fencerow.cli.running import run_worker
+from fencerow.cli.serving import MEMBER, attended, lifeline_of, supervised
 from fencerow.command.app_loading import load_app
 from fencerow.command.database import prepared
 from fencerow.command.options import CommandOptions, app_option, asked, database_options
@@ -17,10 +18,12 @@ from fencerow.core.app import JobsApp, LocalDatabaseWarning
 from fencerow.core.config import LOG_FORMATS, LOG_LEVELS
 from fencerow.core.errors import InvalidInput, NoDatabase
 from fencerow.core.model.text import check_text
+from fencerow.supervisor.probes import parsed_address
 
 F = TypeVar("F", bound=Callable[..., Any])
 SLOTS_MAX = 10_000
 NAME_MAX = 200
+PROCESSES_MAX = 1_000
 
 
 def log_options(command: F) -> F:
@@ -52,6 +55,19 @@ def log_options(command: F) -> F:
     "--slots", type=click.IntRange(1, SLOTS_MAX), help="How many jobs run at a time.  [env: FENCEROW_SLOTS]"
 )
 @click.option("--name", metavar="NAME", help="The name that `workers` shows; by default host and process id.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, PROCESSES_MAX),
+    default=1,
+    metavar="N",
+    help="Run so many worker processes, each with its own slots, and start those again that die.",
+)
+@click.option(
+    "--health",
+    metavar="[ADDRESS:]PORT",
+    help="Answer /livez and /readyz there; without an address, to this machine only.",
+)
+@click.option(MEMBER, hidden=True, allow_from_autoenv=False)
 @click.option("--once", is_flag=True, help="Run what is due, then exit.")
 @click.option("--drain", is_flag=True, help="Run until no job of its queues is left, then exit.")
 @log_options
@@ -63,6 +79,9 @@ def worker(
     queues: str | None,
     slots: int | None,
     name: str | None,
+    processes: int,
+    health: str | None,
+    member: str | None,
     once: bool,
     drain: bool,
     log_level: str | None,
@@ -71,11 +90,18 @@ def worker(
     """Run the application's jobs until SIGTERM or SIGINT.
 
     The first signal stops claiming and lets running jobs end. A second one cancels and releases them.
+    With --processes, SIGHUP replaces the processes one after the other.
     """
+    lifeline = lifeline_of(member)
     wanted = asked(context)
     chosen = parsed_queues(queues)
     if name is not None:
         check_text(name, "--name", NAME_MAX)
+    address = None if health is None else parsed_address(health)
+    if processes > 1 and lifeline is None:
+        return supervised(processes, address, wanted, log_level, log_format)
+    if name is not None and lifeline is not None:
+        name = f"{name}-{lifeline.number}"
     app = load_app(wanted.app_name(), url=wanted.url)
     if not app.is_named:
         raise NoDatabase(
@@ -86,7 +112,10 @@ def worker(
     with prepared(app, wanted):
         logs.set_up(app.config, log_level, log_format)
         made = app.worker(queues=chosen, slots=slots, name=name)
-        return run_worker(app, made, once=once, drain=drain)
+        with attended(made, lifeline, address):
+            return run_worker(
+                app, made, once=once, drain=drain, signalled=lifeline.signalled if lifeline else None
+            )
 
 
 @click.command()

@@ -28,6 +28,7 @@ class CommandOptions:
     app: str | None = None
     json: bool = False
     debug: bool = False
+    arguments: tuple[str, ...] = ()  # all of the command line, as it was given
 
     def app_name(self) -> str | None:
         """The application's `module:name`, from -A or FENCEROW_APP."""
@@ -144,7 +145,7 @@ def refuse_unknown_variables(root: click.Group, environ: Mapping[str, str]) -> N
 
 def _variables(command: click.Command, prefix: str) -> Iterator[str]:
     for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name:
+        if isinstance(parameter, click.Option) and parameter.name and parameter.allow_from_autoenv:
             yield f"{prefix}_{parameter.name.upper()}"
             if isinstance(parameter.envvar, str):
                 yield parameter.envvar

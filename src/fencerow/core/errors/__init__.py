@@ -57,3 +57,4 @@ from fencerow.core.errors.workers import OrderRefused as OrderRefused
 from fencerow.core.errors.workers import OutOfResources as OutOfResources
 from fencerow.core.errors.workers import WorkerGone as WorkerGone
 from fencerow.core.errors.workers import WorkerNotFound as WorkerNotFound
+from fencerow.core.errors.workers import WorkersNotStarted as WorkersNotStarted

@@ -1,0 +1,112 @@
+"""`fencerow worker` as a service: several processes under one supervisor, and what tells others how they are."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from fencerow.cli import logs
+from fencerow.command.options import CommandOptions
+from fencerow.core.config import COMMAND_PREFIX
+from fencerow.core.errors import InvalidInput
+from fencerow.core.worker.worker import Worker
+from fencerow.supervisor.lifeline import Lifeline
+from fencerow.supervisor.notify import Notifier
+from fencerow.supervisor.probes import Address, Probes
+from fencerow.supervisor.pulse import Pulse
+from fencerow.supervisor.standing import of_worker
+from fencerow.supervisor.supervisor import LOOK_S, Supervisor
+
+MEMBER = "--member"
+
+
+def lifeline_of(text: str | None) -> Lifeline | None:
+    """The lifeline of a process that a supervisor has started: `--member NUMBER:DESCRIPTOR`."""
+    if text is None:
+        return None
+    number, _, descriptor = text.partition(":")
+    try:
+        return Lifeline(int(number), int(descriptor))
+    except (ValueError, OSError):
+        raise InvalidInput(
+            f"{MEMBER} is {ascii(text)[:40]}",
+            "it is for the processes that --processes starts",
+            "leave it out, and say --processes",
+        ) from None
+
+
+def supervised(
+    count: int, health: Address | None, wanted: CommandOptions, level: str | None, log_format: str | None
+) -> int:
+    """Run so many processes of this very command until all have ended; returns the exit code.
+
+    Raises:
+        FencerowError: they cannot be started; or the address of the probes cannot be had.
+    """
+    logs.set_up(wanted.config(), level, log_format)
+    notifier = Notifier.from_environment(os.environ)
+    supervisor = Supervisor(
+        count,
+        lambda number, descriptor: command_of(wanted.arguments, number, descriptor),
+        _environment(),
+        tell=notifier.tell if notifier else None,
+        look_s=notifier.beat_s if notifier else LOOK_S,
+    )
+    with contextlib.ExitStack() as stack:
+        if health:
+            stack.enter_context(Probes(health, supervisor.standing))
+        return supervisor.run()
+
+
+def command_of(arguments: Sequence[str], number: int, descriptor: int) -> list[str]:
+    """This command line once more, for one of the processes; what comes last counts."""
+    flags = [f"-W{option}" for option in sys.warnoptions]
+    given = [each for each in arguments if each != "--"]
+    return [sys.executable, *flags, "-m", "fencerow.cli.main", *given, MEMBER, f"{number}:{descriptor}"]
+
+
+@contextlib.contextmanager
+def attended(worker: Worker, lifeline: Lifeline | None, health: Address | None) -> Iterator[None]:
+    """Tell how this worker is, while the block lasts: to its supervisor, or to a service manager and to probes."""
+    with contextlib.ExitStack() as stack:
+        if lifeline is not None:
+            number_lines(lifeline.number)
+            lifeline.serve(worker.signalled)
+            stack.enter_context(Pulse(worker.vitals, lifeline.tell))
+            yield
+            return
+        if notifier := Notifier.from_environment(os.environ):
+            told = notifier.tell
+            stack.enter_context(
+                Pulse(worker.vitals, lambda vitals: told(of_worker(vitals)), beat_s=notifier.beat_s)
+            )
+        if health is not None:
+            stack.enter_context(Probes(health, lambda: of_worker(worker.vitals())))
+        yield
+
+
+class Numbered(logging.Filter):
+    """Gives each line of the one log the number of the process that wrote it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.process_number = self._number
+        return True
+
+
+def number_lines(number: int) -> None:
+    """Number what this process logs from now on."""
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(Numbered(number))
+
+
+def _environment() -> dict[str, str]:
+    """What the processes see: not what was meant for their supervisor alone."""
+    alone = {f"{COMMAND_PREFIX}WORKER_{name}" for name in ("PROCESSES", "HEALTH")}
+    return {name: value for name, value in os.environ.items() if name not in alone}

@@ -1,0 +1,129 @@
+"""One worker process, as its supervisor sees it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fencerow.core.errors import exits
+from fencerow.core.worker.vitals import Vitals
+from fencerow.supervisor.lifeline import HURRY, LEAVE
+
+Command = Callable[[int, int], Sequence[str]]  # of a place's number and the descriptor of its lifeline
+
+_decoder = msgspec.json.Decoder(Vitals)
+LINE_MAX = 65_536
+
+
+class Member:
+    """A process with a lifeline. Used by one thread only, which also reaps it: its number is nobody else's meanwhile.
+
+    It is out of the terminal's reach: a Ctrl-C reaches the supervisor alone, which passes it on once.
+    """
+
+    def __init__(self, number: int, command: Command, environ: Mapping[str, str]) -> None:
+        """Raises:
+        OSError: the system has no room for another process.
+        """
+        self.number = number
+        self.vitals: Vitals | None = None  # as it said last
+        self.heard_at = time.monotonic()
+        self.ready_at: float | None = None  # since when it has been ready, at the earliest
+        self.unwell_since: float | None = None
+        self.is_told = False  # to leave
+        self.killed_for: str | None = None
+        self._text = b""
+        self.lifeline, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self.process = subprocess.Popen(
+                    list(command(number, theirs.fileno())),
+                    stdin=subprocess.DEVNULL,
+                    env=dict(environ),
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+        except BaseException:
+            self.lifeline.close()
+            raise
+        self.lifeline.setblocking(False)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def is_ready(self) -> bool:
+        return self.vitals is not None and self.vitals.is_ready and not self.is_told
+
+    def hear(self) -> bool:
+        """Take in what it has said; false when it will say nothing more."""
+        try:
+            text = self.lifeline.recv(LINE_MAX)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        *lines, self._text = (self._text + text)[-LINE_MAX:].split(b"\n")
+        for line in lines:
+            self._heard(line)
+        return bool(text)
+
+    def order(self, *, hurry: bool) -> None:
+        """Tell it to leave, or to be quick about it."""
+        self.is_told = True
+        try:
+            self.lifeline.send(HURRY if hurry else LEAVE)
+        except OSError:
+            pass  # it is gone already
+
+    def kill(self, why: str) -> None:
+        """End it now: it cannot help itself."""
+        self.killed_for = self.killed_for or why
+        self.process.send_signal(signal.SIGKILL)
+
+    def ended(self) -> int | None:
+        """Its exit code as that of a command, when it has ended."""
+        code = self.process.poll()
+        return code if code is None or code >= 0 else exits.FAILED
+
+    def last_words(self) -> str:
+        """How it ended, in words."""
+        code = self.process.returncode
+        if self.killed_for:
+            return f"was killed: {self.killed_for}"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        try:
+            return f"was killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"was killed by signal {-code}"
+
+    def close(self) -> None:
+        """Cut the lifeline: if it lives, it leaves in order."""
+        self.lifeline.close()
+
+    def _heard(self, line: bytes) -> None:
+        try:
+            self.vitals = _decoder.decode(line)
+        except msgspec.MsgspecError:
+            return  # half a line, where the pipe was full: the next one comes in a second
+        self.heard_at = time.monotonic()
+        if self.vitals.is_ready and self.ready_at is None:
+            self.ready_at = self.heard_at
+
+
+@dataclass(slots=True)
+class Place:
+    """Room for one process. `start_at`: when it is filled again. `is_done`: its process has left in order."""
+
+    number: int
+    member: Member | None = None
+    start_at: float = 0.0
+    is_done: bool = False

@@ -1,0 +1,157 @@
+"""`/livez` and `/readyz` on a small port, for probes of Kubernetes and the like.
+
+The answers come from a thread: a handler that blocks the event loop is for the worker's own watch, not for a probe.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+import socket
+import threading
+from collections.abc import Callable
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from fencerow.core.errors import ConfigError
+from fencerow.core.telemetry import clean
+from fencerow.supervisor.standing import Standing
+
+log = logging.getLogger("fencerow.supervisor")
+
+LOOPBACK = "127.0.0.1"
+READ_S = 5.0
+AT_ONCE_MAX = 32
+ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[0-9.]+):)?(?P<port>[0-9]{1,5})")
+
+
+class Address(NamedTuple):
+    """Where probes are answered."""
+
+    host: str
+    port: int
+
+
+def parsed_address(text: str) -> Address:
+    """`8080` on the loopback address, `0.0.0.0:8080` on all of IPv4, `[::]:8080` on all.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    found = ADDRESS.fullmatch(text)
+    host = (found["host"] or LOOPBACK).strip("[]") if found else ""
+    port = int(found["port"]) if found else 0
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        port = 0
+    if not 0 < port < 65536:
+        raise ConfigError(
+            f"--health is {ascii(text)[:60]}",
+            "expected a port, or an address and a port",
+            "write --health 8080 for this machine only, --health 0.0.0.0:8080 for Kubernetes",
+        )
+    return Address(host, port)
+
+
+class Probes:
+    """Answers while its block lasts: 200 or 503, with the reasons in the body."""
+
+    def __init__(self, address: Address, look: Callable[[], Standing]) -> None:
+        self._address = address
+        self._look = look
+
+    def __enter__(self) -> Self:
+        """Raises:
+        ConfigError: the port is taken, or the address is not this machine's.
+        """
+        try:
+            self._server = _Server(self._address, self._look)
+        except OSError as error:
+            raise ConfigError(
+                f"--health cannot listen on {self._address.host} port {self._address.port}",
+                error.strerror or str(error),
+                "choose another port, or end who listens there",
+            ) from error
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.2,), name="fencerow-probes", daemon=True
+        )
+        self._thread.start()
+        log.info("probes are answered on %s port %d: /livez, /readyz", *self._server.server_address[:2])
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 2 * AT_ONCE_MAX
+
+    def __init__(self, address: Address, look: Callable[[], Standing]) -> None:
+        self._room = threading.BoundedSemaphore(AT_ONCE_MAX)
+        self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        super().__init__(address, partial(_Handler, look))
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        # Whoever opens connections and sends nothing must not cost a thread for each.
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A probe that went away is nobody's concern."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = READ_S
+    server_version = "fencerow"
+    sys_version = ""
+
+    def __init__(self, look: Callable[[], Standing], *given: Any) -> None:
+        self._look = look
+        super().__init__(*given)  # it answers in here
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        standing = self._look()
+        if path == "/livez":
+            self._answer(standing.is_alive, ("; ".join(standing.faults) or standing.status))
+        elif path == "/readyz":
+            self._answer(standing.is_ready, standing.status)
+        else:
+            self._say(404, "there are /livez and /readyz")
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _answer(self, is_well: bool, text: str) -> None:
+        self._say(200 if is_well else 503, text)
+
+    def _say(self, code: int, text: str) -> None:
+        body = f"{clean(text)}\n".encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+        """Probes come every few seconds: the log is for other things."""

@@ -1,0 +1,81 @@
+"""A rolling restart: one process after the other is replaced by a new one, and the old one leaves only then."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from fencerow.supervisor.member import Member, Place
+
+log = logging.getLogger("fencerow.supervisor")
+
+
+class Rolling:
+    """New code must show that it starts before old code leaves. So there is one process more meanwhile.
+
+    `start` starts a process for a place, `bury` forgets one that has ended.
+    """
+
+    def __init__(self, start: Callable[[int], Member], bury: Callable[[Member], None]) -> None:
+        self._start = start
+        self._bury = bury
+        self._waiting: list[Place] = []
+        self._place: Place | None = None  # whose process is being replaced
+        self._new: Member | None = None
+        self._old: Member | None = None
+
+    def begin(self, places: Sequence[Place]) -> None:
+        """Replace the processes of these places, one after the other; those that were waiting too, but once."""
+        log.info("rolling restart: %d processes are replaced, one after the other", len(places))
+        self._waiting = list(places)
+
+    def members(self) -> list[Member]:
+        """The new one that is not ready yet, and the old one that has not ended yet."""
+        return [each for each in (self._new, self._old) if each is not None]
+
+    def is_filling(self, place: Place) -> bool:
+        """Whether the process that is being started is for this place."""
+        return self._new is not None and self._place is place
+
+    def step(self, *, leaving: bool) -> None:
+        """Go on as far as is possible now."""
+        if leaving:
+            self._waiting.clear()
+        self._look_at_old()
+        self._look_at_new(leaving=leaving)
+        if self._new is None and self._old is None and self._waiting:
+            self._next()
+
+    def _look_at_old(self) -> None:
+        if self._old is None or self._old.ended() is None:
+            return
+        log.info("process %d, the old one, %s", self._old.number, self._old.last_words())
+        self._bury(self._old)
+        self._old = None
+        if not self._waiting:
+            log.info("rolling restart: done")
+
+    def _look_at_new(self, *, leaving: bool) -> None:
+        new, place = self._new, self._place
+        if new is None or place is None:
+            return
+        if new.ended() is not None:
+            self._bury(new)
+            self._new = None
+            if not leaving:
+                self._give_up(f"process {new.number}, the new one, {new.last_words()} before it was ready")
+        elif new.is_ready and self._old is None:
+            self._old, place.member, self._new = place.member, new, None
+            if self._old is not None:
+                self._old.order(hurry=False)
+
+    def _next(self) -> None:
+        self._place = self._waiting.pop(0)
+        try:
+            self._new = self._start(self._place.number)
+        except OSError as error:
+            self._give_up(f"process {self._place.number} cannot be started: {error}")
+
+    def _give_up(self, why: str) -> None:
+        self._waiting.clear()
+        log.error("rolling restart: given up, the old processes go on: %s", why)
