@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+from typing import Any
+
 import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.run import Procedure
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.errors import Unavailable
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.operators import many
 from tests.cli.conftest import Cli
 from tests.kit import jobs
 
@@ -260,3 +266,51 @@ def test_an_option_has_a_twin_in_the_environment(
 
 def test_version_names_what_it_stands_on(cli: Cli) -> None:
     assert cli("version", "--json").json.keys() == {"fencerow", "python", "sqlite", "psycopg"}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_ctrl_c_leaves_whole_batches_and_says_how_many(
+    cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    queued = [jobs.submit(engine)[0] for _ in range(5)]
+    monkeypatch.setattr(many, "BATCH", 2)
+    real = many.moving
+
+    def interrupted(*words: Any) -> Procedure[None]:
+        signal.raise_signal(signal.SIGINT)  # in the middle of the first batch
+        return (yield from real(*words))
+
+    monkeypatch.setattr(many, "moving", interrupted)
+
+    result = cli("jobs", "cancel", "--queue", "mail", *(["--json"] if as_json else []))
+
+    assert result.code == 130
+    assert sorted(state_of(engine, each).value for each in queued) == ["cancelled"] * 2 + ["queued"] * 3
+    assert "3 jobs were not reached" in result.err
+    if as_json:
+        assert (result.json["jobs"], result.json["not_reached"]) == (2, 3)
+    else:
+        assert result.out == "2 jobs: cancel done\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_was_done_is_told_when_the_database_goes_away(
+    cli: Cli, url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        jobs.submit(engine)
+    monkeypatch.setattr(many, "BATCH", 2)
+    real, batches = many.moving, iter([True, False])
+
+    def until_it_goes(*words: Any) -> Procedure[None]:
+        if next(batches):
+            return (yield from real(*words))
+        raise Unavailable("the connection broke", "it is away", "repeat it")
+
+    monkeypatch.setattr(many, "moving", until_it_goes)
+
+    result = cli("jobs", "cancel", "--queue", "mail", "--json")
+
+    assert result.code == 3
+    assert (result.json["jobs"], result.json["not_reached"]) == (2, 1)
+    assert "FR-502" in result.err

@@ -1,10 +1,13 @@
-"""One verb over jobs by id or by filter: count first, ask a person at a terminal, then move one by one."""
+"""One verb over jobs by id or by filter: count first, ask a person at a terminal, then move them batch by batch."""
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -14,37 +17,47 @@ from fencerow.client import Client
 from fencerow.command import output
 from fencerow.command.database import actor, working
 from fencerow.command.options import CommandOptions, app_option, database_options, json_option
-from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput, JobNotFound, KeyConflict, exits
+from fencerow.command.progress import progress
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
+from fencerow.operators import many
 from fencerow.operators.finding import JobFilter
+from fencerow.operators.many import JobDone, ManyMove
 from fencerow.operators.prefixes import jobs_meant
 
 F = TypeVar("F", bound=Callable[..., Any])
-Once = Callable[[Client, str, str | None], str]
+Making = Callable[[str | None, str | None], ManyMove]  # of who asks, and why
 
 REASON_MAX = 500
 
 
-@dataclass(frozen=True, slots=True)
-class JobDone:
-    """What became of one job; `error` is set when it was not moved."""
+@dataclass(slots=True)
+class Work:
+    """What became of the jobs so far. `stopped`: somebody pressed Ctrl-C, or `error` ended it before all were moved."""
 
-    id: str
-    outcome: str
-    error: FencerowError | None = None
+    whole: int
+    done: list[JobDone] = field(default_factory=list)
+    stopped: bool = False
+    error: BaseException | None = None
+
+    @property
+    def not_reached(self) -> int:
+        """How many jobs nobody tried to move."""
+        return self.whole - len(self.done)
 
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """A verb for many jobs: what it does to one, from which states it leaves, which a filter means by itself.
+    """A verb for many jobs: how it moves them, from which states it leaves, which a filter means by itself.
 
     `called`: the old name under which it was asked for. Scripts read it in the JSON; people are told the new one.
     """
 
     verb: str
-    once: Once
+    move: Making
     legal: Iterable[State]
     default: Iterable[State]
     called: str | None = None
@@ -68,10 +81,11 @@ class Bulk:
             if not _confirmed(self.verb, ids, by_id=chosen.is_empty(), yes=yes):
                 output.warn("nothing was changed")
                 return exits.FAILED
-            client = Client(engine, actor=actor(asked.config()))
-            done = [self._moved(client, job_id, reason) for job_id in ids]
-            client.close()
-        return self._told(done, asked, by_id=chosen.is_empty())
+            work = self._moved(engine, ids, self.move(actor(asked.config()), reason), asked)
+        code = self._told(work, asked, by_id=chosen.is_empty())
+        if work.error is not None:
+            raise work.error
+        return code
 
     def _refuse_unclear(self, ids: Sequence[IdRange], chosen: JobFilter) -> None:
         if ids and not chosen.is_empty():
@@ -94,21 +108,32 @@ class Bulk:
             output.say(f"{len(ids)} {_jobs(len(ids))} would be changed by {self.verb}; nothing was changed")
         return exits.OK
 
-    def _moved(self, client: Client, job_id: str, reason: str | None) -> JobDone:
-        try:
-            return JobDone(job_id, self.once(client, job_id, reason))
-        except (IllegalMove, JobNotFound, KeyConflict) as error:
-            # One that others moved meanwhile must not keep the rest from being done.
-            return JobDone(job_id, "left", error)
+    def _moved(self, engine: Engine, ids: list[str], move: ManyMove, asked: CommandOptions) -> Work:
+        """Move them in batches. A first Ctrl-C lets the batch that is under way come to its end."""
+        work = Work(len(ids))
+        client = Client(engine)
+        with interruptible(work), progress(self.verb, len(ids), json=asked.json) as bar:
+            for at in range(0, len(ids), many.BATCH):
+                if work.stopped:
+                    break
+                try:
+                    client.run(many.moving(ids[at : at + many.BATCH], move, work.done))
+                except Exception as error:  # what was done must be told, whatever ended it
+                    work.error = error
+                    break
+                bar.to(len(work.done))
+        client.close()
+        return work
 
-    def _told(self, done: list[JobDone], asked: CommandOptions, *, by_id: bool) -> int:
-        left = [each for each in done if each.error]
+    def _told(self, work: Work, asked: CommandOptions, *, by_id: bool) -> int:
+        done, left = work.done, [each for each in work.done if each.error]
         if asked.json:
             output.say_json(
                 {
                     "verb": self.called or self.verb,
                     "dry_run": False,
                     "jobs": len(done) - len(left),
+                    "not_reached": work.not_reached,
                     "outcomes": [
                         {
                             "id": each.id,
@@ -130,7 +155,28 @@ class Bulk:
                 output.report(each.error)
         if len(left) > 10:
             output.warn(f"and {len(left) - 10} more were left")
+        if work.not_reached:
+            were = "job was" if work.not_reached == 1 else "jobs were"
+            output.warn(f"{work.not_reached} {were} not reached; run the command again for the rest")
+        if work.stopped and work.not_reached:
+            return exits.INTERRUPTED
         return exits.FAILED if left else exits.OK
+
+
+@contextmanager
+def interruptible(work: Work) -> Iterator[None]:
+    """The first Ctrl-C stops the work after the batch that is under way; the second interrupts as ever."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        work.stopped = True
+        signal.signal(signal.SIGINT, former)
+        output.warn("stopping after this batch; press Ctrl-C again to interrupt it")
+
+    former = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 def _confirmed(verb: str, ids: list[str], *, by_id: bool, yes: bool) -> bool:

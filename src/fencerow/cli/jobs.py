@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -13,10 +14,10 @@ from fencerow.client import Client
 from fencerow.command import output
 from fencerow.command.database import working
 from fencerow.command.options import app_option, asked, database_options, json_option
-from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import FINAL, LIVE, State
+from fencerow.operators.many import CancelMany, DeleteMany, ReviveMany
 from fencerow.operators.prefixes import job_meant
 
 
@@ -70,11 +71,6 @@ def show(context: click.Context, job_id: str) -> None:
         show_job(job, timeline, log)
 
 
-def _revive_one(client: Client, job_id: str, reason: str | None) -> str:
-    client.revive(job_id, reason=reason)
-    return "queued"
-
-
 @jobs.command()
 @bulk_options
 @click.pass_context
@@ -83,7 +79,7 @@ def revive(context: click.Context, /, **options: Any) -> int:
 
     A filter means only failed jobs, unless --state says otherwise.
     """
-    return Bulk("revive", _revive_one, FINAL, (State.FAILED,)).run(asked(context), options)
+    return Bulk("revive", ReviveMany, FINAL, (State.FAILED,)).run(asked(context), options)
 
 
 @jobs.command()
@@ -92,7 +88,7 @@ def revive(context: click.Context, /, **options: Any) -> int:
 def retry(context: click.Context, /, **options: Any) -> int:
     """The old name of `revive`, which does the same."""
     output.warn("`fencerow jobs retry` is called `fencerow jobs revive` now; the old name goes away with 1.0")
-    return Bulk("revive", _revive_one, FINAL, (State.FAILED,), called="retry").run(asked(context), options)
+    return Bulk("revive", ReviveMany, FINAL, (State.FAILED,), called="retry").run(asked(context), options)
 
 
 @jobs.command()
@@ -102,12 +98,10 @@ def retry(context: click.Context, /, **options: Any) -> int:
 def cancel(context: click.Context, /, only_queued: bool, **options: Any) -> int:
     """Cancel jobs: at once if no worker runs them, else by a request to the worker."""
 
-    def once(client: Client, job_id: str, reason: str | None) -> str:
-        answer = client.cancel(job_id, reason=reason, only_queued=only_queued)
-        return "cancelled" if answer is CancelAnswer.CANCELLED else "asked to stop"
-
     default = LIVE - {State.RUNNING} if only_queued else LIVE
-    return Bulk("cancel", once, LIVE, default).run(asked(context), options)
+    return Bulk("cancel", partial(CancelMany, only_queued=only_queued), LIVE, default).run(
+        asked(context), options
+    )
 
 
 @jobs.command()
@@ -116,11 +110,7 @@ def cancel(context: click.Context, /, only_queued: bool, **options: Any) -> int:
 def delete(context: click.Context, /, **options: Any) -> int:
     """Delete finished jobs with their timeline and log. Jobs that have not ended stay."""
 
-    def once(client: Client, job_id: str, _reason: str | None) -> str:
-        client.delete(job_id)
-        return "deleted"
-
-    return Bulk("delete", once, FINAL, FINAL).run(asked(context), options)
+    return Bulk("delete", lambda _actor, _reason: DeleteMany(), FINAL, FINAL).run(asked(context), options)
 
 
 def _row(job: JobRecord) -> tuple[object, ...]:

@@ -9,10 +9,11 @@ from fencerow.core.client.moving import NOT_NOW
 from fencerow.core.client.refs import Ref, reading, resolving
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
-from fencerow.core.errors import IllegalMove, JobNotFound, OutcomeUnknown
-from fencerow.core.model.job import Happening, JobRecord, LogLine
+from fencerow.core.errors import FencerowError, IllegalMove, OutcomeUnknown
+from fencerow.core.model.job import Fence, Happening, JobRecord, LogLine
 from fencerow.core.model.state import State
 from fencerow.core.store import store
+from fencerow.core.store.moves import not_found
 from fencerow.operators import looking
 from fencerow.operators.finding import Plain, chosen_by, listing
 
@@ -86,33 +87,44 @@ class JobVerbs(ClientBase):
             IllegalMove: it has not ended. Cancel it first.
             JobNotFound: it is not there.
         """
-        job_id = yield from resolving(ref)
-        if (yield from _deleted_surely(job_id)):
-            return
-        fence = (yield from ask(store.read_fences([job_id]))).get(job_id)
-        if fence is None:
-            raise JobNotFound(f"there is no job {job_id}", "neither live nor finished", "check the id")
-        raise IllegalMove(
-            f"job {job_id} is {fence.state}",
-            "only a finished job can be deleted",
-            "cancel it first",
-            state=fence.state,
-        )
+        yield from deleting((yield from resolving(ref)))
 
     adelete = averb(delete)
 
 
-def _deleted_surely(job_id: str) -> Procedure[bool]:
-    """Delete a finished job; false when it was not there or has not ended. A lost answer is settled by looking.
+def deleting(job_id: str, doubt: OutcomeUnknown | None = None) -> Procedure[None]:
+    """Delete a finished job. `doubt`: the error of a delete that may have happened, so that a missing job is one.
 
     Raises:
-        OutcomeUnknown: the database could not be asked.
+        IllegalMove: it has not ended. JobNotFound: it is not there.
+        OutcomeUnknown: the database could not be asked what became of a delete.
     """
+    if (yield from _deleted_surely(job_id, doubt)):
+        return
+    fence = (yield from ask(store.read_fences([job_id]))).get(job_id)
+    raise undeletable(job_id, fence)
+
+
+def undeletable(job_id: str, fence: Fence | None) -> FencerowError:
+    """Why a job that stands so was not deleted."""
+    if fence is None:
+        return not_found(job_id)
+    return IllegalMove(
+        f"job {job_id} is {fence.state}",
+        "only a finished job can be deleted",
+        "cancel it first",
+        state=fence.state,
+    )
+
+
+def _deleted_surely(job_id: str, doubt: OutcomeUnknown | None) -> Procedure[bool]:
+    """Delete a finished job; false when it was not there or has not ended. A lost answer is settled by looking."""
     delete = store.delete([job_id])
-    try:
-        return bool((yield from ask(delete)))
-    except OutcomeUnknown as error:
-        doubt = error
+    if doubt is None:
+        try:
+            return bool((yield from ask(delete)))
+        except OutcomeUnknown as error:
+            doubt = error
     try:
         if job_id not in (yield from ask(store.read_fences([job_id]))):
             return True

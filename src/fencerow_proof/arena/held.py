@@ -48,7 +48,10 @@ CREATE OR REPLACE TRIGGER race_hold BEFORE INSERT OR UPDATE OR DELETE ON fencero
 """
 # A locking SELECT fires no trigger: it waits in a condition, which is judged before the row is locked.
 HELD_SELECTS = {
-    "lock_finished": ("WHERE ", "WHERE fencerow.hold() AND "),
+    **dict.fromkeys(
+        ("lock_live", "lock_finished", "lock_free_finished", "lock_removable"),
+        ("WHERE ", "WHERE fencerow.hold() AND "),
+    ),
     "guard_mutex": ("WHERE ", "WHERE fencerow.hold() AND "),
 }
 LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"

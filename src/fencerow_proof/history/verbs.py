@@ -206,10 +206,13 @@ def _claimed(params: Params, rows: Rows) -> list[End]:
 
 
 def _asked_of(params: Params, rows: Rows) -> list[End]:
-    fact: Fact = {"job": params["id"]}
-    if not rows:
-        return [(Kind.FAIL, fact | {"code": REFUSED})]
-    return [(Kind.OK, fact | {"holder": str(rows[0][1])})]
+    holders = {str(row[0]): str(row[1]) for row in rows}
+    return [
+        (Kind.OK, fact | {"holder": holders[fact["job"]]})
+        if fact["job"] in holders
+        else (Kind.FAIL, fact | {"code": REFUSED})
+        for fact in _ids(params)
+    ]
 
 
 def _as_job(state: State | None, row: Row) -> Fact:
@@ -274,11 +277,11 @@ VERBS: dict[str, Verb] = {
     "progress": _single(_one(*_FENCE)),
     "log": _single(_one(*_FENCE)),
     "note_alone": _single(_one(*_FENCE)),
-    "cancel_idle": _each(_one(), State.CANCELLED),
-    "ask_cancel": Verb(_one(), _asked_of),
+    "cancel_idle": _each(_ids, State.CANCELLED),
+    "ask_cancel": Verb(_ids, _asked_of),
     "expire": _rows(partial(_as_job, State.FAILED)),
     "disown": _rows(partial(_as_job, State.FAILED)),
-    "revive": _each(_one(), State.QUEUED),
+    "revive": _each(_ids, State.QUEUED),
     "delete": _each(_ids),
     "purge_by_age": _PURGE,
     "purge_by_own_age": _PURGE,

@@ -350,6 +350,16 @@ CASES: list[Case] = [
     swept("revive", finished, revive(), JOB),
     swept("revive of a keyed job", expired_keyed, revive(), JOB),
     swept("delete", finished, store.delete([JOB]), JOB, gone=True),
+    Case(
+        "cancel of many",
+        with_jobs(*TWO),
+        store.cancel_many([JOB, OTHER_JOB], actor=None),
+        insisting(store.cancel_many([JOB, OTHER_JOB], actor=None)),
+        (JOB, OTHER_JOB),
+    ),
+    swept("revive of many", finished, store.revive_many([JOB], actor=None), JOB),
+    swept("revive of many, keyed", expired_keyed, store.revive_many([JOB], actor=None), JOB),
+    swept("delete of many", finished, store.delete_many([JOB]), JOB, gone=True),
     # notes
     repeated(
         "progress", with_running(), store.progress(JOB, holder=FIRST, attempt=1, percent=1.0, note="n"), JOB

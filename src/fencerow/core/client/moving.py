@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from fencerow.core.client.refs import CancelAnswer, Ref, resolving
-from fencerow.core.db.run import Procedure, WakeUp, ask
+from fencerow.core.db.run import Operation, Procedure, WakeUp, ask
 from fencerow.core.errors import Busy, IllegalMove, OutcomeUnknown, Unavailable
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
@@ -59,7 +59,15 @@ def cancelled_surely(
     try:
         return (yield from ask(cancel))
     except OutcomeUnknown as error:
-        doubt = error
+        return (yield from cancelled_again(job_id, cancel, error))
+
+
+def cancelled_again(job_id: str, cancel: Operation[Cancelled], doubt: OutcomeUnknown) -> Procedure[Cancelled]:
+    """Cancel a job that may have been cancelled already.
+
+    Raises:
+        OutcomeUnknown: the database could not be asked.
+    """
     try:
         return (yield from ask(cancel))
     except IllegalMove as refused:
@@ -81,7 +89,17 @@ def revived_surely(job_id: str, *, actor: str | None, reason: str | None) -> Pro
     try:
         return (yield from ask(revive))
     except OutcomeUnknown as error:
-        doubt = error
+        return (yield from revived_again(job_id, revive, began, error))
+
+
+def revived_again(
+    job_id: str, revive: Operation[Requeued], began: float, doubt: OutcomeUnknown
+) -> Procedure[Requeued]:
+    """Revive a job that may have been revived since `began` (by `time.monotonic`).
+
+    Raises:
+        OutcomeUnknown: the database could not be asked.
+    """
     try:
         job = (yield from ask(store.read([job_id]))).get(job_id)
         now_us = yield from ask(store.clock())

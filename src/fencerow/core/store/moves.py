@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.core.db.run import Row, Steps, execute, first_column, operation, text_or_none
-from fencerow.core.errors import IllegalMove, JobGone, JobNotFound, KeyConflict
+from fencerow.core.errors import FencerowError, IllegalMove, JobGone, JobNotFound, KeyConflict
+from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import Moved, Requeued, archive, read_fences, requeued_rows
 
@@ -39,25 +40,19 @@ def cancel(
         Busy: a transaction of somebody's locks the job. Nothing was asked; try again.
     """
     for _ in range(ROUNDS_MAX):
-        idle = yield from execute("cancel_idle", id=job_id, actor=actor, reason=reason)
+        idle = yield from execute("cancel_idle", ids=[job_id], actor=actor, reason=reason)
         if idle:
             (moved,) = yield from archive(first_column(idle))
             return Cancelled(moved)
         if not only_queued:
-            asked = yield from execute("ask_cancel", id=job_id, actor=actor, reason=reason)
+            asked = yield from execute("ask_cancel", ids=[job_id], actor=actor, reason=reason)
             if asked:
                 return Cancelled(None, str(asked[0][1]))
         # A later statement than the refusals: in the same one it would report a state from before them.
         fence = (yield from read_fences([job_id]).steps()).get(job_id)
-        if fence is None:
-            raise _not_found(job_id)
-        if fence.state in FINAL or (only_queued and fence.state is State.RUNNING):
-            raise IllegalMove(
-                f"job {job_id} is {fence.state}",
-                "only a waiting, queued or running job can be cancelled",
-                "leave it" if fence.state in FINAL else "ask without only_queued",
-                state=fence.state,
-            )
+        refused = uncancellable(job_id, fence, only_queued=only_queued)
+        if refused is not None:
+            raise refused
     raise IllegalMove(
         f"job {job_id} kept changing its state", "others change it at the same time", "cancel it again"
     )
@@ -83,13 +78,13 @@ def revive(job_id: str, *, actor: str | None, reason: str | None = None) -> Step
         JobNotFound: there is no such job.
     """
     locked = yield from _lock_finished(job_id)
-    scope, key = text_or_none(locked[0]), text_or_none(locked[1])
+    scope, key = text_or_none(locked[1]), text_or_none(locked[2])
     if scope is not None and key is not None:
         yield from _take_key_back(job_id, scope, key)
-    rows = yield from execute("revive", id=job_id, actor=actor, reason=reason)
+    rows = yield from execute("revive", ids=[job_id], actor=actor, reason=reason)
     if not rows:
         # Its row is locked, but its whole period is being detached: a later statement does not see it any more.
-        raise _not_found(job_id)
+        raise not_found(job_id)
     return requeued_rows(rows)[0]
 
 
@@ -102,25 +97,13 @@ def delete(ids: Sequence[str]) -> Steps[list[str]]:
 def _lock_finished(job_id: str) -> Steps[Row]:
     """Lock a finished job's row. A bounded loop: it may end, or end again, between the lock and the look."""
     for _ in range(ROUNDS_MAX):
-        locked = yield from execute("lock_finished", id=job_id)
+        locked = yield from execute("lock_finished", ids=[job_id])
         if locked:
             return locked[0]
         fence = (yield from read_fences([job_id]).steps()).get(job_id)
-        if fence is None:
-            raise _not_found(job_id)
-        if fence.spent:
-            raise JobGone(
-                f"job {job_id} succeeded and left nothing to revive",
-                "it is ephemeral",
-                "submit the work anew",
-            )
-        if fence.state not in FINAL:
-            raise IllegalMove(
-                f"job {job_id} is {fence.state}",
-                "only a finished job can be revived",
-                "wait for its end",
-                state=fence.state,
-            )
+        refused = unrevivable(job_id, fence)
+        if refused is not None:
+            raise refused
     raise IllegalMove(
         f"job {job_id} kept changing its state", "others change it at the same time", "revive it again"
     )
@@ -128,10 +111,9 @@ def _lock_finished(job_id: str) -> Steps[Row]:
 
 def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:
     """A revived job owns its key again, unless another job does. A forgotten key stays forgotten."""
-    kept = yield from execute("keep_key", id=job_id, scope=scope, key=key)
-    if kept:
+    if (yield from execute("keep_key", keys=key_document([(job_id, scope, key)]))):
         return
-    wanted = msgspec.json.encode([{"scope": scope, "key": key}]).decode()
+    wanted = key_document([(job_id, scope, key)])
     for _, _, owner, _, expired, _ in (yield from execute("read_keys", keys=wanted)):
         if not expired:
             raise KeyConflict(
@@ -142,7 +124,49 @@ def _take_key_back(job_id: str, scope: str, key: str) -> Steps[None]:
             )
 
 
-def _not_found(job_id: str) -> JobNotFound:
+def key_document(owned: Sequence[tuple[str, str, str]]) -> str:
+    """Jobs with the scopes and keys that they were submitted under, as the statements take them."""
+    return msgspec.json.encode(
+        [{"job_id": job_id, "scope": scope, "key": key} for job_id, scope, key in owned]
+    ).decode()
+
+
+def uncancellable(job_id: str, fence: Fence | None, *, only_queued: bool) -> FencerowError | None:
+    """Why a job that stands so cannot be cancelled; None if it can."""
+    if fence is None:
+        return not_found(job_id)
+    if fence.state in FINAL or (only_queued and fence.state is State.RUNNING):
+        return IllegalMove(
+            f"job {job_id} is {fence.state}",
+            "only a waiting, queued or running job can be cancelled",
+            "leave it" if fence.state in FINAL else "ask without only_queued",
+            state=fence.state,
+        )
+    return None
+
+
+def unrevivable(job_id: str, fence: Fence | None) -> FencerowError | None:
+    """Why a job that stands so cannot be revived; None if it can."""
+    if fence is None:
+        return not_found(job_id)
+    if fence.spent:
+        return JobGone(
+            f"job {job_id} succeeded and left nothing to revive",
+            "it is ephemeral",
+            "submit the work anew",
+        )
+    if fence.state not in FINAL:
+        return IllegalMove(
+            f"job {job_id} is {fence.state}",
+            "only a finished job can be revived",
+            "wait for its end",
+            state=fence.state,
+        )
+    return None
+
+
+def not_found(job_id: str) -> JobNotFound:
+    """The error for an id that no job has."""
     return JobNotFound(
         f"there is no job {job_id}",
         "neither live nor finished; retention may have removed it",

@@ -31,6 +31,12 @@ from fencerow.core.store.attempts import (
     mark_awaited as mark_awaited,
     outcomes as outcomes,
 )
+from fencerow.core.store.many import (
+    CancelledMany as CancelledMany,
+    cancel_many as cancel_many,
+    delete_many as delete_many,
+    revive_many as revive_many,
+)
 from fencerow.core.store.migrate import (
     check_schema as check_schema,
     ledger as ledger,

@@ -1,5 +1,14 @@
 -- Moves that people and clocks make: cancel, expire, revive, delete.
 
+-- name: lock_live
+-- Lock those of these jobs that have not ended, before many are moved at once. Rows that a stranger has locked are left:
+-- whoever moves many moves these alone. So two that move many at once never wait for one another.
+SELECT job.id
+FROM fencerow.jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+  AND job.state IN ('waiting', 'queued', 'running')
+FOR UPDATE SKIP LOCKED;
+
 -- name: cancel_idle
 -- Cancel jobs that nobody runs. The rows are moved by archive in the same transaction.
 -- Guard: waiting or queued; a claim that came first makes this change nothing.
@@ -11,7 +20,7 @@ moved AS (
         cancel_requested_by = COALESCE(job.cancel_requested_by, CAST(:actor AS text)),
         ended_at = clock.now
     FROM clock
-    WHERE job.id = CAST(:id AS uuid)
+    WHERE job.id = ANY(CAST(:ids AS uuid[]))
       AND job.state IN ('waiting', 'queued')
     RETURNING job.id, job.attempt, job.ended_at
 ),
@@ -23,7 +32,7 @@ noted AS (
 SELECT id FROM moved;
 
 -- name: ask_cancel
--- Ask for the cancel of a running job; its holder learns it with the next renewal at the latest.
+-- Ask for the cancel of running jobs; their holders learn it with the next renewal at the latest.
 -- Guard: running. Asking again keeps the first request.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 asked AS (
@@ -31,7 +40,7 @@ asked AS (
     SET cancel_requested_at = COALESCE(job.cancel_requested_at, clock.now),
         cancel_requested_by = COALESCE(job.cancel_requested_by, CAST(:actor AS text))
     FROM clock
-    WHERE job.id = CAST(:id AS uuid)
+    WHERE job.id = ANY(CAST(:ids AS uuid[]))
       AND job.state = 'running'
     RETURNING job.id, job.attempt, job.holder, clock.now AS at
 ),
@@ -71,32 +80,51 @@ noted AS (
 )
 SELECT id FROM moved;
 
--- name: lock_finished
--- Lock one finished job before its key is looked at, so that a purge or a second revive waits.
+-- fragment: revivable
+-- Finished jobs that may be queued again.
 -- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. And none that is
 -- live at the same time.
-SELECT job.scope, job.key, job.state
-FROM fencerow.finished_jobs AS job
-WHERE job.id = CAST(:id AS uuid)
+job.id = ANY(CAST(:ids AS uuid[]))
   AND NOT (job.ephemeral AND job.state = 'succeeded')
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = job.id)
+
+-- name: lock_finished
+-- Lock finished jobs before their keys are looked at, so that a purge or a second revive waits.
+SELECT job.id, job.scope, job.key
+FROM fencerow.finished_jobs AS job
+WHERE {{revivable}}
 FOR UPDATE;
 
+-- name: lock_free_finished
+-- The same for many jobs. Rows that a stranger has locked are left: they are revived alone.
+SELECT job.id, job.scope, job.key
+FROM fencerow.finished_jobs AS job
+WHERE {{revivable}}
+FOR UPDATE SKIP LOCKED;
+
+-- name: lock_removable
+-- Lock finished jobs before many are deleted. Rows that a stranger has locked are left: they are deleted alone.
+SELECT job.id
+FROM fencerow.finished_jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+FOR UPDATE SKIP LOCKED;
+
 -- name: keep_key
--- Stop the lifetime of a revived job's own key.
+-- Stop the lifetime of the keys of revived jobs.
 -- Guard: the key still belongs to this job.
 UPDATE fencerow.keys AS owned
 SET expires_at = NULL
-WHERE owned.scope = :scope AND owned.key = :key AND owned.job_id = CAST(:id AS uuid)
+FROM json_to_recordset(CAST(:keys AS json)) AS wanted (scope text, key text, job_id uuid)
+WHERE owned.scope = wanted.scope AND owned.key = wanted.key AND owned.job_id = wanted.job_id
 RETURNING owned.job_id;
 
 -- name: revive
--- Put a finished job back into its queue: budgets start anew, the attempt goes on, so no old attempt can touch it.
+-- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 gone AS (
     DELETE FROM fencerow.finished_jobs AS job
-    WHERE job.id = CAST(:id AS uuid)
+    WHERE job.id = ANY(CAST(:ids AS uuid[]))
       AND job.state IN ('succeeded', 'failed', 'cancelled')
     RETURNING job.*
 ),

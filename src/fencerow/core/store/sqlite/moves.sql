@@ -1,34 +1,41 @@
 -- Moves that people and clocks make: cancel, expire, revive, delete.
 
+-- name: lock_live
+-- Those of these jobs that have not ended, before many are moved at once; the write lock is held already.
+SELECT job.id
+FROM fencerow.jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+  AND job.state IN ('waiting', 'queued', 'running');
+
 -- name: cancel_idle
 -- Cancel jobs that nobody runs. The rows are moved by archive in the same transaction.
 -- Guard: waiting or queued.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'cancelled', :actor, json_object('reason', :reason)
 FROM fencerow.jobs AS job
-WHERE job.id = :id
+WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('waiting', 'queued');
 UPDATE fencerow.jobs
 SET state = 'cancelled',
     cancel_requested_at = COALESCE(cancel_requested_at, fencerow.now()),
     cancel_requested_by = COALESCE(cancel_requested_by, :actor),
     ended_at = fencerow.now()
-WHERE id = :id
+WHERE id IN (SELECT value FROM json_each(:ids))
   AND state IN ('waiting', 'queued')
 RETURNING id;
 
 -- name: ask_cancel
--- Ask for the cancel of a running job; its holder learns it with the next renewal at the latest.
+-- Ask for the cancel of running jobs; their holders learn it with the next renewal at the latest.
 -- Guard: running. Asking again keeps the first request.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'cancel_requested', :actor, json_object('reason', :reason)
 FROM fencerow.jobs AS job
-WHERE job.id = :id
+WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state = 'running';
 UPDATE fencerow.jobs
 SET cancel_requested_at = COALESCE(cancel_requested_at, fencerow.now()),
     cancel_requested_by = COALESCE(cancel_requested_by, :actor)
-WHERE id = :id
+WHERE id IN (SELECT value FROM json_each(:ids))
   AND state = 'running'
 RETURNING id, holder;
 
@@ -56,31 +63,49 @@ WHERE state IN ('waiting', 'queued')
              LIMIT :limit)
 RETURNING id;
 
--- name: lock_finished
--- One finished job before its key is looked at; the write lock is held already.
+-- fragment: revivable
+-- Finished jobs that may be queued again.
 -- Guard: no ephemeral job that succeeded; its id is spent, so a repeated submit must not find it live. And none that is
 -- live at the same time.
-SELECT job.scope, job.key, job.state
-FROM fencerow.finished_jobs AS job
-WHERE job.id = :id
+job.id IN (SELECT value FROM json_each(:ids))
   AND NOT (job.ephemeral = 1 AND job.state = 'succeeded')
-  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = job.id);
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = job.id)
+
+-- name: lock_finished
+-- Finished jobs before their keys are looked at; the write lock is held already.
+SELECT job.id, job.scope, job.key
+FROM fencerow.finished_jobs AS job
+WHERE {{revivable}};
+
+-- name: lock_free_finished
+-- The same for many jobs. On PostgreSQL it leaves those that a stranger has locked.
+SELECT job.id, job.scope, job.key
+FROM fencerow.finished_jobs AS job
+WHERE {{revivable}};
+
+-- name: lock_removable
+-- Finished jobs before many are deleted; the write lock is held already.
+SELECT job.id
+FROM fencerow.finished_jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids));
 
 -- name: keep_key
--- Stop the lifetime of a revived job's own key.
+-- Stop the lifetime of the keys of revived jobs.
 -- Guard: the key still belongs to this job.
 UPDATE fencerow.keys
 SET expires_at = NULL
-WHERE scope = :scope AND key = :key AND job_id = :id
+WHERE (scope, key, job_id) IN (SELECT json_extract(wanted.value, '$.scope'), json_extract(wanted.value, '$.key'),
+                                      json_extract(wanted.value, '$.job_id')
+                               FROM json_each(:keys) AS wanted)
 RETURNING job_id;
 
 -- name: revive
--- Put a finished job back into its queue: budgets start anew, the attempt goes on, so no old attempt can touch it.
+-- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'revived', :actor, json_object('was', job.state, 'reason', :reason, 'ended_at_us', job.ended_at)
 FROM fencerow.finished_jobs AS job
-WHERE job.id = :id;
+WHERE job.id IN (SELECT value FROM json_each(:ids));
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
@@ -92,11 +117,11 @@ SELECT
     job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers,
     job.ephemeral, job.subscribed
 FROM fencerow.finished_jobs AS job
-WHERE job.id = :id
+WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled')
 RETURNING id, queue, priority, run_at;
 DELETE FROM fencerow.finished_jobs
-WHERE id = :id;
+WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: delete
 -- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.

@@ -1,0 +1,69 @@
+"""Progress bars for people: on the standard error, on a terminal only, and never beside --json."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from fencerow.core.telemetry import clean
+
+NOTE_WIDTH_MIN = 10
+AROUND = 60  # columns that the bar, the percents and the time take
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a command is: so many of the whole, and a word about what it does just now."""
+
+    bar: Any  # click's; None where nobody looks
+
+    def to(self, position: float, note: str | None = None) -> None:
+        """Show that so much of the whole is done."""
+        if self.bar is None:
+            return
+        self.bar.current_item = note
+        self.bar.update(position - self.bar.pos)
+        self.bar.render_progress()
+
+
+def shows(*, json: bool) -> bool:
+    """Whether a person sees a bar: the standard error is a terminal that moves its cursor, and nothing forbids it.
+
+    `NO_COLOR` forbids it too: who sets it wants plain lines.
+    """
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not json and not plain and sys.stderr.isatty()
+
+
+@contextmanager
+def progress(what: str, whole: float, *, json: bool, percents: bool = False) -> Iterator[Progress]:
+    """A bar until the block ends. `percents`: the whole is no number of things, so only percents are shown."""
+    if not shows(json=json) or whole <= 0:
+        yield Progress(None)
+        return
+    with click.progressbar(
+        length=int(whole),
+        label=clean(what),
+        file=sys.stderr,
+        show_pos=not percents,
+        show_percent=percents,
+        item_show_func=_shortened,
+        width=20,
+    ) as bar:
+        yield Progress(bar)
+
+
+def _shortened(note: str | None) -> str | None:
+    """A note beside the bar that keeps to its line; whatever a handler wrote, it moves no cursor."""
+    if not note:
+        return None
+    room = max(NOTE_WIDTH_MIN, shutil.get_terminal_size().columns - AROUND)
+    text = clean(note)
+    return text if len(text) <= room else text[: room - 1] + "…"
