@@ -75,6 +75,14 @@ def postgres_url(server: PostgresServer, pooler: PgBouncer | None, _template: st
 
 
 @pytest.fixture
+def other_postgres_url(server: PostgresServer, pooler: PgBouncer | None, _template: str) -> Iterator[str]:
+    """Another migrated database of the same server."""
+    name = f"test_{next(_numbers)}"
+    server.create_database(name, template=_template)
+    yield from _lent(server, pooler, name)
+
+
+@pytest.fixture
 def empty_postgres_url(server: PostgresServer, pooler: PgBouncer | None) -> Iterator[str]:
     """The same before the first migration."""
     name = f"empty_{next(_numbers)}"

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
+from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, joining, run
 from fencerow.core.db.run import Operation, Steps, as_int, execute, operation
 from fencerow.core.errors import InvalidPayload
 from fencerow.core.model.labels import encode_headers
@@ -84,7 +84,8 @@ def publish_many(
 ) -> list[int]:
     """Publish events in their order, in one statement: all of them or none. Returns their ids.
 
-    With `connection` they are part of the transaction that is open there. See `publish` for what an event may be.
+    With `connection` they are part of the transaction that is open there; one in autocommit is refused. See
+    `publish` for what an event may be.
 
     Raises:
         InvalidTopic, InvalidInput, InvalidPayload, PayloadTooLarge: for the first event that cannot be
@@ -93,7 +94,7 @@ def publish_many(
     """
     appending = append(events)
     check_tables(place)
-    ids = run(place, appending, connection)
+    ids = run(place, joining(appending, connection), connection)
     if connection is None and ids:
         place.engine.wake([WAKE_UP])
     return ids
@@ -105,7 +106,7 @@ async def apublish_many(
     """`publish_many` for async code."""
     appending = append(events)
     await acheck_tables(place)
-    ids = await arun(place, appending, connection)
+    ids = await arun(place, joining(appending, connection), connection)
     if connection is None and ids:
         place.engine.wake([WAKE_UP])
     return ids

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fencerow import App, Defaults, Job, contract
 from fencerow.app import UntypedParameters
-from fencerow.errors import DeclarationError, InvalidInput, UnknownVerb
-from fencerow.events import consumer
+from fencerow.errors import DeclarationError, InvalidInput, UnknownVerb, UnusableConnection
+from fencerow.events import consumer, publish
 
 
 class Mailer:
@@ -146,6 +148,28 @@ def test_any_other_missing_attribute_is_plainly_missing(lite_app: App) -> None:
         with pytest.raises(AttributeError, match="object has no attribute 'nonsense'") as plain:
             owner.nonsense  # type: ignore[union-attr]  # pyright: ignore  # noqa: B018
         assert not isinstance(plain.value, UnknownVerb)
+
+
+# --- a connection without a transaction --------------------------------------------------------------------
+
+
+def test_neither_a_submit_nor_an_event_takes_a_connection_in_autocommit(
+    lite_app: App, sqlite_path: Path
+) -> None:
+    @lite_app.job
+    def send(to: str) -> None: ...
+
+    lite_app.check_or_create()
+    mine = sqlite3.connect(sqlite_path, isolation_level=None)
+
+    with pytest.raises(UnusableConnection, match="in autocommit"):
+        send.using(connection=mine).submit("ada")
+    with pytest.raises(UnusableConnection, match="in autocommit"):
+        publish(lite_app, "mail.sent", {}, connection=mine)
+
+    assert lite_app.client.list_jobs() == []
+    mine.close()
+    lite_app.close()
 
 
 # --- what a worker is asked to serve -----------------------------------------------------------------------

@@ -283,4 +283,4 @@ async def test_a_schema_that_is_not_there_is_named(empty_postgres_url: str) -> N
         assert await connection.fetchval("SELECT 1") == 1
 
     await connection.close()
-    engine.close()
+    await engine.aclose()

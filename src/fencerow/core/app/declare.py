@@ -91,7 +91,7 @@ class DeclaredJob(Submittable[P, R], Generic[C, P, R, X]):
         `delay_s` or `run_at` (an aware datetime) says when the job is due. `id` is for repeating a submit
         whose outcome was lost. An `ephemeral` job leaves no row when it succeeds, so only those who wait for
         the job already get its result. `connection` submits inside your own transaction: the job is accepted
-        when that commits.
+        when that commits. A connection in autocommit, or to another database, is refused.
 
         Raises:
             InvalidInput: an option cannot be used.

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary, proxy
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.submission import Submission, answered_each, once_each, storing_once
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.locator import joining
 from fencerow.core.db.run import Operation, Pause, Procedure, ask
 from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
 from fencerow.core.model.job import Template
@@ -97,7 +98,7 @@ class Submits(ClientBase):
         """
         now_us = time.time_ns() // 1000  # this host's, for hints: it decides nothing
         may_copy = connection is None and self.engine.traits.takes_copy
-        answers = yield from storing(submissions, self.patience_s, may_copy=may_copy)
+        answers = yield from storing(submissions, self.patience_s, connection, may_copy=may_copy)
         if connection is None:
             # By identity: comparing templates costs more than the rest, and jobs that are alike share one.
             made = {
@@ -126,11 +127,17 @@ def _is_plain(submission: Submission) -> bool:
 
 
 def storing(
-    submissions: Sequence[Submission], patience_s: float, *, may_copy: bool = False
+    submissions: Sequence[Submission],
+    patience_s: float,
+    connection: object | None = None,
+    *,
+    may_copy: bool = False,
 ) -> Procedure[list[Submitted]]:
     """Store them in one transaction, all or none, and say for each which job it is.
 
-    When the answer to the commit is lost, the same ids are submitted again for up to `patience_s` seconds.
+    On a `connection` of the caller's they are part of the transaction that is open there, or that the driver begins;
+    one in autocommit is refused. When the answer to the commit is lost, the same ids are submitted again for up to
+    `patience_s` seconds.
     `may_copy`: the connection is one of ours, to PostgreSQL, so that many plain jobs may go by COPY.
 
     Raises:
@@ -142,12 +149,12 @@ def storing(
         jobs = [each.job for each in submissions]
         first = store.submit_by_copy if may_copy and len(jobs) >= COPY_ROWS_MIN else store.submit
         try:
-            yield first(jobs)
+            yield joining(first(jobs), connection)
         except OutcomeUnknown as error:
             yield from _insisting(store.resubmit(jobs), [job.id for job in jobs], patience_s, error)
         return [Submitted(job.id) for job in jobs]
     once = once_each(submissions)
-    whole = storing_once(once)
+    whole = joining(storing_once(once), connection)
     try:
         answers = yield from ask(whole)
     except OutcomeUnknown as error:

@@ -5,7 +5,10 @@
 The user's open transaction carries the operation, inside a savepoint, so that an error of ours leaves
 the transaction as it was. Without an open transaction we do as the driver does: a driver that begins
 one by itself (psycopg, sqlite3 and SQLAlchemy by default) has now begun the user's own, which the user
-commits; one that does not (asyncpg, and all in autocommit) has the operation committed at once.
+commits; one that does not (asyncpg, and all in autocommit) has the operation committed at once. Submits and
+published events are refused there: whoever passes a connection wants them in a transaction.
+
+On PostgreSQL each connection is asked once whether it leads to the engine's database (`known_connections.py`).
 
 A savepoint costs two round trips. PostgreSQL remembers 64 of a transaction cheaply: who submits more than
 that in one transaction should submit them in one call.
@@ -14,6 +17,7 @@ that in one transaction should submit them in one call.
 from __future__ import annotations
 
 import sqlite3
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 from fencerow.core.db.adapters.frame import Lent
@@ -23,6 +27,7 @@ from fencerow.core.db.strikes import sheltered
 from fencerow.core.errors import UnusableConnection
 
 if TYPE_CHECKING:
+    from fencerow.core.db.postgres import PostgresEngine
     from fencerow.core.db.sqlite import SqliteEngine
 
 T = TypeVar("T")
@@ -72,12 +77,18 @@ class SyncBorrowed:
 
     is_async = False
 
-    def __init__(self, lent: Lent, kind: str) -> None:
+    def __init__(self, lent: Lent, kind: str, engine: PostgresEngine | None = None) -> None:
         self._lent = lent
         self._kind = kind
+        self._engine = engine
 
     @sheltered
     def run(self, operation: Operation[T]) -> T:
+        if self._engine is None:
+            return self._run(operation)
+        return self._engine.known.run(self._engine, partial(self._run, operation))
+
+    def _run(self, operation: Operation[T]) -> T:
         return run(self._lent.plan(operation), self._lent.send)
 
     def is_open(self) -> bool:
@@ -96,14 +107,20 @@ class AsyncBorrowed:
 
     is_async = True
 
-    def __init__(self, lent: Lent, kind: str) -> None:
+    def __init__(self, lent: Lent, kind: str, engine: PostgresEngine | None = None) -> None:
         self._lent = lent
         self._kind = kind
+        self._engine = engine
 
     def run(self, operation: Operation[T]) -> T:  # noqa: ARG002
         raise needs_await(self._kind)
 
     async def arun(self, operation: Operation[T]) -> T:
+        if self._engine is None:
+            return await self._arun(operation)
+        return await self._engine.known.arun(self._engine, partial(self._arun, operation))
+
+    async def _arun(self, operation: Operation[T]) -> T:
         return await arun(self._lent.plan(operation), self._lent.send)
 
     def is_open(self) -> bool:
@@ -124,6 +141,12 @@ class SwitchedBorrowed:
         raise needs_await(self._kind)
 
     async def arun(self, operation: Operation[T]) -> T:
+        if not self._engine.traits.has_server:
+            return await self._arun(operation)
+        engine = cast("PostgresEngine", self._engine)
+        return await engine.known.arun(engine, partial(self._arun, operation))
+
+    async def _arun(self, operation: Operation[T]) -> T:
         return cast(T, await self._lender.run_sync(self._run, operation))
 
     def is_open(self) -> bool:
@@ -183,16 +206,18 @@ def _psycopg(connection: Any, engine: Engine, name: str) -> Borrowed:
     from fencerow.core.db.adapters.lent_psycopg import LentAsyncPsycopg, LentSyncPsycopg
 
     _same_dialect("postgres", engine, name)
+    postgres = cast("PostgresEngine", engine)
     if name == "psycopg.Connection":
-        return SyncBorrowed(LentSyncPsycopg(connection, engine.queries), name)
-    return AsyncBorrowed(LentAsyncPsycopg(connection, engine.queries), name)
+        return SyncBorrowed(LentSyncPsycopg(connection, postgres), name, postgres)
+    return AsyncBorrowed(LentAsyncPsycopg(connection, postgres), name, postgres)
 
 
 def _asyncpg(connection: Any, engine: Engine, name: str) -> Borrowed:
     from fencerow.core.db.adapters.lent_asyncpg import LentAsyncpg
 
     _same_dialect("postgres", engine, name)
-    return AsyncBorrowed(LentAsyncpg(connection, engine.queries), name)
+    postgres = cast("PostgresEngine", engine)
+    return AsyncBorrowed(LentAsyncpg(connection, postgres), name, postgres)
 
 
 def _sqlite(connection: Any, engine: Engine, name: str) -> Borrowed:
@@ -211,7 +236,8 @@ def _sqlalchemy(connection: Any, engine: Engine, name: str) -> Borrowed:
 
     lender = connection.registry() if name.endswith("scoped_session") else connection
     _same_dialect(dialect_of(lender), engine, name)
-    return SyncBorrowed(lent(lender, engine), name)
+    postgres = cast("PostgresEngine", engine) if engine.traits.has_server else None
+    return SyncBorrowed(lent(lender, engine), name, postgres)
 
 
 def _async_sqlalchemy(connection: Any, engine: Engine, name: str) -> Borrowed:

@@ -20,6 +20,7 @@ import psycopg
 
 from fencerow.core.db.engine import Traits
 from fencerow.core.db.faults import connection_lost, translated
+from fencerow.core.db.known_connections import KnownConnections
 from fencerow.core.db.listener import Listener
 from fencerow.core.db.pools import Pools
 from fencerow.core.db.postgres_session import (
@@ -75,6 +76,7 @@ class PostgresEngine:
     ) -> None:
         self.conninfo = conninfo
         self.queries = queries
+        self.known = KnownConnections()
         self.schema = identifier(schema, "schema name")
         self.pool_max = pool_max
         self.channel = self.schema if self.schema.startswith("fencerow") else f"fencerow_{self.schema}"

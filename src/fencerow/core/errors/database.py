@@ -63,7 +63,8 @@ class RetryTransaction(DatabaseError):
 
 
 class UnusableConnection(DatabaseError):
-    """The connection passed in cannot carry a submit: failed, closed, read-only, or of an unknown kind."""
+    """The connection passed in cannot carry a submit: failed, closed, read-only, in autocommit, of an unknown
+    kind, or to another database."""
 
     code = "FR-508"
 

@@ -166,9 +166,9 @@ class Lent(ABC):
 def no_transaction(name: str) -> UnusableConnection:
     """What lasts as long as a transaction was asked for where none is open."""
     return UnusableConnection(
-        f"no transaction is open on this connection, and {name!r} must be part of one",
-        "it lasts until the transaction ends, or is undone with it",
-        "open a transaction first: BEGIN, or leave autocommit",
+        f"no transaction is open on this connection (it is in autocommit), and {name.strip('_')!r} must be part of one",
+        "with connection= it is committed or undone together with your own work",
+        "open a transaction first (BEGIN, or leave autocommit), or leave connection= out to have it stored at once",
     )
 
 

@@ -15,7 +15,8 @@ from fencerow.core.db.adapters.frame import (
     named,
 )
 from fencerow.core.db.adapters.lent_postgres import LentPostgres, is_lost, server_fault, typed
-from fencerow.core.db.queries import Queries, numbered
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import numbered
 from fencerow.core.db.run import Rows
 from fencerow.core.errors import FencerowError, UnusableConnection
 
@@ -35,9 +36,12 @@ class LentAsyncpg(LentPostgres):
 
     kind = "asyncpg connection"
 
-    def __init__(self, connection: Any, queries: Queries) -> None:
+    def __init__(self, connection: Any, engine: PostgresEngine) -> None:
         self._connection = connection
-        self.queries = queries
+        self.queries, self.known = engine.queries, engine.known
+
+    def driver(self) -> object:
+        return getattr(self._connection, "_con", self._connection)  # a pool hands out a new proxy each time
 
     def standing(self) -> Standing:
         try:

@@ -10,6 +10,7 @@ never depends on where it stands.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,7 @@ import psycopg
 from fencerow.core.db.adapters.frame import INSIDE, NOTHING, WHOLE, Frame, Lent, Plan, Sent, Standing, failed
 from fencerow.core.db.faults import LOST_STATES, first_line
 from fencerow.core.db.faults import fault as known_fault
+from fencerow.core.db.known_connections import Database, KnownConnections
 from fencerow.core.db.queries import translated
 from fencerow.core.db.run import Operation, Param, Rows, Statement
 from fencerow.core.errors import FencerowError, ReadOnly, RetryTransaction, UnusableConnection
@@ -42,6 +44,13 @@ class LentPostgres(Lent):
     snapshot is a serialization failure.
     """
 
+    kind: str
+    known: KnownConnections
+
+    @abstractmethod
+    def driver(self) -> object:
+        """The driver's own connection: what is asked once where it leads."""
+
     def frame(self, operation: Operation[Any], standing: Standing) -> Frame:
         if standing is Standing.OPEN:
             return INSIDE
@@ -54,7 +63,16 @@ class LentPostgres(Lent):
                 "it would not see that a job of this id has run since the transaction began",
                 "submit it in READ COMMITTED, or without connection=",
             )
+        # What was composed for a table of the user's may be wherever that table is.
+        if not (statement.query is not None and statement.query.users):
+            yield from self._compare_once()
         return (yield from super().statement(statement))
+
+    def _compare_once(self) -> Plan[None]:
+        driver = self.driver()
+        if not self.known.has(driver):
+            rows = yield from super().statement(Statement("database_here", {}))
+            self.known.compare(driver, Database.of(rows), self.kind)
 
     def _frozen(self) -> Plan[bool]:
         rows = yield Sent("SHOW transaction_isolation")

@@ -23,7 +23,8 @@ from fencerow.core.db.adapters.frame import (
 )
 from fencerow.core.db.adapters.lent_postgres import LentPostgres, server_fault
 from fencerow.core.db.faults import connection_lost
-from fencerow.core.db.queries import Queries, pyformat
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import pyformat
 from fencerow.core.db.run import Operation, Rows
 from fencerow.core.errors import FencerowError, ReadOnly
 
@@ -35,9 +36,12 @@ class LentPsycopg(LentPostgres):
 
     kind = "psycopg connection"
 
-    def __init__(self, connection: Connection[Any] | AsyncConnection[Any], queries: Queries) -> None:
+    def __init__(self, connection: Connection[Any] | AsyncConnection[Any], engine: PostgresEngine) -> None:
         self._connection = connection
-        self.queries = queries
+        self.queries, self.known = engine.queries, engine.known
+
+    def driver(self) -> object:
+        return self._connection
 
     def standing(self) -> Standing:
         connection = self._connection

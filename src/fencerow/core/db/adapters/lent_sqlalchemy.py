@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, TextClause, bindparam, text
 from sqlalchemy.exc import DBAPIError, InvalidRequestError, PendingRollbackError
@@ -27,7 +27,8 @@ from fencerow.core.db.adapters.frame import (
 from fencerow.core.db.adapters.lent_postgres import LentPostgres, is_lost, server_fault, typed
 from fencerow.core.db.adapters.lent_sqlite import LentSqlite, standing_of
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.queries import TOKEN, Queries
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.queries import TOKEN
 from fencerow.core.db.run import Rows
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import FencerowError, UnusableConnection
@@ -51,9 +52,13 @@ class Alchemy(Lent):
 class LentPostgresAlchemy(Alchemy, LentPostgres):
     """SQLAlchemy over psycopg, psycopg2 or asyncpg."""
 
-    def __init__(self, lender: Session | Connection, queries: Queries) -> None:
+    def __init__(self, lender: Session | Connection, engine: PostgresEngine) -> None:
         self._lender = lender
-        self.queries = queries
+        self.queries, self.known = engine.queries, engine.known
+
+    def driver(self) -> object:
+        below: Any = _connection(self._lender).connection
+        return below.driver_connection
 
     def standing(self) -> Standing:
         with misuse_explained(self.kind):
@@ -97,7 +102,7 @@ def lent(lender: Session | Connection, engine: Engine) -> Lent:
     """The lender for the engine's dialect."""
     if isinstance(engine, SqliteEngine):
         return LentSqliteAlchemy(lender, engine)
-    return LentPostgresAlchemy(lender, engine.queries)
+    return LentPostgresAlchemy(lender, cast("PostgresEngine", engine))
 
 
 def dialect_of(lender: Session | Connection) -> str:
