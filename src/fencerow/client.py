@@ -8,7 +8,9 @@ from fencerow.core.client.client import JobsClient
 from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.client.submitting import PATIENCE_S
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.run import Procedure
 from fencerow.core.telemetry import Telemetry
+from fencerow.doctor.why import briefly
 from fencerow.guards.mutex.client import Mutexes
 from fencerow.operators.job_verbs import JobVerbs
 from fencerow.operators.queue_verbs import QueueVerbs
@@ -38,3 +40,7 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         super().__init__(engine, actor=actor, telemetry=telemetry, ready=ready, patience_s=patience_s)
         self.workers = Workers(self)
         self.mutexes = Mutexes(self)
+
+    def why_waiting(self, job_id: str) -> Procedure[str]:
+        """Why a job has not ended, in a few words: the short form of `fencerow why`."""
+        return briefly(job_id)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 
+from fencerow.client import Client
 from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.run import Procedure
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
 from fencerow.doctor.why import Diagnosis, why
-from fencerow.errors import JobNotFound
+from fencerow.errors import ArgumentsTooNew, JobNotFound, ResultTimeout, Unavailable
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from tests.cli import conftest as command_line
@@ -137,6 +141,100 @@ def test_a_name_nobody_knows_and_a_queue_nobody_serves_are_told_apart(engine: An
     assert false(ask(engine, unserved)) == {"a living worker serves the queue"}
 
 
+def test_the_closest_names_are_told(engine: AnyEngine) -> None:
+    worker(engine, queues='{"mail":1}', names='["send"]')
+    (unknown,) = jobs.submit(engine, jobs.new_job(name="sendd"))
+    (unserved,) = jobs.submit(engine, jobs.new_job(queue="mial"))
+
+    assert "the closest that they have: send" in ask(engine, unknown).summary
+    assert "the closest that they have: mail" in ask(engine, unserved).summary
+
+
+def test_workers_that_know_it_and_workers_that_serve_it_are_not_enough(engine: AnyEngine) -> None:
+    worker(engine, queues='{"mail":1}', names='["other"]')
+    worker(engine, queues='{"docs":1}', names='["send"]')
+    (job_id,) = jobs.submit(engine)
+
+    answer = ask(engine, job_id)
+
+    assert false(answer) == {"one worker does both"}
+    assert "those that know send do not serve queue mail" in answer.summary
+
+
+def test_arguments_that_are_too_new_are_told(engine: AnyEngine) -> None:
+    holder = worker(engine)
+    claimed = jobs.running(engine, holder)
+    detail = msgspec.json.encode({"reason": f"{ArgumentsTooNew.code}: they are of version 2"}).decode()
+    given_up = store.Requeue(
+        id=claimed.id, attempt=claimed.attempt, kind="released", delay_s=60.0, detail=detail
+    )
+    engine.run(store.requeue([given_up], holder=holder))
+
+    answer = ask(engine, claimed.id)
+
+    assert false(answer) == {"is due", "workers can read its arguments"}
+    assert "Finish the deploy" in found(answer, "workers can read its arguments")
+
+
+def why_late(engine: AnyEngine, job_id: str) -> str:
+    """What a caller is told who waited for the job's result in vain."""
+    client = Client(engine)
+    try:
+        with pytest.raises(ResultTimeout) as late:
+            client.handle(job_id).result(0.05)
+    finally:
+        client.close()
+    return late.value.why
+
+
+def test_who_waits_in_vain_learns_that_no_worker_lives(engine: AnyEngine) -> None:
+    (job_id,) = jobs.submit(engine)
+
+    assert "no worker is alive" in why_late(engine, job_id)
+
+
+def test_and_what_else_keeps_the_job(engine: AnyEngine) -> None:
+    holder = worker(engine)
+    due, later = jobs.submit(engine, jobs.new_job(), jobs.new_job(delay_s=7200))
+    (unserved,) = jobs.submit(engine, jobs.new_job(queue="other"))
+
+    assert why_late(engine, due) == "it waits in queue mail for a slot of a worker"
+    assert why_late(engine, later) == "due in 120 min"
+    assert "0 of 1 living workers serve queue other" in why_late(engine, unserved)
+    assert why_late(engine, jobs.running(engine, holder).id) == "it is running"
+    engine.run(pause_queue("mail", actor="ada", reason="too many bounces"))
+    assert "was paused" in why_late(engine, due) and "too many bounces" in why_late(engine, due)
+
+
+async def test_so_does_who_waits_in_async_code(engine: AnyEngine) -> None:
+    (job_id,) = jobs.submit(engine)
+    client = Client(engine)
+
+    with pytest.raises(ResultTimeout, match="no worker is alive"):
+        await client.handle(job_id).aresult(0.05)
+
+    await client.aclose()
+
+
+class Broken(Client):
+    """A client that cannot say why."""
+
+    def why_waiting(self, job_id: str) -> Procedure[str]:
+        raise Unavailable("gone")
+
+
+async def test_a_question_that_fails_hides_no_timeout(engine: AnyEngine) -> None:
+    (job_id,) = jobs.submit(engine)
+    client = Broken(engine)
+
+    with pytest.raises(ResultTimeout, match="it is still queued or running"):
+        await client.handle(job_id).aresult(0.05)
+    with pytest.raises(ResultTimeout, match="it is still queued or running"):
+        await asyncio.to_thread(client.handle(job_id).result, 0.05)
+
+    await client.aclose()
+
+
 def test_full_slots_and_the_place_in_the_lane_are_told(engine: AnyEngine) -> None:
     holder = worker(engine, slots=1)
     jobs.running(engine, holder)
@@ -145,7 +243,9 @@ def test_full_slots_and_the_place_in_the_lane_are_told(engine: AnyEngine) -> Non
     answer = ask(engine, last)
 
     assert false(answer) == {"a slot is free", "is next in its lane"}
-    assert found(answer, "a slot is free") == "0 of 1 slots of those workers are free"
+    assert found(answer, "a slot is free").startswith(
+        "0 of 1 slots of those workers are free: they run send (1), the longest since "
+    )
     assert found(answer, "is next in its lane").startswith("1 due jobs")
 
 

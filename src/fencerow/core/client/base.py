@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import math
 import threading
 import time
@@ -30,6 +31,8 @@ from fencerow.core.store import store
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
+
+log = logging.getLogger("fencerow.client")
 
 WAIT_SLICE_S = 0.5
 MESSAGE_SHOWN = 300
@@ -112,7 +115,7 @@ class ClientBase:
         except BaseException as error:
             self._poller.forget(job_id, future)
             if isinstance(error, TimeoutError):
-                raise self._timed_out(job_id, timeout_s) from None
+                raise (await self._atimed_out(job_id, timeout_s)) from None
             raise
 
     def stop_waiting(self) -> None:
@@ -140,12 +143,32 @@ class ClientBase:
                 self._ready()
                 self._ready = None
 
+    def why_waiting(self, job_id: str) -> Procedure[str]:  # noqa: ARG002
+        """Why a job has not ended, in a few words, for who waited in vain."""
+        yield from ()
+        return "it is still queued or running"
+
     def _timed_out(self, job_id: str, timeout_s: float | None) -> ResultTimeout:
-        trouble = self._poller.trouble
+        try:
+            found = "" if self._poller.trouble else self.run(self.why_waiting(job_id))
+        except Exception as error:  # who waited gets the answer to what was asked: it has not ended
+            log.debug("nobody could say why job %s has not ended: %s", job_id, error)
+            found = "it is still queued or running"
+        return self._late(job_id, timeout_s, found)
+
+    async def _atimed_out(self, job_id: str, timeout_s: float | None) -> ResultTimeout:
+        try:
+            found = "" if self._poller.trouble else await self.arun(self.why_waiting(job_id))
+        except Exception as error:
+            log.debug("nobody could say why job %s has not ended: %s", job_id, error)
+            found = "it is still queued or running"
+        return self._late(job_id, timeout_s, found)
+
+    def _late(self, job_id: str, timeout_s: float | None, found: str) -> ResultTimeout:
         return ResultTimeout(
-            f"job {job_id} had not ended within {timeout_s} s",
-            f"the database could not be asked: {trouble}" if trouble else "it is still queued or running",
-            "it goes on; ask again",
+            f"job {job_id} had not ended within {timeout_s:g} s",
+            found or f"the database could not be asked: {self._poller.trouble}",
+            "the job goes on; ask again, or look with `fencerow why`",
         )
 
 

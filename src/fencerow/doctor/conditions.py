@@ -1,0 +1,240 @@
+"""The conditions of a claim, each with what was found: pure functions of what was read."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
+from fencerow.core.model.state import State
+from fencerow.operators.queues import PausedQueue
+
+AHEAD_MAX = 1_000
+NAMES_SHOWN = 5
+SWEEP = "a worker's sweep finds what commits late within max(1 s, 50 × the sweep's cost)"
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """One condition of the claim. `holds` is None where it cannot be known or plays no part."""
+
+    name: str
+    holds: bool | None
+    found: str
+    facts: dict[str, Any] = {}
+
+
+class WorkerLoad(msgspec.Struct, frozen=True):
+    """A living worker, what it says it serves, and how many jobs it holds."""
+
+    worker: WorkerRecord
+    running: int
+    runs_suspect: bool
+
+    def knows(self, job: JobRecord) -> bool:
+        """Whether it has the job's handler. One that did not say is taken to."""
+        return self.worker.names is None or job.name in self.worker.names
+
+    def serves(self, job: JobRecord) -> bool:
+        """Whether it looks at the job's queue. One that did not say is taken to."""
+        return self.worker.queues is None or job.queue in self.worker.queues
+
+    @property
+    def clock_behind_s(self) -> float:
+        """How far the database's clock went back behind what it has seen it reach; it takes what was due before."""
+        return 0.0 if self.worker.stated is None else self.worker.stated.clock_behind_s
+
+    @property
+    def free(self) -> int | None:
+        """Slots that hold no job."""
+        return None if self.worker.slots is None else max(0, self.worker.slots - self.running)
+
+
+def queued(job: JobRecord) -> Condition:
+    if job.state is State.WAITING:
+        return Condition("is queued", False, "it is waiting for a signal, a child or a time")
+    return Condition("is queued", True, f"in queue {job.queue}, priority {job.priority}")
+
+
+def due(job: JobRecord, living: list[WorkerLoad], now_us: int) -> Condition:
+    left_s = (job.run_at_us - now_us) / 1e6
+    found = f"due in {span(left_s)}" if left_s > 0 else f"due since {span(-left_s)}"
+    facts = {"run_at_us": job.run_at_us, "now_us": now_us}
+    behind_s = max((each.clock_behind_s for each in living), default=0.0)
+    if left_s <= 0 or not behind_s:
+        return Condition("is due", left_s <= 0, found, facts)
+    written_us = job.claimed_at_us or job.revived_at_us or job.submitted_at_us
+    is_due = left_s <= behind_s and written_us > now_us
+    found += f" by the database's clock, which went back by {span(behind_s)}"
+    found += ": it was due before, and is claimed now too" if is_due else ""
+    return Condition("is due", is_due, found, {**facts, "clock_behind_s": behind_s})
+
+
+def unpaused(job: JobRecord, pause: PausedQueue | None, now_us: int) -> Condition:
+    if pause is None:
+        return Condition("queue is not paused", True, f"queue {job.queue} is open")
+    by = f" by {pause.paused_by}" if pause.paused_by else ""
+    reason = f": {pause.reason}" if pause.reason else ""
+    return Condition(
+        "queue is not paused",
+        False,
+        f"queue {job.queue} was paused {ago(pause.paused_at_us, now_us)}{by}{reason}",
+        {"paused_at_us": pause.paused_at_us, "paused_by": pause.paused_by, "reason": pause.reason},
+    )
+
+
+def unexpired(job: JobRecord, now_us: int) -> Condition:
+    if job.expires_at_us is None:
+        return Condition("has not expired", True, "it never expires")
+    left_s = (job.expires_at_us - now_us) / 1e6
+    found = f"expires in {span(left_s)}" if left_s > 0 else f"expired {span(-left_s)} ago: a sweep ends it"
+    return Condition("has not expired", left_s > 0, found, {"expires_at_us": job.expires_at_us})
+
+
+def cancel(job: JobRecord, now_us: int) -> Condition:
+    if job.cancel_requested_at_us is None:
+        return Condition("no cancel was asked", True, "nobody asked")
+    by = f" by {job.cancel_requested_by}" if job.cancel_requested_by else ""
+    return Condition(
+        "no cancel was asked",
+        False,
+        f"asked {ago(job.cancel_requested_at_us, now_us)}{by}",
+        {"at_us": job.cancel_requested_at_us, "by": job.cancel_requested_by},
+    )
+
+
+def known(job: JobRecord, living: list[WorkerLoad]) -> Condition:
+    name = "a living worker knows the job"
+    if not living:
+        return Condition(name, False, "no worker is alive: start `fencerow worker`")
+    knowing = [each for each in living if each.knows(job)]
+    found = f"{len(knowing)} of {len(living)} living workers know {job.name}"
+    if not knowing:
+        names = {name for each in living for name in each.worker.names or ()}
+        found += f"{_closest(job.name, names)}: deploy the code that declares it, or correct the name"
+    return Condition(name, bool(knowing), found, {"workers": _ids(knowing)})
+
+
+def served(job: JobRecord, living: list[WorkerLoad]) -> Condition:
+    serving = [each for each in living if each.serves(job)]
+    found = f"{len(serving)} of {len(living)} living workers serve queue {job.queue}"
+    if living and not serving:
+        queues = {name for each in living for name in each.worker.queues or ()}
+        found += f"{_closest(job.queue, queues)}: add it to -Q of a worker, or correct the queue"
+    return Condition("a living worker serves the queue", bool(serving), found, {"workers": _ids(serving)})
+
+
+def both(job: JobRecord, living: list[WorkerLoad]) -> Condition:
+    name = "one worker does both"
+    able = [each for each in living if each.serves(job) and each.knows(job)]
+    if able or not any(each.knows(job) for each in living) or not any(each.serves(job) for each in living):
+        return Condition(name, True if able else None, f"{len(able)} workers" if able else "see above")
+    found = f"those that know {job.name} do not serve queue {job.queue}: add it to their -Q"
+    return Condition(name, False, found, {"workers": _ids([each for each in living if each.knows(job)])})
+
+
+def claiming(able: list[WorkerLoad]) -> Condition:
+    name = "one of those workers claims"
+    idle = [each.worker for each in able if not each.worker.claims]
+    if len(idle) < len(able) or not able:
+        found = f"{len(idle)} of {len(able)} are paused or leaving" if able else "no worker would take it"
+        return Condition(name, True if able else None, found)
+    paused = sorted({each.name for each in idle if each.stated is not None and not each.stated.leaving})
+    fix = f": `fencerow workers resume {paused[0]}`" if paused else ""
+    return Condition(name, False, f"all {len(able)} are paused or leaving{fix}", {"workers": _ids(able)})
+
+
+def readable(job: JobRecord, newer: int) -> Condition:
+    name = "workers can read its arguments"
+    if not newer:
+        return Condition(name, True, "no worker released it as too new")
+    found = (
+        f"released {newer} times: they are newer than the code of the workers that took it. Finish the deploy"
+    )
+    return Condition(name, False, found, {"released": newer, "attempt": job.attempt})
+
+
+def free(serving: list[WorkerLoad], busy: Sequence[HeldJob], now_us: int) -> Condition:
+    known = [each.free for each in serving if each.free is not None]
+    if len(known) < len(serving) or not serving:
+        return Condition("a slot is free", None, "not known" if serving else "no worker would take it")
+    slots = sum(each.worker.slots or 0 for each in serving)
+    found = f"{sum(known)} of {slots} slots of those workers are free"
+    if busy and not any(known):
+        names = Counter(each.name for each in busy).most_common(NAMES_SHOWN)
+        found += f": they run {', '.join(f'{name} ({count})' for name, count in names)}, the longest since "
+        found += span((now_us - min(each.claimed_at_us for each in busy)) / 1e6)
+    return Condition("a slot is free", any(known), found, {"free": sum(known)})
+
+
+def alone(job: JobRecord, serving: list[WorkerLoad]) -> Condition:
+    name = "may run beside others"
+    if not job.suspect:
+        return Condition(name, True, "it is no suspect")
+    idle = [each for each in serving if not each.runs_suspect]
+    return Condition(
+        name,
+        bool(idle) if serving else None,
+        "its last process died while it ran, so it runs apart, and a worker runs few of those at once (one more when "
+        f"one ends well, or after 10 s); {len(idle)} of {len(serving)} workers run none now",
+        {"crashes": job.crashes, "crashes_max": job.crashes_max},
+    )
+
+
+def first(job: JobRecord, before: int, serving: list[WorkerLoad], now_us: int) -> Condition:
+    name = "is next in its lane"
+    if job.suspect:
+        return Condition(name, None, "suspects have a lane of their own")
+    if job.run_at_us > now_us:
+        return Condition(name, None, "its place in the queue is known when it is due")
+    free = sum(each.free or 0 for each in serving)
+    shown = f"{before}" if before < AHEAD_MAX else f"{AHEAD_MAX} or more"
+    found = f"{shown} due jobs of queue {job.queue} come before it; {SWEEP}"
+    return Condition(name, before == 0 or before < free, found, {"ahead": before})
+
+
+def before_a_slot(
+    job: JobRecord, pause: PausedQueue | None, living: list[WorkerLoad], now_us: int
+) -> list[Condition]:
+    """What must hold before any slot matters."""
+    return [
+        queued(job),
+        due(job, living, now_us),
+        unpaused(job, pause, now_us),
+        unexpired(job, now_us),
+        cancel(job, now_us),
+        known(job, living),
+        served(job, living),
+        both(job, living),
+        claiming([each for each in living if each.serves(job) and each.knows(job)]),
+    ]
+
+
+def _closest(wanted: str, names: set[str]) -> str:
+    close = difflib.get_close_matches(wanted, sorted(names), n=3, cutoff=0.5)
+    return f" (the closest that they have: {', '.join(close)})" if close else ""
+
+
+def _ids(workers: list[WorkerLoad]) -> list[str]:
+    return [each.worker.id for each in workers]
+
+
+def ago(then_us: int | None, now_us: int) -> str:
+    return "" if then_us is None else f"{span((now_us - then_us) / 1e6)} ago"
+
+
+_UNITS: tuple[tuple[float, Callable[[float], str]], ...] = (
+    (120.0, lambda s: f"{s:.1f} s"),
+    (7_200.0, lambda s: f"{s / 60:.0f} min"),
+    (172_800.0, lambda s: f"{s / 3_600:.1f} h"),
+)
+
+
+def span(seconds: float) -> str:
+    for below, shown in _UNITS:
+        if seconds < below:
+            return shown(seconds)
+    return f"{seconds / 86_400:.1f} days"
