@@ -141,7 +141,7 @@ from fencerow.cli.signals import Signals
 
 here, there = socket.socketpair()
 there.setblocking(False)
-with Signals([signal.SIGTERM], lambda: print("told", flush=True)):
+with Signals([signal.SIGTERM], lambda _: print("told", flush=True)):
     if sys.argv[1] == "the descriptor is taken":
         signal.set_wakeup_fd(there.fileno())
     print("ready", flush=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import platform
 from pathlib import Path
 
 import pytest
 
+import fencerow
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from tests.cli.conftest import command, url_of
@@ -17,7 +19,10 @@ PATIENCE_S = 60.0
 TALK = """
 import logging
 {configure}
+from collections.abc import Sequence
 from fencerow import App, Job
+from fencerow.batches import BatchItem
+from fencerow.events import Event, consumer
 app = App()
 log = logging.getLogger("myapp")
 
@@ -28,6 +33,12 @@ async def talk(job: Job, word: str) -> None:
 @app.job(process=True)
 def apart(job: Job) -> None:
     log.info("in the child"); print("printed there"); job.log("child line")
+
+@app.batch_job(batch_max=2)
+async def pile(items: Sequence[BatchItem[int, None]]) -> None: ...
+
+@consumer(app, group="billing", topics=["order.*"])
+async def bill(event: Event) -> None: ...
 
 @app.job(attempts_max=1)
 async def broken() -> None:
@@ -61,7 +72,11 @@ def ran(engine: AnyEngine, configure: str, names: str, *words: str) -> tuple[lis
     return ids, out, err
 
 
-def test_all_that_a_handler_says_is_seen_with_its_job(url: str, engine: AnyEngine) -> None:
+def test_all_that_a_handler_says_is_seen_with_its_job(
+    url: str, engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCEROW_URL", url.replace("://app@", "://app:hunter2@"))
+
     (talk, apart, broken), out, err = ran(engine, "", "talk apart broken")
 
     assert sorted(out.splitlines()) == ["printed", "printed there"]
@@ -77,6 +92,17 @@ def test_all_that_a_handler_says_is_seen_with_its_job(url: str, engine: AnyEngin
         assert heard.count(line) == 1, err
     assert f"({apart}) attempt 1 started in child process" in err.replace(f"{apart} (apart)", f"({apart})")
     assert "its arguments do not fit" in err
+    is_lite = isinstance(engine, SqliteEngine)
+    server, where = ("SQLite 3", url.removeprefix("sqlite:///")) if is_lite else ("PostgreSQL 1", "app:***@")
+    assert f"fencerow {fencerow.__version__}, Python {platform.python_version()}, {server}" in err
+    facts = dict(line.split(maxsplit=1) for line in err.splitlines() if line.startswith("    "))
+    assert (facts["queues"], facts["jobs"], facts["batches"]) == (
+        "default (10 slots)",
+        "broken, talk",
+        "pile",
+    )
+    assert facts["beside"] == "jobs consumers billing (order.*)" and facts["in"] == "children apart"
+    assert where in facts["database"]
     assert "hunter2" not in err and "me:***@host" in err
     assert not [line for line in err.splitlines() if line.startswith("12:00:00.000 INFO forged")]
     assert "\x1b" not in err

@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable
 
+from fencerow.cli import banner, logs
 from fencerow.cli.signals import Signals
 from fencerow.core.app import JobsApp
 from fencerow.core.errors import FencerowError, TooManyHung, exits
@@ -22,13 +23,17 @@ def run_worker(
     *,
     once: bool = False,
     drain: bool = False,
-    signalled: Callable[[], None] | None = None,
+    signalled: Callable[[str], None] | None = None,
+    hint: str = "",
 ) -> int:
     """Run it to its end and return the exit code. A signal calls `signalled`, or else asks the worker to leave.
+    `hint` is said at the start.
 
     Raises:
         FencerowError: it could not start, or a loop of it died; a supervisor should start it again.
     """
+    logs.flow()
+    banner.show(app, worker, hint=hint)
     try:
         asyncio.run(_run(app, worker, once, drain, signalled or worker.signalled))
     except WorkerDied as died:
@@ -42,7 +47,9 @@ def run_worker(
     return exits.OK
 
 
-async def _run(app: JobsApp, worker: Worker, once: bool, drain: bool, signalled: Callable[[], None]) -> None:
+async def _run(
+    app: JobsApp, worker: Worker, once: bool, drain: bool, signalled: Callable[[str], None]
+) -> None:
     watch = asyncio.create_task(_watch(app, worker)) if drain else None
     try:
         # Asked a second time, it stops at once.

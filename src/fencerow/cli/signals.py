@@ -16,13 +16,17 @@ from typing import Any, Self
 
 
 class Signals:
-    """Calls back for each of these signals while its block lasts, from any thread. Entered in the main thread."""
+    """Calls back with the name of each of these signals while its block lasts, from any thread.
 
-    def __init__(self, numbers: Sequence[int], callback: Callable[[], None]) -> None:
+    Entered in the main thread.
+    """
+
+    def __init__(self, numbers: Sequence[int], callback: Callable[[str], None]) -> None:
         self._numbers = frozenset(numbers)
         self._callback = callback
         self._lock = threading.RLock()  # a handler may come while its own thread is in here
         self._caught = self._read = self._told = 0
+        self._latest = 0
 
     def __enter__(self) -> Self:
         self._here, self._there = socket.socketpair()
@@ -45,18 +49,21 @@ class Signals:
         self._thread.join()
         self._here.close()
 
-    def _catch(self, _number: int, _frame: FrameType | None) -> None:
+    def _catch(self, number: int, _frame: FrameType | None) -> None:
         with self._lock:
             self._caught += 1
+            self._latest = number
             self._tell()
 
     def _run(self) -> None:
         while heard := self._here.recv(64):
             with self._lock:
-                self._read += sum(each in self._numbers for each in heard)
+                ours = [each for each in heard if each in self._numbers]
+                self._read += len(ours)
+                self._latest = ours[-1] if ours else self._latest
                 self._tell()
 
     def _tell(self) -> None:
         while self._told < max(self._caught, self._read):
             self._told += 1
-            self._callback()
+            self._callback(signal.Signals(self._latest).name)

@@ -33,6 +33,10 @@ class Chore(ABC):
         """The chore that one worker runs: a new one for each worker, if the chore remembers something."""
         return self
 
+    def told(self) -> str:
+        """What a worker says of it in its log when it starts; its name, if that says enough."""
+        return self.name
+
     def is_for(self, message: WakeUp | None) -> bool:  # noqa: ARG002 - for those that hear
         """Whether this wake-up makes the chore run at once. None: wake-ups may have been missed. Called in
         the event loop."""

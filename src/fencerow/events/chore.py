@@ -50,6 +50,11 @@ class EventsChore(Chore):
     def for_worker(self) -> Chore:
         return EventsChore(self._surroundings, self.declared)
 
+    def told(self) -> str:
+        """The groups that it reads for, with their topics."""
+        groups = [f"{each.group} ({', '.join(each.topics)})" for each in self.declared]
+        return f"consumers {', '.join(groups)}" if groups else "events get their positions"
+
     def is_for(self, message: WakeUp | None) -> bool:
         if isinstance(message, Placed):
             self._heard_placed = True

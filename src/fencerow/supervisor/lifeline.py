@@ -35,19 +35,20 @@ class Lifeline:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.set_inheritable(False)  # the jobs' own processes have no part in it
         self._lock = threading.RLock()  # a signal's handler may come while its own thread is in here
-        self._leave: Callable[[], None] | None = None
+        self._leave: Callable[[str], None] | None = None
         self._orders = 0
         threading.Thread(target=self._listen, name="fencerow-lifeline", daemon=True).start()
 
-    def serve(self, leave: Callable[[], None]) -> None:
-        """From now on orders go to this worker: `leave` is called once, and once more when there is no time."""
+    def serve(self, leave: Callable[[str], None]) -> None:
+        """From now on orders go to this worker: `leave` is called once with who orders it, and once more when there is
+        no time."""
         with self._lock:
             self._leave = leave
 
-    def signalled(self) -> None:
+    def signalled(self, name: str) -> None:
         """A signal that reached this process itself. It may have gone to the whole group, and the supervisor says the
         same then; so however many come, they mean one order to leave."""
-        self._ordered(1)
+        self._ordered(1, name)
 
     def tell(self, vitals: Vitals) -> None:
         """Say how the worker is. What finds no room is left out: the next one comes soon."""
@@ -58,9 +59,9 @@ class Lifeline:
 
     def _listen(self) -> None:
         while order := self._received():
-            self._ordered(2 if HURRY in order else 1)
+            self._ordered(2 if HURRY in order else 1, "its supervisor")
         log.warning("the supervisor is gone: this worker leaves in order")
-        self._ordered(1)
+        self._ordered(1, "its supervisor is gone")
 
     def _received(self) -> bytes:
         try:
@@ -68,10 +69,10 @@ class Lifeline:
         except OSError:
             return b""
 
-    def _ordered(self, orders: int) -> None:
+    def _ordered(self, orders: int, why: str) -> None:
         with self._lock:
             if self._leave is None:
                 os._exit(exits.OK)  # in the middle of an import, perhaps, which nothing else would end
             while self._orders < orders:
                 self._orders += 1
-                self._leave()
+                self._leave(why)

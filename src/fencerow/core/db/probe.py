@@ -26,6 +26,13 @@ def reach_postgres(conninfo: str, timeout_s: float) -> None:
     connect_postgres(conninfo, timeout_s).close()
 
 
+def postgres_version(conninfo: str, timeout_s: float) -> str:
+    """The server's version, which it says to whoever connects; see `connect_postgres`."""
+    with connect_postgres(conninfo, timeout_s) as connection:
+        said = connection.info.parameter_status("server_version") or "of an unknown version"
+    return said.partition(" ")[0] if said[0].isdigit() else said
+
+
 def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycopg.Connection[Any]:
     """Connect, in autocommit.
 

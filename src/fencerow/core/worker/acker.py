@@ -32,7 +32,7 @@ from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts
 from fencerow.core.worker.lease import Failover
-from fencerow.core.worker.lines import JobLines
+from fencerow.core.worker.lines import JobLines, Tally
 from fencerow.core.worker.roster import Key, Roster
 from fencerow.core.worker.wakeups import WakeUps
 
@@ -83,6 +83,7 @@ class Acker:
         self._wakeups = wakeups
         self._failover = failover
         self._lines = lines
+        self.tally = Tally()
         self._pending: list[Pending] = []
         self._writing: dict[Key, Pending] = {}
         self._apart: list[Pending] = []  # behind a stranger's lock, or refused: tried again after a pause
@@ -291,8 +292,10 @@ class Acker:
         return rest
 
     def _confirm(self, confirmed: Sequence[Pending]) -> None:
-        for event, count in Counter([each.rule.event for each in confirmed]).items():
+        counts = Counter([each.rule.event for each in confirmed])
+        for event, count in counts.items():
             self._telemetry.counters.add(event, count)
+        self.tally.add(counts, [each.id for each in confirmed if each.rule.event is Fact.RELEASED])
         if self._telemetry.is_heard:
             for each in confirmed:
                 rule, extra = each.rule, {"duration_s": each.duration_s}

@@ -6,14 +6,16 @@ They come from the loggers `fencerow.job` and, for what a handler says by `job.l
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from types import MappingProxyType
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.describe import ErrorRecord, FailureCode
 from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Snoozed, Stopped
 from fencerow.core.store.outcomes import RULES
-from fencerow.core.telemetry import clean
+from fencerow.core.telemetry import Fact, clean
 from fencerow.core.worker.attempt import Attempt, facts
 
 log = logging.getLogger("fencerow.job")
@@ -24,6 +26,7 @@ CHOSEN_CODES = frozenset({FailureCode.CHOSEN, FailureCode.SNOOZES_EXHAUSTED})
 CHOSEN_TYPE = "fencerow.Retry"
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 NOTHING: Mapping[str, object] = MappingProxyType({})
+IDS_MAX = 5  # in one line
 
 
 class JobLines:
@@ -86,6 +89,39 @@ class JobLines:
             after, reason = _after(attempt, duration_s), clean(outcome.reason)
             what = f"crashed {after}: {reason}; crashes before it: {before}"
             _say(logging.ERROR, attempt, outcome, duration_s, what)
+
+
+class Tally:
+    """How the attempts of one worker ended, as the database has confirmed it. Used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[Fact]()
+        self._released_before = 0
+        self._released = deque[str](maxlen=IDS_MAX)
+
+    def add(self, counts: Counter[Fact], released: Iterable[str]) -> None:
+        """These ended; `released` are the ids of those that went back to their queues."""
+        self._counts.update(counts)
+        self._released.extend(released)
+
+    def leaves(self) -> None:
+        """The worker leaves: what is released from now on is released because of that."""
+        self._released_before = self._counts[Fact.RELEASED]
+        self._released.clear()
+
+    def told(self) -> str:
+        """All that ended, and what was released at the end, in words."""
+        counts = {fact: count for fact, count in self._counts.items() if fact is not Fact.RELEASED}
+        ended = ", ".join(f"{count} {fact}" for fact, count in sorted(counts.items())) or "nothing"
+        released = self._counts[Fact.RELEASED] - self._released_before
+        return f"{ended}; {released} released at its end{listed(self._released, released)}"
+
+
+def listed(ids: Iterable[str], count: int) -> str:
+    """The ids of jobs for a line of the log: the first few of so many."""
+    shown = list(islice(ids, IDS_MAX))
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    return f": {', '.join(shown)}{more}" if shown else ""
 
 
 def mirror(attempt: Attempt, level: str, message: str) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.handler import Handler
 from fencerow.core.worker.acker import Acker
-from fencerow.core.worker.attempt import Interrupt
+from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.life import Life
+from fencerow.core.worker.lines import listed
 from fencerow.core.worker.roster import Roster
 
 log = logging.getLogger("fencerow.worker")
@@ -46,8 +47,15 @@ class Shutdown:
             self.release_waiting()
             await asyncio.sleep(LOOK_S)
 
+    def running(self) -> list[str]:
+        """The ids of the jobs whose handlers run."""
+        return [attempt.claimed.id for attempt in self._roster.held.values() if _is_running(attempt)]
+
     async def end_running(self) -> None:
         """Interrupt what still runs, and release what does not listen."""
+        if running := self.running():
+            text = "%d jobs that still run are cancelled and released%s"
+            log.warning(text, len(running), listed(running, len(running)))
         for attempt in list(self._roster.held.values()):
             attempt.end(Interrupt.SHUTDOWN)
         deadline = time.monotonic() + min(1.0, self._kill_s)
@@ -69,6 +77,10 @@ class Shutdown:
                 "%d outcomes could not be written; leases and the reaper will settle them",
                 self._acker.backlog,
             )
+
+
+def _is_running(attempt: Attempt) -> bool:
+    return attempt.may_start and not attempt.is_over
 
 
 def drain_s(config: CoreConfig, handlers: Mapping[str, Handler]) -> float:

@@ -25,8 +25,9 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
-from fencerow.core.worker.assembly import Assembly, check_children, connections, described
+from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
 from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
+from fencerow.core.worker.lines import listed
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
 from fencerow.core.worker.vitals import Phase, Vitals, found_faults
 
@@ -79,6 +80,7 @@ class Worker:
         self._asked, self._asked_now = asyncio.Event(), asyncio.Event()
         self._stopped = asyncio.Event()
         self._in_run = self._signalled = False
+        self._why = ""  # it stops
         self._leave_by: float | None = None  # monotonic seconds: an order's own limit
         self._left: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -120,7 +122,7 @@ class Worker:
         self._started = True
         self.telemetry.emit(Fact.WORKER_STARTED, worker=self.name)
         log.info(
-            "worker %s serves %s with %d jobs known",
+            "worker %s serves %s with %d jobs known, and waits for jobs",
             self.name,
             described(parts.roster.pools),
             len(self._handlers),
@@ -141,10 +143,12 @@ class Worker:
             return
         parts = self._parts
         self._stopping = parts.life.leaving = True
+        parts.acker.tally.leaves()
         parts.fatal.expect()
         parts.claims.pause()
         parts.chores.end(0.0 if self._asked_now.is_set() else self.config.cancel_kill_s)
         parts.shutdown.release_waiting()
+        self._tell_leaving(parts.shutdown.running())
         if not self._asked_now.is_set():
             await parts.shutdown.drained(drain_s(self.config, self._handlers), self._hurried)
         parts.claims.stop()
@@ -160,12 +164,12 @@ class Worker:
             self._asked_now.set()
         self._asked.set()
 
-    def signalled(self) -> None:
+    def signalled(self, name: str = "a signal") -> None:
         """A signal asks `run` to stop, a second time at once. From any thread or signal handler, in a blocked loop too.
 
         A loop that does not answer then for `cancel_kill_s`, or a second after a second signal, ends the process.
         """
-        hurry, self._signalled = self._signalled, True
+        hurry, self._signalled, self._why = self._signalled, True, name
         if self._started:
             self._parts.watch.leave_asked(hurry=hurry)
         if self._loop is None:
@@ -225,6 +229,11 @@ class Worker:
             await self._left
         if error is None:
             self._parts.fatal.raise_reason()
+
+    @property
+    def slot_groups(self) -> Sequence[tuple[Sequence[str], int]]:
+        """What it serves when it starts: queues that use the same slots, and how many slots."""
+        return shared(self._queues, self._slots_shared)
 
     @property
     def running(self) -> int:
@@ -313,6 +322,7 @@ class Worker:
 
     def _leave(self, leave: Leave) -> None:
         """An operator wants this worker to end. A later order can only make it sooner."""
+        self._why = "an operator's order"
         if leave.within_s is not None:
             self._leave_by = time.monotonic() + leave.within_s
         if leave.within_s == 0:
@@ -321,6 +331,16 @@ class Worker:
         if not self._in_run and self._left is None:
             # In a `with` block nobody waits to be asked.
             self._left = asyncio.create_task(self.stop(), name="fencerow-leaving")
+
+    def _tell_leaving(self, running: Sequence[str]) -> None:
+        """Say why it stops, and what it waits for: a shutdown may last as long as the longest job."""
+        why = f" ({self._why})" if self._why else ""
+        limit_s = drain_s(self.config, self._handlers)
+        rest = f", which may take {limit_s:g} s to end" if running and not self._asked_now.is_set() else ""
+        if rest and self._signalled:
+            rest += " (a second signal releases them at once)"
+        text = "worker %s stops%s and claims no more; %d jobs run%s%s"
+        log.info(text, self.name, why, len(running), rest, listed(running, len(running)))
 
     def _hurried(self) -> bool:
         late = self._leave_by is not None and time.monotonic() >= self._leave_by
@@ -340,4 +360,4 @@ class Worker:
         parts.fatal.rule_out()
         self.telemetry.emit(Fact.WORKER_STOPPED, worker=self.name, reason=reason)
         self._stopped.set()
-        log.info("worker %s has stopped", self.name)
+        log.info("worker %s has stopped; ended: %s", self.name, parts.acker.tally.told())
