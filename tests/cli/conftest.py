@@ -73,6 +73,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
         if name.startswith("FENCEROW_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("FENCEROW_URL", "")
+    monkeypatch.delenv("COLUMNS", raising=False)  # a pipe has no width, whoever runs the tests
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)

@@ -51,7 +51,7 @@ def test_a_list_is_one_json_document(cli: Cli, url: str, engine: AnyEngine) -> N
     assert [job["id"] for job in everything] == [*second, *first], "the newest first"
     assert [job["id"] for job in filtered] == second
     assert everything[0]["state"] == "queued"
-    assert {"queue", "name", "attempt", "run_at_us", "submitted_at_us"} <= everything[0].keys()
+    assert {"queue", "name", "attempt", "run_at", "submitted_at"} <= everything[0].keys()
 
 
 def test_each_filter_narrows(cli: Cli, url: str, engine: AnyEngine) -> None:
@@ -248,7 +248,7 @@ def test_workers_are_listed_with_what_they_hold(cli: Cli, url: str, engine: AnyE
     (seen,) = cli("workers", "--json").json
     table = cli("workers")
 
-    assert (seen["id"], seen["state"], seen["running"]) == (holder, "alive", 1)
+    assert (seen["id"], seen["state"], seen["held"]) == (holder, "alive", 1)
     assert holder in table.out
     assert cli("workers", "--state", "dead", "--json").json == []
 

@@ -95,8 +95,8 @@ def test_slots_and_queues_are_set_and_both_are_shown(cli: Cli, url: str, engine:
     assert "version 1 by" in shown.out and ": peak" in shown.out
     assert "not carried out yet" in shown.out
     as_json = cli("workers", "show", holder, "--json").json
-    assert as_json["worker"]["wanted"]["shares"][2] == {"queues": ["bulk"], "slots": 3}
-    assert as_json["worker"]["stated"]["shares"][0]["running"] == 2
+    assert as_json["worker"]["wanted"]["slot_groups"][2] == {"queues": ["bulk"], "slots": 3}
+    assert as_json["worker"]["stated"]["slot_groups"][0]["running"] == 2
     assert "an order waits" in cli("workers").out
 
 
@@ -225,5 +225,6 @@ def test_a_real_worker_is_changed_inspected_and_drained(
         assert running.wait(PATIENCE_S) == 0
     job = engine.run(store.read([job_id]))[job_id]
     assert (job.state.value, job.failures) == ("queued", 0)
-    (last,) = json.loads(cli("workers", "--json").out)
+    assert cli("workers", "--json").json == []
+    (last,) = json.loads(cli("workers", "--all", "--json").out)
     assert last["state"] == "retired"

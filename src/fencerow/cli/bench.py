@@ -16,11 +16,21 @@ from fencerow.bench.place import BenchDatabase, private_postgres, private_sqlite
 from fencerow.bench.run import QUESTIONS, run
 from fencerow.bench.sizes import FULL, QUICK
 from fencerow.command import output
+from fencerow.command.layout import Column
 from fencerow.command.options import CommandOptions, asked, database_options, json_option
 from fencerow.core.errors import InvalidInput
 from fencerow.testing.postgres import BinariesMissing, find_binaries
 
 ENGINES = ("postgres", "sqlite")
+COLUMNS = (
+    Column("question"),
+    Column("what", least=20, folds=True),
+    Column("ours"),
+    Column("unit"),
+    Column("ratio"),
+    Column("beside", least=16, folds=True),
+    Column("more", least=16, folds=True),
+)
 
 
 @click.command()
@@ -127,7 +137,7 @@ def _show(facts: dict[str, object], found: Sequence[tuple[BenchDatabase, Figure]
         output.say()
         output.say(about)
         rows = [_row(figure) for place, figure in found if place.about == about]
-        output.table(("question", "what", "ours", "unit", "ratio", "beside", "more"), rows)
+        output.table(COLUMNS, rows)
 
 
 def _row(figure: Figure) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -12,49 +13,76 @@ from fencerow.cli.filters import filter_options, made, page, placed
 from fencerow.cli.show import show_job
 from fencerow.client import Client
 from fencerow.command import output
-from fencerow.command.database import working
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.database import times, working
+from fencerow.command.documents import instants, plain
+from fencerow.command.layout import Column
+from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
+from fencerow.command.times import Times
 from fencerow.core.model.ids import parse_prefix
-from fencerow.core.model.job import JobRecord
+from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.state import FINAL, LIVE, State
+from fencerow.operators.looking import listed
 from fencerow.operators.many import CancelMany, DeleteMany, ReviveMany
 from fencerow.operators.prefixes import job_meant
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-@click.group(no_args_is_help=False)
-@database_options
-@app_option
-def jobs() -> None:
-    """List, show, revive, cancel and delete jobs."""
+COLUMNS = (
+    Column("id"),
+    Column("state"),
+    Column("when"),
+    Column("job", least=12),
+    Column("queue", least=8, rank=2),
+    Column("note", least=10, rank=1),
+    Column("attempt", rank=3),
+    Column("submitted", rank=4),
+)
+
+
+def list_options(command: F) -> F:
+    """Which jobs a list shows, and how."""
+    for option in (
+        filter_options,
+        click.option(
+            "--limit",
+            type=click.IntRange(1, 10_000),
+            default=50,
+            show_default=True,
+            help="Show at most so many.",
+        ),
+        json_option,
+        utc_option,
+        database_options,
+        app_option,
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(invoke_without_command=True)
+@list_options
+@click.pass_context
+def jobs(context: click.Context, /, limit: int, **options: Any) -> None:
+    """List, show, revive, cancel and delete jobs. Without a verb: list."""
+    if context.invoked_subcommand is None:
+        _list(context, limit, options)
 
 
 @jobs.command("list")
-@filter_options
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Show at most so many."
-)
-@json_option
-@database_options
-@app_option
+@list_options
 @click.pass_context
 def list_(context: click.Context, /, limit: int, **options: Any) -> None:
-    """List jobs, the newest first. The next page: --before and the last id."""
-    chosen = made(options)
-    with working(asked(context)) as engine:
-        found = page(engine, placed(engine, chosen, options["before"]), limit)
-    if asked(context).json:
-        output.say_json(found)
-        return
-    output.table(
-        ("id", "state", "queue", "job", "attempt", "run at", "submitted", "note"),
-        [_row(job) for job in found],
-        none="no such jobs",
-    )
+    """List jobs, the newest first. The next page: --before and the last id.
+
+    The column `when` says when a job is due, was claimed or has ended, as its state is.
+    """
+    _list(context, limit, options)
 
 
 @jobs.command()
 @click.argument("job_id", metavar="ID")
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -65,10 +93,11 @@ def show(context: click.Context, job_id: str) -> None:
         client = Client(engine)
         wanted = client.run(job_meant(meant))
         job, timeline, log = client.get(wanted), client.timeline(wanted), client.logs(wanted)
+        at = times(engine, asked(context))
     if asked(context).json:
-        output.say_json({"job": job, "timeline": timeline, "log": log})
+        output.say_json({"job": job, "timeline": [_entry(each) for each in timeline], "log": log})
     else:
-        show_job(job, timeline, log)
+        show_job(job, timeline, log, at)
 
 
 @jobs.command()
@@ -113,17 +142,36 @@ def delete(context: click.Context, /, **options: Any) -> int:
     return Bulk("delete", lambda _actor, _reason: DeleteMany(), FINAL, FINAL).run(asked(context), options)
 
 
-def _row(job: JobRecord) -> tuple[object, ...]:
+def _list(context: click.Context, limit: int, options: dict[str, Any]) -> None:
+    chosen = made(options)
+    with working(asked(context)) as engine:
+        found = page(engine, placed(engine, chosen, options["before"]), limit)
+        at = times(engine, asked(context))
+    if asked(context).json:
+        output.say_json([instants(listed(job).items()) for job in found])
+        return
+    output.table(COLUMNS, [_row(job, at) for job in found], none="no such jobs")
+    if len(found) == limit:
+        output.warn(f"the next page: --before {found[-1].id}")
+
+
+def _row(job: JobRecord, at: Times) -> tuple[object, ...]:
     return (
         job.id,
         job.state.value,
-        job.queue,
+        at.when(job.ended_at_us or (job.claimed_at_us if job.state is State.RUNNING else job.run_at_us)),
         job.name,
-        f"{job.attempt}",
-        output.when(job.run_at_us),
-        output.when(job.submitted_at_us),
+        job.queue,
         _note(job),
+        job.attempt,
+        at.when(job.submitted_at_us),
     )
+
+
+def _entry(each: Happening) -> dict[str, Any]:
+    """A timeline entry; the instants in its detail are ours as well."""
+    detail = instants(each.detail.items()) if isinstance(each.detail, dict) else each.detail
+    return {**plain(each), "detail": detail}
 
 
 def _note(job: JobRecord) -> str:

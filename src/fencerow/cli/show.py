@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fencerow.command import output
+from fencerow.command.layout import Column
+from fencerow.command.times import Times
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 
 TEXT_MAX = 2_000
-DETAIL_MAX = 200
+DETAIL_MAX = 300
+TIMELINE = (
+    Column("at"),
+    Column("attempt"),
+    Column("what"),
+    Column("by whom, and why", least=36, folds=True),
+)
+LOG = (Column("at"), Column("attempt"), Column("level"), Column("message", least=20, folds=True))
 
 
-def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine]) -> None:
+def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine], at: Times) -> None:
     """Columns first, then what happened, in order."""
     output.facts(
         {
@@ -21,12 +30,12 @@ def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine
             "state": job.state.value,
             "damaged": f"{', '.join(job.damaged)}: cannot be read" if job.damaged else None,
             "priority": job.priority or None,
-            "submitted": _with(output.when(job.submitted_at_us), job.submitted_by),
-            "run at": output.when(job.run_at_us),
-            "claimed": output.when(job.claimed_at_us),
+            "submitted": _with(at.full(job.submitted_at_us), job.submitted_by),
+            "run at": at.full(job.run_at_us),
+            "claimed": at.full(job.claimed_at_us),
             "holder": job.holder,
-            "deadline": output.when(job.deadline_at_us) if not job.is_final else None,
-            "ended": output.when(job.ended_at_us),
+            "deadline": at.full(job.deadline_at_us) if not job.is_final else None,
+            "ended": at.full(job.ended_at_us),
             "attempt": job.attempt,
             "failures": f"{job.failures} of {job.attempts_max}",
             "crashes": f"{job.crashes} of {job.crashes_max}" if job.crashes or job.suspect else None,
@@ -34,9 +43,9 @@ def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine
             "suspect": "yes: its last process died while it ran"
             if job.suspect and not job.is_final
             else None,
-            "cancel asked": _with(output.when(job.cancel_requested_at_us), job.cancel_requested_by),
-            "expires": output.when(job.expires_at_us),
-            "revived": output.when(job.revived_at_us),
+            "cancel asked": _with(at.full(job.cancel_requested_at_us), job.cancel_requested_by),
+            "expires": at.full(job.expires_at_us),
+            "revived": at.full(job.revived_at_us),
             "key": None if job.key is None else f"{job.scope}: {job.key}",
             "tags": ", ".join(job.tags) if job.tags else None,
             "metadata": _json(job.metadata),
@@ -50,19 +59,18 @@ def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine
     if job.error is not None:
         _show_error(job.error)
     if events:
+        output.say()
         output.say("timeline")
         output.table(
-            ("at", "attempt", "what", "who", "detail"),
-            [
-                (output.when(each.at_us), each.attempt, each.kind, each.actor, _detail(each.detail))
-                for each in events
-            ],
+            TIMELINE,
+            [(at.fine(each.at_us), each.attempt, each.kind, _detail(each)) for each in events],
         )
     if logs:
+        output.say()
         output.say("log")
         output.table(
-            ("at", "attempt", "level", "message"),
-            [(output.when(each.at_us), each.attempt, each.level, each.message) for each in logs],
+            LOG,
+            [(at.fine(each.at_us), each.attempt, each.level, each.message) for each in logs],
         )
 
 
@@ -75,21 +83,32 @@ def _show_error(error: object) -> None:
         text = value if isinstance(value, str) else _json(value) or ""
         # A traceback keeps its lines; everything within a line is escaped.
         lines = text.splitlines() or [""]
+        if len(lines) == 1:
+            output.say_text(f"{name}: {lines[0]}", indent="  ")
+            continue
         output.say(f"  {name}: {lines[0]}")
         for line in lines[1:]:
             output.say(f"    {line}")
 
 
-def _detail(detail: object) -> str | None:
-    """One short line; an error is told by its type and message, its traceback stands above or in --json."""
-    if not isinstance(detail, dict):
-        return _json(detail)
-    shown = {name: value for name, value in detail.items() if not name.endswith("_us")}
-    error = shown.get("error")
-    if isinstance(error, dict):
-        shown["error"] = f"{error.get('type')}: {error.get('message')}"
-    text = output.document(shown) if shown else ""
+def _detail(each: Happening) -> str | None:
+    """Who did it, then the rest in words; an error is told by its type and message, its traceback stands above."""
+    words = [] if each.actor is None else [f"by {each.actor}"]
+    if isinstance(each.detail, dict):
+        shown = {name: value for name, value in each.detail.items() if not name.endswith("_us")}
+        words += [_told(name, value) for name, value in shown.items()]
+    elif each.detail is not None:
+        words.append(output.document(each.detail))
+    text = "; ".join(words)
     return text if len(text) <= DETAIL_MAX else f"{text[:DETAIL_MAX]}…"
+
+
+def _told(name: str, value: object) -> str:
+    if isinstance(value, dict) and "type" in value and "message" in value:
+        return f"{value['type']}: {value['message']}"
+    if isinstance(value, dict) and name == "detail":
+        return "; ".join(_told(*pair) for pair in value.items())
+    return f"{name}: {value if isinstance(value, str) else output.document(value)}"
 
 
 def _with(moment: str | None, who: str | None) -> str | None:

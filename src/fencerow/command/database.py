@@ -13,11 +13,13 @@ from typing import TypeVar
 
 from fencerow.command.app_loading import load_app
 from fencerow.command.options import CommandOptions
+from fencerow.command.times import Times
 from fencerow.core.app import JobsApp
 from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.probe import reach_postgres, reach_sqlite
 from fencerow.core.errors import ConfigError
+from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
 from fencerow.core.store.migrate import check_schema, refuse_foreign
 
@@ -97,6 +99,11 @@ def prepared(app: A, asked: CommandOptions, *, migrate: bool = False) -> Iterato
         yield app
     finally:
         app.close()
+
+
+def times(engine: Engine, asked: CommandOptions) -> Times:
+    """How instants are told: from the database's clock as it stands now."""
+    return Times(engine.run(store.clock()), asked.utc)
 
 
 def actor(config: CoreConfig | None = None) -> str:

@@ -27,6 +27,7 @@ class CommandOptions:
     table_prefix: str | None = None
     app: str | None = None
     json: bool = False
+    utc: bool = False
     debug: bool = False
     arguments: tuple[str, ...] = ()  # all of the command line, as it was given
 
@@ -123,6 +124,19 @@ def json_option(command: F) -> F:
         callback=_keep,
         expose_value=False,
         help="Print one JSON document and nothing else.",
+    )(command)
+
+
+def utc_option(command: F) -> F:
+    """--utc: exact times in the table. JSON has them anyway."""
+    return click.option(
+        "--utc",
+        "utc",
+        is_flag=True,
+        envvar=f"{COMMAND_PREFIX}UTC",
+        callback=_keep,
+        expose_value=False,
+        help="Show exact times in UTC instead of `3 s ago`.",
     )(command)
 
 

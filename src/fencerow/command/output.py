@@ -6,15 +6,15 @@ import json
 import os
 import shutil
 import sys
-import unicodedata
-from collections.abc import Mapping, Sequence
-from datetime import UTC
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, TextIO
 
 import msgspec
 
+from fencerow.command.documents import plain
+from fencerow.command.layout import FOLD_LEAST, GAP, Column, Layout, cut, fitted, folded, width_of
 from fencerow.core.errors import FencerowError
-from fencerow.core.model.job import instant
 from fencerow.core.telemetry import clean
 
 COLOURS = {
@@ -23,13 +23,20 @@ COLOURS = {
     **dict.fromkeys(("warn", "running", "paused"), "33"),
     **dict.fromkeys(("cancelled", "retired", "info"), "2"),
 }
-GAP = "  "
-COLUMN_WIDTH_MIN = 8
 
 
 def say(text: str = "") -> None:
     """One line of text, whatever it holds."""
     print(clean(text))
+
+
+def say_text(text: str, *, indent: str = "") -> None:
+    """A sentence or two, in lines of the terminal's width, those after the first a little to the right."""
+    whole = width()
+    room = None if whole is None else max(whole - len(indent + GAP), FOLD_LEAST)
+    lines = [clean(text)] if room is None else folded(clean(text), room)
+    for number, line in enumerate(lines):
+        print(f"{indent}{GAP if number else ''}{line}")
 
 
 def say_block(text: str) -> None:
@@ -39,8 +46,8 @@ def say_block(text: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    """One JSON document and nothing else. ASCII only: a terminal cannot be reached through it either."""
-    print(json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=True, allow_nan=False))
+    """One JSON document and nothing else, as `plain` makes it. In ASCII: nothing reaches the terminal through it."""
+    print(json.dumps(plain(value), indent=2, ensure_ascii=True, allow_nan=False))
 
 
 def warn(text: str) -> None:
@@ -54,39 +61,48 @@ def report(error: FencerowError, *, stream: TextIO | None = None) -> None:
         print(clean(line), file=stream or sys.stderr)
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, none: str = "nothing found") -> None:
-    """Aligned columns; on a terminal the widest one is cut so that each row keeps to its line."""
+def table(
+    headers: Sequence[str | Column], rows: Sequence[Sequence[object]], *, none: str = "nothing found"
+) -> None:
+    """Aligned columns that keep to `width()`; each says whether it is cut, goes on below, or is left out."""
     if not rows:
         say(f"({none})")
         return
+    columns = [each if isinstance(each, Column) else Column(each) for each in headers]
     cells = [[_shown(value) for value in row] for row in rows]
-    widths = [max(map(_width, column)) for column in zip(headers, *cells, strict=True)]
-    if is_terminal():
-        _narrow(widths, shutil.get_terminal_size().columns)
-    print(_line(headers, widths).rstrip())
+    layout = fitted(columns, cells, width())
+    numbers = {each for each in layout.shown if _are_numbers([row[each] for row in rows])}
     coloured = _coloured()
-    for row in cells:
-        line = _line(row, widths, coloured=coloured)
-        print(line.rstrip())
+    for number, row in enumerate([[column.name for column in columns], *cells]):
+        for line in _lines(row, columns, layout, numbers, coloured=coloured and number > 0):
+            print(line.rstrip())
+    if layout.left_out:
+        say(f"({', '.join(layout.left_out)}: in a wider terminal, or with --json)")
 
 
 def facts(pairs: Mapping[str, object]) -> None:
-    """Names and values, one a line; what is None is left out."""
+    """Names and values, one a line; what is None is left out, and what is too long for the line goes on below."""
     shown = {name: _shown(value) for name, value in pairs.items() if value is not None}
-    width = max(map(len, shown), default=0)
+    names = max(map(len, shown), default=0)
+    whole = width()
+    room = None if whole is None else max(whole - names - len(GAP), FOLD_LEAST)
     for name, value in shown.items():
-        print(f"{clean(name):<{width}}{GAP}{value}")
+        lines = [value] if room is None else folded(value, room)
+        for number, line in enumerate(lines):
+            print(f"{'' if number else clean(name):<{names}}{GAP}{line}".rstrip())
+
+
+def width() -> int | None:
+    """How wide lines may be: the terminal, or else what COLUMNS says; None: the reader of a pipe or file gets all."""
+    if is_terminal():
+        return shutil.get_terminal_size().columns
+    stated = os.environ.get("COLUMNS", "")
+    return int(stated) if stated.isascii() and stated.isdigit() and int(stated) > 0 else None
 
 
 def is_terminal() -> bool:
     """Whether a person reads the output as it comes."""
     return sys.stdout.isatty()
-
-
-def when(us: int | None) -> str | None:
-    """An instant of the database in UTC, to the second."""
-    moment = instant(us)
-    return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def span(seconds: float) -> str:
@@ -114,48 +130,34 @@ def _shown(value: object) -> str:
     return clean(str(value))
 
 
-def _line(values: Sequence[str], widths: Sequence[int], *, coloured: bool = False) -> str:
-    return GAP.join(_cell(value, width, coloured) for value, width in zip(values, widths, strict=True))
-
-
-def _cell(value: str, width: int, coloured: bool) -> str:
-    text = value if _width(value) <= width else _cut(value, width)
-    padding = " " * (width - _width(text))
-    colour = COLOURS.get(text) if coloured else None
-    return f"\x1b[{colour}m{text}\x1b[0m{padding}" if colour else text + padding
-
-
-def _cut(text: str, width: int) -> str:
-    taken = ""
-    for character in text:
-        if _width(taken + character) > width - 1:
-            break
-        taken += character
-    return taken + "…"
-
-
-def _narrow(widths: list[int], available: int) -> None:
-    """Take from the widest column until the row fits or nothing can be spared."""
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - available
-    while excess > 0:
-        widest = max(range(len(widths)), key=widths.__getitem__)
-        spare = widths[widest] - COLUMN_WIDTH_MIN
-        if spare <= 0:
-            return
-        others = [width for number, width in enumerate(widths) if number != widest]
-        taken = min(excess, spare, max(1, widths[widest] - max(others, default=0)))
-        widths[widest] -= taken
-        excess -= taken
-
-
-def _width(text: str) -> int:
-    """Columns on a terminal: wide characters take two, combining ones none."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
-        for each in text
+def _are_numbers(values: Sequence[object]) -> bool:
+    """Whether a column holds numbers, so that they stand below each other by their last digit."""
+    there = [value for value in values if value is not None]
+    return bool(there) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in there
     )
+
+
+def _lines(
+    row: Sequence[str], columns: Sequence[Column], layout: Layout, numbers: set[int], *, coloured: bool
+) -> Iterator[str]:
+    """One row of the table: one line, or more where a column folds."""
+    parts = [
+        folded(row[each], room) if columns[each].folds else [cut(row[each], room)]
+        for each, room in zip(layout.shown, layout.widths, strict=True)
+    ]
+    for line in zip_longest(*parts, fillvalue=""):
+        yield GAP.join(
+            _cell(text, room, right=each in numbers, coloured=coloured)
+            for text, each, room in zip(line, layout.shown, layout.widths, strict=True)
+        )
+
+
+def _cell(text: str, room: int, *, right: bool, coloured: bool) -> str:
+    padding = " " * (room - width_of(text))
+    colour = COLOURS.get(text) if coloured else None
+    shown = f"\x1b[{colour}m{text}\x1b[0m" if colour else text
+    return padding + shown if right else shown + padding
 
 
 def _coloured() -> bool:

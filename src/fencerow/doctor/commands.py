@@ -6,10 +6,13 @@ import click
 
 from fencerow.command import output
 from fencerow.command.database import resolved
+from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.errors import exits
 from fencerow.core.finding import Finding, Level
 from fencerow.doctor.examine import examine
+
+COLUMNS = (Column("check"), Column("level"), Column("found", least=30, folds=True))
 
 
 @click.command()
@@ -29,9 +32,9 @@ def doctor(context: click.Context) -> int:
 
 
 def _show(findings: list[Finding]) -> None:
-    output.table(("check", "", "found"), [(each.name, each.level.value, each.found) for each in findings])
+    output.table(COLUMNS, [(each.name, each.level.value, each.found) for each in findings])
     advice = [each for each in findings if each.fix]
     if advice:
         output.say()
         for each in advice:
-            output.say(f"{each.name}: {each.fix}")
+            output.say_text(f"{each.name}: {each.fix}")

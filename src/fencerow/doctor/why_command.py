@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from fencerow.command import output
 from fencerow.command.database import working
+from fencerow.command.documents import instants, plain
+from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
 from fencerow.core.model.ids import parse_prefix
+from fencerow.doctor.conditions import Condition
 from fencerow.doctor.why import why as examine
 from fencerow.operators.prefixes import job_meant
 
 ANSWERS = {True: "yes", False: "no", None: "-"}
+COLUMNS = (Column("condition"), Column("holds"), Column("found", least=30, folds=True))
 
 
 @click.command()
@@ -29,11 +35,16 @@ def why(context: click.Context, job_id: str) -> int:
         wanted = ClientBase(engine).run(job_meant(meant))
         answer = engine.run(examine(wanted))
     if asked(context).json:
-        output.say_json(answer)
+        output.say_json({**plain(answer), "conditions": [_document(each) for each in answer.conditions]})
         return exits.OK
-    output.say(f"{answer.id} is {answer.state.value}: {answer.summary}")
+    output.say_text(f"{answer.id} is {answer.state.value}: {answer.summary}")
+    output.say()
     output.table(
-        ("condition", "holds", "found"),
+        COLUMNS,
         [(each.name, ANSWERS[each.holds], each.found) for each in answer.conditions],
     )
     return exits.OK
+
+
+def _document(found: Condition) -> dict[str, Any]:
+    return {**plain(found), "facts": instants(found.facts.items())}

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 import click
 
 from fencerow.command import output
-from fencerow.command.database import working
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.database import times, working
+from fencerow.command.documents import plain
+from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, exits
-from fencerow.core.store.decoding import read_or
-from fencerow.events.asides import Parked, discard, parked, redrive
+from fencerow.events import shown
+from fencerow.events.asides import discard, parked, redrive
 from fencerow.events.bus import show as show_operation
 from fencerow.events.bus import told
-from fencerow.events.consumers import Stored, partitions
+from fencerow.events.consumers import partitions
 from fencerow.events.groups import GroupStart, group_named, groups, remove_group, replay
 from fencerow.events.lag import lags, retention_estimate
 from fencerow.events.settings import EventSettings
@@ -27,46 +26,54 @@ from fencerow.events.settings import EventSettings
 PLACE = re.compile(r"[0-9]{1,18}")
 
 
-@click.group("events", no_args_is_help=False)
-def events() -> None:
-    """Show the groups that read events, and control them."""
+@click.group("events", invoke_without_command=True)
+@json_option
+@utc_option
+@database_options
+@app_option
+@click.pass_context
+def events(context: click.Context) -> None:
+    """Show the groups that read events, and control them. Without a verb: groups."""
+    if context.invoked_subcommand is None:
+        _list(context)
 
 
 @events.command("groups")
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
 def groups_(context: click.Context) -> None:
     """List the groups: topics, partitions, and who reads them."""
+    _list(context)
+
+
+def _list(context: click.Context) -> None:
     with working(asked(context)) as engine:
-        found = [
-            {**asdict(group), "readers": [asdict(part) for part in engine.run(partitions(group.name))]}
-            for group in engine.run(groups())
-        ]
+        found = [(group, engine.run(partitions(group.name))) for group in engine.run(groups())]
+        at = times(engine, asked(context))
     if asked(context).json:
-        output.say_json(found)
+        output.say_json([{**plain(group), "readers": plain(parts)} for group, parts in found])
         return
-    output.table(
-        ("group", "topics", "partitions", "read", "generation", "made"),
-        [
-            (
-                each["name"],
-                " ".join(each["topics"]),
-                each["partitions"],
-                sum(part["is_alive"] for part in each["readers"]),
-                each["generation"],
-                output.when(each["created_at_us"]),
-            )
-            for each in found
-        ],
-        none="no group reads events here",
-    )
+    rows = [
+        (
+            group.name,
+            " ".join(group.topics),
+            group.partitions,
+            sum(part.is_alive for part in parts),
+            group.generation,
+            at.when(group.created_at_us),
+        )
+        for group, parts in found
+    ]
+    output.table(shown.GROUPS, rows, none="no group reads events here")
 
 
 @events.command("lag")
 @click.argument("group", required=False)
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -76,21 +83,22 @@ def lag_(context: click.Context, group: str | None) -> None:
         found = engine.run(lags(group))
         kept = EventSettings.of(asked(context).config())
         log = engine.run(retention_estimate(keep=kept.retention_events_max))
+        at = times(engine, asked(context))
     if asked(context).json:
-        output.say_json({"groups": [asdict(each) for each in found], "log": asdict(log)})
+        output.say_json({"groups": found, "log": log})
         return
     output.table(
-        ("group", "events", "behind", "unplaced", "waiting", "parked", "readers", "alarm"),
+        shown.LAG,
         [
             (
                 each.group,
                 each.events,
                 output.span(each.seconds) if each.events else "-",
-                each.unplaced or "-",
-                each.waiting or "-",
-                each.parked or "-",
+                each.unplaced or None,
+                each.waiting or None,
+                each.parked or None,
                 each.readers,
-                None if each.alarmed_at_us is None else output.when(each.alarmed_at_us),
+                at.when(each.alarmed_at_us),
             )
             for each in found
         ],
@@ -100,13 +108,14 @@ def lag_(context: click.Context, group: str | None) -> None:
     lasts = (
         "" if log.lasts_s is None else f"; the events that retention keeps last {output.span(log.lasts_s)}"
     )
-    output.say(f"the log goes to position {log.head}, {log.per_second:.1f} events a second{age}{lasts}")
+    output.say_text(f"the log goes to position {log.head}, {log.per_second:.1f} events a second{age}{lasts}")
 
 
 @events.command("parked")
 @click.argument("group", required=False)
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -116,11 +125,12 @@ def parked_(context: click.Context, group: str | None, limit: int) -> None:
         if group is not None:
             engine.run(group_named(group))
         found = engine.run(parked(group, limit=limit))
+        at = times(engine, asked(context))
     if asked(context).json:
-        output.say_json([_parked_json(each) for each in found])
+        output.say_json([shown.parked_document(each) for each in found])
         return
     output.table(
-        ("group", "position", "topic", "key", "deliveries", "since", "error"),
+        shown.PARKED,
         [
             (
                 each.group,
@@ -128,8 +138,8 @@ def parked_(context: click.Context, group: str | None, limit: int) -> None:
                 each.event.topic if each.event else "(gone)",
                 each.event.key if each.event else None,
                 each.event.deliveries if each.event else None,
-                output.when(each.parked_at_us),
-                _message(each),
+                at.when(each.parked_at_us),
+                shown.message(each),
             )
             for each in found
         ],
@@ -141,6 +151,7 @@ def parked_(context: click.Context, group: str | None, limit: int) -> None:
 @click.argument("group")
 @click.argument("places", metavar="[POSITION]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All parked events of the group.")
+@json_option
 @database_options
 @app_option
 @click.pass_context
@@ -150,7 +161,10 @@ def redrive_(context: click.Context, group: str, places: Sequence[str], everythi
     with working(asked(context)) as engine:
         moved = engine.run(redrive(group, wanted))
         _wake(engine)
-    output.say(f"{len(moved)} events of {group} are delivered again")
+    if asked(context).json:
+        output.say_json({"group": group, "redriven": len(moved)})
+    else:
+        output.say(f"{len(moved)} events of {group} are delivered again")
     return exits.OK if moved else exits.FAILED
 
 
@@ -158,6 +172,7 @@ def redrive_(context: click.Context, group: str, places: Sequence[str], everythi
 @click.argument("group")
 @click.argument("places", metavar="[POSITION]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All parked events of the group.")
+@json_option
 @database_options
 @app_option
 @click.pass_context
@@ -167,7 +182,10 @@ def discard_(context: click.Context, group: str, places: Sequence[str], everythi
     with working(asked(context)) as engine:
         engine.run(group_named(group))
         count = engine.run(discard(group, wanted))
-    output.say(f"{count} parked events of {group} are forgotten")
+    if asked(context).json:
+        output.say_json({"group": group, "discarded": count})
+    else:
+        output.say(f"{count} parked events of {group} are forgotten")
     return exits.OK if count else exits.FAILED
 
 
@@ -180,6 +198,7 @@ def discard_(context: click.Context, group: str, places: Sequence[str], everythi
     metavar="POSITION|TIME|beginning",
     help="TIME: 2026-11-21T08:00:00+01:00",
 )
+@json_option
 @database_options
 @app_option
 @click.pass_context
@@ -188,12 +207,16 @@ def replay_(context: click.Context, group: str, start: str) -> int:
     with working(asked(context)) as engine:
         done = engine.run(replay(group, _start(start)))
         _wake(engine)
-    output.say(f"{group} reads again after position {done.after}, as generation {done.generation}")
+    if asked(context).json:
+        output.say_json({"group": group, "after": done.after, "generation": done.generation})
+    else:
+        output.say(f"{group} reads again after position {done.after}, as generation {done.generation}")
     return exits.OK
 
 
 @events.command("remove")
 @click.argument("group")
+@json_option
 @database_options
 @app_option
 @click.pass_context
@@ -201,7 +224,10 @@ def remove_(context: click.Context, group: str) -> int:
     """Forget a group that nobody reads for any more: its position, and the events that it put aside or parked."""
     with working(asked(context)) as engine:
         engine.run(remove_group(group))
-    output.say(f"{group} is forgotten")
+    if asked(context).json:
+        output.say_json({"group": group, "removed": True})
+    else:
+        output.say(f"{group} is forgotten")
     return exits.OK
 
 
@@ -209,6 +235,7 @@ def remove_(context: click.Context, group: str) -> int:
 @click.argument("place", metavar="POSITION")
 @click.option("--id", "by_id", is_flag=True, help="The number is the event's id.")
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -217,11 +244,15 @@ def show_(context: click.Context, place: str, by_id: bool) -> int:
     number = _place(place)
     with working(asked(context)) as engine:
         found = engine.run(show_operation(None if by_id else number, number if by_id else None))
-    facts = _event_json(found)
+        at = times(engine, asked(context))
+    document = shown.event_document(found)
     if asked(context).json:
-        output.say_json(facts)
-    else:
-        output.facts({**facts, "published_at_us": output.when(found.published_at_us)})
+        output.say_json(document)
+        return exits.OK
+    data, headers = output.document(document["data"]), document["headers"]
+    told_headers = None if headers is None else output.document(headers)
+    moment = at.full(found.published_at_us)
+    output.facts({**document, "published_at": moment, "headers": told_headers, "data": data})
     return exits.OK
 
 
@@ -266,32 +297,3 @@ def _start(text: str) -> GroupStart:
             "write 2026-11-21T08:00:00+00:00",
         )
     return GroupStart.of(when)
-
-
-def _message(each: Parked) -> str:
-    error = each.error if isinstance(each.error, dict) else {}
-    return f"{error.get('type', '')}: {error.get('message', '')}".strip(": ")[:80]
-
-
-def _parked_json(each: Parked) -> dict[str, Any]:
-    event = None if each.event is None else _event_json(each.event)
-    return {
-        "group": each.group,
-        "place": each.seq,
-        "parked_at_us": each.parked_at_us,
-        "deliveries": each.event.deliveries if each.event else None,
-        "error": each.error,
-        "event": event,
-    }
-
-
-def _event_json(stored: Stored) -> dict[str, Any]:
-    return {
-        "id": stored.id,
-        "place": stored.seq or None,
-        "topic": stored.topic,
-        "key": stored.key,
-        "published_at_us": stored.published_at_us,
-        "headers": None if stored.headers is None else read_or(stored.headers, Any, stored.headers),
-        "data": read_or(stored.data, Any, stored.data),
-    }

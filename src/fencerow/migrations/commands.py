@@ -9,12 +9,22 @@ from typing import Any, TypeVar
 import click
 
 from fencerow.command import output
+from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.errors import exits
 from fencerow.migrations import Migrator, Report, ShardReport
 from fencerow.migrations.loading import load_migrator
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+COLUMNS = (
+    Column("shard", least=12),
+    Column("outcome"),
+    Column("at"),
+    Column("ran", least=12, folds=True),
+    Column("left", least=12, folds=True),
+    Column("note", least=12, folds=True),
+)
 
 
 @click.group(no_args_is_help=False)
@@ -103,9 +113,7 @@ def _told(context: click.Context, report: Report) -> int:
     if asked(context).json:
         output.say_json({"ok": report.ok, "shards": [each.as_json() for each in report.shards]})
     else:
-        output.table(
-            ("shard", "outcome", "at", "ran", "left", "note"), [_line(each) for each in report.shards]
-        )
+        output.table(COLUMNS, [_line(each) for each in report.shards])
         for each in report.failed:
             if each.error is not None:
                 output.report(each.error)
@@ -113,7 +121,7 @@ def _told(context: click.Context, report: Report) -> int:
 
 
 def _line(found: ShardReport) -> tuple[object, ...]:
-    note = f"begun: {found.begun}" if found.begun else ""
+    note = f"started: {found.begun}" if found.begun else ""
     if found.ahead:
         note = f"newer code ran {', '.join(found.ahead)}"
     return found.shard, found.outcome.value, found.at, ", ".join(found.ran), ", ".join(found.left), note

@@ -44,7 +44,7 @@ class ShardReport:
             "ran": list(self.ran),
             "left": list(self.left),
             "ahead": list(self.ahead),
-            "begun": self.begun,
+            "started": self.begun,
             "error": None
             if self.error is None
             else dict(zip(("what", "why", "fix"), self.error.lines(), strict=True)),

@@ -12,6 +12,14 @@ from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.state import State
 from fencerow.core.store.decoding import read_or, record_of
 
+# What a list does not read: payloads, which may be large.
+UNLISTED = ("args", "options", "metadata", "headers", "result")
+
+
+def listed(job: JobRecord) -> dict[str, Any]:
+    """A job of a list by its fields, without those that a list does not read."""
+    return {name: getattr(job, name) for name in job.__struct_fields__ if name not in UNLISTED}
+
 
 class Count(msgspec.Struct, frozen=True):
     """How many live jobs of one queue, name and state there are, and when the first is due."""

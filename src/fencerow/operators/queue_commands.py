@@ -7,8 +7,11 @@ from typing import Any
 import click
 
 from fencerow.command import output
-from fencerow.command.database import actor, working
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.database import actor, times, working
+from fencerow.command.documents import instants
+from fencerow.command.layout import Column
+from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
+from fencerow.command.times import Times
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
 from fencerow.core.model.state import FINAL, LIVE, State
@@ -20,9 +23,19 @@ from fencerow.operators.queues import paused_queues
 NAME_MAX = 100
 REASON_MAX = 500
 
+STATES = (State.QUEUED, State.RUNNING, State.WAITING, State.FAILED, State.CANCELLED, State.SUCCEEDED)
+RANKS = {State.CANCELLED: 1, State.WAITING: 2}
+COLUMNS = (
+    Column("queue", least=12),
+    *(Column(state.value, rank=RANKS.get(state, 0)) for state in STATES),
+    Column("oldest due"),
+    Column("paused", least=24, folds=True),
+)
+
 
 @click.group(invoke_without_command=True)
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -34,6 +47,7 @@ def queues(context: click.Context) -> None:
 
 @queues.command("list")
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -45,6 +59,7 @@ def list_(context: click.Context) -> None:
 @queues.command()
 @click.argument("queue")
 @click.option("--reason", metavar="TEXT", help="Why; shown by `queues list` and `why`.")
+@json_option
 @database_options
 @app_option
 @click.pass_context
@@ -56,12 +71,18 @@ def pause(context: click.Context, queue: str, reason: str | None) -> int:
     with working(asked(context)) as engine:
         verbs = QueueVerbs(engine, actor=actor(asked(context).config()))
         changed = verbs.pause_queue(queue, reason=reason)
-    output.say(f"{queue} is paused" if changed else f"{queue} was paused already; the first reason is kept")
+    if asked(context).json:
+        output.say_json({"queue": queue, "paused": True, "changed": changed})
+    else:
+        output.say(
+            f"{queue} is paused" if changed else f"{queue} was paused already; the first reason is kept"
+        )
     return exits.OK
 
 
 @queues.command()
 @click.argument("queue")
+@json_option
 @database_options
 @app_option
 @click.pass_context
@@ -70,24 +91,28 @@ def resume(context: click.Context, queue: str) -> int:
     check_text(queue, "the queue's name", NAME_MAX)
     with working(asked(context)) as engine:
         changed = QueueVerbs(engine).resume_queue(queue)
-    output.say(f"{queue} is resumed" if changed else f"{queue} was not paused")
+    if asked(context).json:
+        output.say_json({"queue": queue, "paused": False, "changed": changed})
+    else:
+        output.say(f"{queue} is resumed" if changed else f"{queue} was not paused")
     return exits.OK
 
 
 def _list(context: click.Context) -> None:
     with working(asked(context)) as engine:
         found = list(summaries(engine).values())
+        at = times(engine, asked(context))
     if asked(context).json:
-        output.say_json(found)
+        output.say_json([_document(each) for each in found])
         return
     output.table(
-        ("queue", *(state.value for state in State), "waits", "paused"),
+        COLUMNS,
         [
             (
                 each["queue"],
-                *(each["jobs"][state.value] or "-" for state in State),
-                None if each["oldest_due_s"] is None else output.span(each["oldest_due_s"]),
-                _paused(each["paused"]),
+                *(each["jobs"][state.value] or None for state in STATES),
+                _first_due(each, at),
+                _paused(each["paused"], at),
             )
             for each in found
         ],
@@ -120,8 +145,18 @@ def summaries(engine: Engine) -> dict[str, dict[str, Any]]:
     return dict(sorted(found.items()))
 
 
-def _paused(pause: dict[str, Any] | None) -> str | None:
+def _first_due(found: dict[str, Any], at: Times) -> str | None:
+    waited_s = found["oldest_due_s"]
+    return None if waited_s is None else at.when(at.now_us - round(waited_s * 1e6))
+
+
+def _document(found: dict[str, Any]) -> dict[str, Any]:
+    pause = found["paused"]
+    return {**found, "paused": None if pause is None else instants(pause.items())}
+
+
+def _paused(pause: dict[str, Any] | None, at: Times) -> str | None:
     if pause is None:
         return None
     by = f" by {pause['by']}" if pause["by"] else ""
-    return f"since {output.when(pause['at_us'])}{by}" + (f": {pause['reason']}" if pause["reason"] else "")
+    return f"{at.when(pause['at_us'])}{by}" + (f": {pause['reason']}" if pause["reason"] else "")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fencerow.command import output
+from fencerow.command.layout import Column
+from fencerow.command.times import Times
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.wanted import Blocked, Descriptors, SlotGroup, SlotGroupNow, Stated, Wanted
@@ -13,26 +15,33 @@ from fencerow.operators.workers import Inspected
 MIB = 1024 * 1024
 
 
-def show_worker(found: Inspected) -> None:
+def show_worker(found: Inspected, at: Times) -> None:
     """Facts, then the slot groups, then the jobs."""
     worker = found.worker
-    output.facts({**_identity(worker), **_order(worker), **_now(worker)})
+    output.facts({**_identity(worker, at), **_order(worker, at), **_now(worker)})
     if worker.stated is not None:
         output.say()
         output.table(
-            ("queues", "slots", "free", "running", "waiting", "jobs/s"),
+            (Column("queues", least=8, folds=True), "slots", "free", "running", "waiting", "jobs/s"),
             [_slot_group(each) for each in worker.stated.slot_groups],
         )
     output.say()
     output.table(
-        ("job", "name", "queue", "attempt", "for", "note"),
+        (
+            "id",
+            "claimed",
+            Column("job", least=8),
+            Column("queue", least=8, rank=1),
+            Column("attempt", rank=2),
+            Column("note", rank=0),
+        ),
         [
             (
                 job.id,
+                at.when(job.claimed_at_us),
                 job.name,
                 job.queue,
                 job.attempt,
-                output.span((job.now_us - job.claimed_at_us) / 1e6),
                 "cancel asked" if job.cancel_requested else None,
             )
             for job in found.jobs
@@ -46,7 +55,7 @@ def shown_slot_groups(groups: Iterable[SlotGroup]) -> str:
     return " ".join(f"{'+'.join(group.queues)}:{group.slots}" for group in groups)
 
 
-def _identity(worker: WorkerRecord) -> dict[str, object]:
+def _identity(worker: WorkerRecord, at: Times) -> dict[str, object]:
     info = worker.info if isinstance(worker.info, dict) else {}
     left_s = (worker.lease_until_us - worker.now_us) / 1e6
     return {
@@ -57,17 +66,17 @@ def _identity(worker: WorkerRecord) -> dict[str, object]:
         "pid": worker.pid,
         "version": info.get("version"),
         "jobs known": ", ".join(map(str, info.get("names") or [])),
-        "started": output.when(worker.registered_at_us),
-        "ended": output.when(worker.ended_at_us),
-        "last heard": f"{output.span((worker.now_us - worker.renewed_at_us) / 1e6)} ago",
+        "started": at.full(worker.registered_at_us),
+        "ended": at.full(worker.ended_at_us),
+        "last heard": at.full(worker.renewed_at_us),
         "lease left": output.span(left_s) if worker.state == WorkerState.ALIVE else None,
     }
 
 
-def _order(worker: WorkerRecord) -> dict[str, object]:
+def _order(worker: WorkerRecord, at: Times) -> dict[str, object]:
     if worker.wanted is None:
         return {"wanted": "as it was started" if worker.stated else "it takes no orders: an older Fencerow"}
-    by = f"by {worker.wanted_by or 'somebody'} at {output.when(worker.wanted_at_us)}"
+    by = f"by {worker.wanted_by or 'somebody'}, {at.full(worker.wanted_at_us)}"
     reason = f": {worker.wanted_reason}" if worker.wanted_reason else ""
     return {"wanted": _wanted(worker.wanted), "ordered": f"version {worker.wanted_version} {by}{reason}"}
 

@@ -7,19 +7,26 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from fencerow.command import output
 from fencerow.command.database import actor, working
-from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
+from fencerow.command.options import (
+    CommandOptions,
+    app_option,
+    asked,
+    database_options,
+    json_option,
+    utc_option,
+)
+from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound, exits
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import LEAVE_S_MAX, SLOTS_MAX
-from fencerow.core.store import store
 from fencerow.core.store.orders import Order
+from fencerow.operators.list_workers import list_options, list_workers
 from fencerow.operators.show_worker import show_worker, shown_slot_groups
 from fencerow.operators.workers import Workers
 
@@ -31,45 +38,34 @@ LOOK_S = 0.1
 
 
 @click.group(invoke_without_command=True)
-@click.option(
-    "--state", type=click.Choice([state.value for state in WorkerState]), help="Only those in this state."
-)
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Show at most so many."
-)
-@json_option
-@database_options
-@app_option
+@list_options
 @click.pass_context
-def workers(context: click.Context, state: str | None, limit: int) -> None:
+def workers(context: click.Context, /, **options: Any) -> None:
     """List worker processes, look at one, and change them while they run. Without a verb: list.
 
-    WORKER is an id, a name, a pattern of names ('mail-*') or a host (host:db1, 'host:db*').
+    WORKER is an id or its beginning, a name, a pattern of names ('mail-*') or a host (host:db1, 'host:db*').
     """
     if context.invoked_subcommand is None:
-        _list(context, state, limit)
+        list_workers(asked(context), **options)
 
 
 @workers.command("list")
-@click.option(
-    "--state", type=click.Choice([state.value for state in WorkerState]), help="Only those in this state."
-)
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Show at most so many."
-)
-@json_option
-@database_options
-@app_option
+@list_options
 @click.pass_context
-def list_(context: click.Context, state: str | None, limit: int) -> None:
-    """List worker processes, the newest first: their lease, queues and slots."""
-    _list(context, state, limit)
+def list_(context: click.Context, /, **options: Any) -> None:
+    """List the worker processes that are alive, the newest first: what they run, hold and serve.
+
+    `busy` is what the worker said at its last renewal: jobs that run, of its slots. `held` is what the database says:
+    jobs that it claimed and has not written the outcome of. They run, wait there for a slot, or have just ended.
+    """
+    list_workers(asked(context), **options)
 
 
 @workers.command()
 @click.argument("worker")
 @click.option("--jobs", type=click.IntRange(0, 10_000), default=50, show_default=True, help="Jobs shown.")
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -80,7 +76,7 @@ def show(context: click.Context, worker: str, jobs: int) -> None:
     if asked(context).json:
         output.say_json(found)
     else:
-        show_worker(found)
+        show_worker(found, Times(found.worker.now_us, asked(context).utc))
 
 
 def order_options(command: F) -> F:
@@ -284,48 +280,3 @@ def _told(order: Order, worker: WorkerRecord) -> str:
     if silent_s > 0:
         said += f"; but its lease ran out {output.span(silent_s)} ago, so it may be gone"
     return said
-
-
-def _list(context: click.Context, state: str | None, limit: int) -> None:
-    with working(asked(context)) as engine:
-        found = engine.run(store.list_workers(state=state, limit=limit))
-        held = engine.run(store.held_counts([worker.id for worker in found]))
-    if asked(context).json:
-        output.say_json([{**msgspec.to_builtins(each), "running": held.get(each.id, 0)} for each in found])
-        return
-    output.table(
-        ("id", "state", "name", "host", "pid", "running", "slots", "queues", "lease left", "started", "note"),
-        [_row(each, held.get(each.id, 0)) for each in found],
-        none="no worker is registered",
-    )
-
-
-def _row(worker: WorkerRecord, held: int) -> tuple[object, ...]:
-    left_s = (worker.lease_until_us - worker.now_us) / 1e6
-    return (
-        worker.id,
-        worker.state,
-        worker.name,
-        worker.host,
-        worker.pid,
-        held,
-        worker.slots,
-        ",".join(sorted(worker.queues or [])),
-        output.span(left_s) if worker.state == WorkerState.ALIVE else None,
-        output.when(worker.registered_at_us),
-        _note(worker),
-    )
-
-
-def _note(worker: WorkerRecord) -> str | None:
-    if worker.state != WorkerState.ALIVE or worker.stated is None:
-        return None
-    if worker.stated.version != worker.wanted_version and worker.wanted is not None:
-        return "an order waits"
-    if worker.stated.leaving:
-        return "leaving"
-    if worker.stated.blocked is not None and not worker.stated.blocked.is_over:
-        return f"blocked by {worker.stated.blocked.job or 'code that is no job'}"
-    if worker.stated.failing:
-        return f"{worker.stated.failing[0].name} fails"
-    return "paused" if worker.stated.paused else None

@@ -6,15 +6,32 @@ import click
 
 from fencerow.command import output
 from fencerow.command.database import actor, working
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.documents import plain
+from fencerow.command.layout import Column
+from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
+from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
 from fencerow.guards.mutex.client import Mutexes
 from fencerow.guards.mutex.mutexes import MutexRecord
 
+COLUMNS = (
+    Column("key", least=16),
+    Column("state"),
+    Column("since"),
+    Column("lease ends"),
+    Column("token"),
+    Column("job", least=8, rank=1),
+    Column("purpose", least=12, rank=2),
+    Column("host", least=8, rank=3),
+    Column("process", rank=3),
+    Column("job id", rank=4),
+)
+
 
 @click.group(invoke_without_command=True)
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -29,6 +46,7 @@ def mutexes(context: click.Context) -> None:
     "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Show at most so many."
 )
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -40,6 +58,7 @@ def list_(context: click.Context, limit: int) -> None:
 @mutexes.command()
 @click.argument("key")
 @json_option
+@utc_option
 @database_options
 @app_option
 @click.pass_context
@@ -50,6 +69,7 @@ def show(context: click.Context, key: str) -> None:
     if asked(context).json:
         output.say_json(_document(found))
         return
+    at = Times(found.now_us, asked(context).utc)
     output.facts(
         {
             "key": found.key,
@@ -58,10 +78,10 @@ def show(context: click.Context, key: str) -> None:
             "purpose": found.purpose,
             "job": f"{found.job_name} {found.job_id} attempt {found.attempt}" if found.job_id else None,
             "process": f"{found.pid} on {found.host}",
-            "since": output.when(found.since_us),
-            "until": output.when(found.until_us),
+            "since": at.full(found.since_us),
+            "until": at.full(found.until_us),
             "stale after": output.span(found.stale_s),
-            "last freed": _freed(found),
+            "last freed": _freed(found, at),
         }
     )
 
@@ -98,28 +118,29 @@ def _list(context: click.Context, limit: int) -> None:
         output.say_json([_document(each) for each in found])
         return
     output.table(
-        ("key", "state", "since", "until", "token", "host", "process", "job", "purpose"),
-        [
-            (
-                each.key,
-                _state(each),
-                output.when(each.since_us),
-                output.when(each.until_us),
-                each.token,
-                each.host,
-                each.pid,
-                each.job_name,
-                each.purpose,
-            )
-            for each in found
-        ],
+        COLUMNS,
+        [_row(each, Times(each.now_us, asked(context).utc)) for each in found],
         none="no mutex is held",
     )
 
 
+def _row(found: MutexRecord, at: Times) -> tuple[object, ...]:
+    return (
+        found.key,
+        _state(found),
+        at.when(found.since_us),
+        at.when(found.until_us),
+        found.token,
+        found.job_name,
+        found.purpose,
+        found.host,
+        str(found.pid),
+        found.job_id,
+    )
+
+
 def _document(found: MutexRecord) -> dict[str, object]:
-    fields: dict[str, object] = {name: getattr(found, name) for name in found.__struct_fields__}
-    return {**fields, "state": _state(found)}
+    return {**plain(found), "state": _state(found)}
 
 
 def _state(found: MutexRecord) -> str:
@@ -128,8 +149,8 @@ def _state(found: MutexRecord) -> str:
     return "stale" if found.is_stale else "held"
 
 
-def _freed(found: MutexRecord) -> str | None:
+def _freed(found: MutexRecord, at: Times) -> str | None:
     if found.freed_at_us is None:
         return None
     by = f" by {found.freed_by}" if found.freed_by else ""
-    return f"{output.when(found.freed_at_us)}{by}" + (f": {found.freed_reason}" if found.freed_reason else "")
+    return f"{at.full(found.freed_at_us)}{by}" + (f": {found.freed_reason}" if found.freed_reason else "")

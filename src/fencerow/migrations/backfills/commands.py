@@ -9,6 +9,7 @@ import click
 from fencerow.command import output
 from fencerow.command.app_loading import load_app
 from fencerow.command.database import prepared, working
+from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.errors import exits
 from fencerow.migrations.backfills.backfill import pause as pause_backfill
@@ -41,6 +42,7 @@ def list_(context: click.Context) -> None:
 
 @backfills.command()
 @click.argument("name")
+@json_option
 @database_options
 @app_option
 @click.pass_context
@@ -50,12 +52,16 @@ def pause(context: click.Context, name: str) -> int:
         lanes = pause_backfill(engine, name)
         if not lanes and not engine.run(lanes_of(name)):
             raise unknown(name)
-    output.say(f"{name} is paused" if lanes else f"{name} was not running")
+    if asked(context).json:
+        output.say_json({"backfill": name, "paused": True, "changed": bool(lanes)})
+    else:
+        output.say(f"{name} is paused" if lanes else f"{name} was not running")
     return exits.OK
 
 
 @backfills.command()
 @click.argument("name")
+@json_option
 @database_options
 @app_option
 @click.pass_context
@@ -64,7 +70,10 @@ def resume(context: click.Context, name: str) -> int:
     with prepared(load_app(asked(context).app_name(), url=asked(context).url), asked(context)) as app:
         app.client.make_ready()
         lanes = resume_backfill(app, name)
-    output.say(f"{name} goes on" if lanes else f"{name} is done")
+    if asked(context).json:
+        output.say_json({"backfill": name, "paused": False, "changed": bool(lanes)})
+    else:
+        output.say(f"{name} goes on" if lanes else f"{name} is done")
     return exits.OK
 
 
@@ -76,8 +85,18 @@ def _list(context: click.Context) -> None:
         output.say_json([each.as_json() for each in found])
         return
     output.table(
-        ("backfill", "state", "done", "of", "percent", "rows/s", "left", "failed"),
+        (
+            Column("backfill", least=12),
+            "state",
+            "done",
+            "of",
+            "percent",
+            Column("rows/s", rank=1),
+            "left",
+            Column("failed", least=16, folds=True),
+        ),
         [_line(each) for each in found],
+        none="no backfill was started",
     )
 
 

@@ -1,15 +1,19 @@
 -- Looking at jobs, live and finished together: pages of those that match, counts, timelines, logs.
 
 -- fragment: listed job
--- What a list shows of a job: little enough to read a page of them.
+-- What a list shows of a job: all but its payloads, which may be large.
 'id', job.id, 'queue', job.queue, 'name', job.name, 'state', job.state, 'priority', job.priority,
 'suspect', json(CASE WHEN job.suspect THEN 'true' ELSE 'false' END), 'run_at_us', job.run_at, 'attempt', job.attempt,
 'failures', job.failures, 'crashes', job.crashes, 'snoozes', job.snoozes,
 'attempts_max', job.attempts_max, 'crashes_max', job.crashes_max, 'snoozes_max', job.snoozes_max,
-'holder', job.holder, 'claimed_at_us', job.claimed_at,
-'cancel_requested_at_us', job.cancel_requested_at,
+'timeout_s', job.timeout_s, 'holder', job.holder, 'claimed_at_us', job.claimed_at,
+'deadline_at_us', job.deadline_at,
+'cancel_requested_at_us', job.cancel_requested_at, 'cancel_requested_by', job.cancel_requested_by,
+'expires_at_us', job.expires_at, 'retention_s', job.retention_s,
 'scope', job.scope, 'key', job.key, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
-'submitted_at_us', job.submitted_at, 'ended_at_us', job.ended_at,
+'submitted_at_us', job.submitted_at, 'submitted_by', job.submitted_by,
+'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
+'args_bytes', job.args_bytes,
 'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
 
 -- fragment: jobs with progress
