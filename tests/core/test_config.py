@@ -87,6 +87,30 @@ def test_what_kubernetes_makes_for_a_service_is_ignored(
     assert caplog.records == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FENCEROW_PORT", "8080"),
+        ("FENCEROW_HEALTH_PORT", "8080"),
+        ("FENCEROW_SERVICE_HOST", "db.example.com"),
+        ("FENCEROW_PORT_5432_TCP_PROTO", "tcp://10.0.0.1"),
+        ("FENCEROW_PORT_5432_TCP_ADDR", ""),
+    ],
+)
+def test_what_a_person_calls_like_that_is_warned_of(
+    name: str, value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    Config.load({name: value})
+
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert name in caplog.text
+
+
+def test_a_slip_of_the_pen_is_refused_beside_them() -> None:
+    with pytest.raises(ConfigError, match="FENCEROW_SLOT "):
+        Config.load({"FENCEROW_PORT": "tcp://10.0.0.1:80", "FENCEROW_SLOT": "5"})
+
+
 def test_names_of_the_tools_are_let_through() -> None:
     Config.load(dict.fromkeys(RESERVED_NAMES, "x"))
 

@@ -148,7 +148,7 @@ def refuse_unknown_variables(root: click.Group, environ: Mapping[str, str]) -> N
     """
     known = set(_variables(root, COMMAND_PREFIX.rstrip("_")))
     for name in sorted(environ):
-        if name.startswith(COMMAND_PREFIX) and name not in known and not is_injected(name):
+        if name.startswith(COMMAND_PREFIX) and name not in known and not is_injected(name, environ[name]):
             close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
             raise ConfigError(
                 f"{ascii(name)[1:-1][:100]} belongs to no option of the command",

@@ -23,15 +23,31 @@ CLOSE = 0.6
 # Into each container of a namespace Kubernetes puts these for every service there: for one named `fencerow` that is
 # FENCEROW_PORT=tcp://10.0.0.1:80 and so on, for `fencerow-web` FENCEROW_WEB_PORT. See its page on services, under
 # "Discovering services", environment variables.
-OF_A_SERVICE = re.compile(
-    r"(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)\Z"
-)
+# Names and values go together: FENCEROW_PORT=8080 is somebody's own, who believes in a setting of that name.
+NUMBER, ADDRESS, LOCATION = r"[0-9]{1,5}", r"[0-9a-fA-F.:]+", r"(tcp|udp|sctp)://\S+"
+OF_A_SERVICE = [
+    (re.compile(name), re.compile(value))
+    for name, value in (
+        (r"SERVICE_HOST", ADDRESS),
+        (r"SERVICE_PORT(_[A-Z0-9_]+)?", NUMBER),
+        (r"PORT", LOCATION),
+        (r"PORT_[0-9]+_(TCP|UDP|SCTP)", LOCATION),
+        (r"PORT_[0-9]+_(TCP|UDP|SCTP)_PROTO", r"(tcp|udp|sctp)"),
+        (r"PORT_[0-9]+_(TCP|UDP|SCTP)_PORT", NUMBER),
+        (r"PORT_[0-9]+_(TCP|UDP|SCTP)_ADDR", ADDRESS),
+    )
+]
 
 
-def is_injected(name: str) -> bool:
+def is_injected(name: str, value: str) -> bool:
     """Whether Kubernetes would make this variable for a service whose name begins with `fencerow`."""
     words = name.removeprefix(PREFIX).split("_")
-    return any(OF_A_SERVICE.match("_".join(words[at:])) for at in range(len(words)))
+    rests = ["_".join(words[at:]) for at in range(len(words))]
+    return any(
+        of_name.fullmatch(rest) and of_value.fullmatch(value)
+        for rest in rests
+        for of_name, of_value in OF_A_SERVICE
+    )
 
 
 def refuse_unknown_variables(environ: Mapping[str, str], known: Iterable[Setting]) -> None:
@@ -42,12 +58,10 @@ def refuse_unknown_variables(environ: Mapping[str, str], known: Iterable[Setting
     """
     names = {setting.environment_name for setting in known} | RESERVED_NAMES
     for name in sorted(environ):
-        if (
-            name in names
-            or not name.startswith(PREFIX)
-            or name.startswith(COMMAND_PREFIX)
-            or is_injected(name)
-        ):
+        if name in names or not name.startswith(PREFIX) or name.startswith(COMMAND_PREFIX):
+            continue
+        if is_injected(name, environ[name]):
+            _hint_once()
             continue
         close = _nearest(name, names)
         if close:
@@ -68,6 +82,11 @@ def _nearest(name: str, names: Collection[str]) -> list[str]:
         return [PREFIX + ELSEWHERE[own]]
     rests = sorted(known.removeprefix(PREFIX) for known in names)
     return [PREFIX + rest for rest in difflib.get_close_matches(own, rests, n=3, cutoff=CLOSE)]
+
+
+@functools.cache
+def _hint_once() -> None:
+    log.debug("variables that Kubernetes makes for services named fencerow… are no settings, and are ignored")
 
 
 @functools.cache
