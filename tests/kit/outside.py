@@ -5,6 +5,7 @@ Where it is missing they are left out, and one line at the end says so; with `--
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,6 +26,11 @@ def is_pgbouncer_there() -> bool:
     return True
 
 
+def is_systemd_there() -> bool:
+    """Its verifier of units, which needs no running systemd."""
+    return shutil.which("systemd-analyze") is not None
+
+
 @dataclass(frozen=True)
 class Program:
     is_there: Callable[[], bool]
@@ -35,6 +41,7 @@ class Program:
 PROGRAMS = {
     "PgBouncer": Program(is_pgbouncer_there, "PgBouncer, which is", "pgbouncer"),
     "Spin": Program(is_spin_there, "Spin and a C compiler, which are", "spin gcc libc6-dev"),
+    "systemd": Program(is_systemd_there, "systemd-analyze, which is", "systemd"),
 }
 left_out = pytest.StashKey[dict[str, int]]()
 
@@ -44,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--outside",
         choices=("if there", "demanded"),
         default="if there",
-        help="tests that need PgBouncer or Spin: left out where that is missing, or failing",
+        help="tests that need PgBouncer, Spin or systemd: left out where that is missing, or failing",
     )
 
 
