@@ -90,7 +90,7 @@ def effect_then_dies(job: Job, sql: str) -> None:
 
     commit = JobTransaction.commit
 
-    def commit_and_die(self: JobTransaction, result: str) -> None:
+    def commit_and_die(self: JobTransaction[Any], result: str) -> None:
         commit(self, result)
         os.kill(os.getpid(), signal.SIGKILL)
 

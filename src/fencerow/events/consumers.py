@@ -214,6 +214,12 @@ def advance(
         yield from execute("put_aside", grp=lease.group, part=lease.part, asides=_document(asides))
 
 
+@operation()
+def bound_delivery(idle_s: float) -> Steps[None]:
+    """As the first step of a transaction on a user's session: nobody is silent in it for longer."""
+    yield from execute("bound_delivery", idle_ms=round(idle_s * 1000))
+
+
 @operation(alone=True)
 def try_event(lease: PartitionLease, seq: int) -> Steps[int]:
     """Count a try of the event at the head of a partition whose last reader died; returns which it is.

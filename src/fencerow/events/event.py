@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import msgspec
 
@@ -43,7 +43,7 @@ class Event:
         self._acknowledge = acknowledge
         self._is_async = is_async
         self._idle_s = idle_s
-        self._transaction: EventTransaction | None = None
+        self._transaction: EventTransaction[Any] | None = None
         self.group = group
 
     def __repr__(self) -> str:
@@ -106,17 +106,33 @@ class Event:
         """The number of this delivery, from 1. A delivery that was lost with its process may not be counted."""
         return self._stored.deliveries + 1
 
-    def transaction(self) -> EventTransaction:
+    @overload
+    def transaction(self) -> EventTransaction[Any]: ...
+
+    @overload
+    def transaction(self, *, session: Callable[[], T]) -> EventTransaction[T]: ...
+
+    @overload
+    def transaction(self, *, session: T) -> EventTransaction[T]: ...
+
+    def transaction(self, *, session: object | None = None) -> EventTransaction[Any]:
         """A transaction whose commit also acknowledges the event: `async with event.transaction() as connection`.
 
         What you write through the connection happens exactly once. The end of the block commits it: keep the
         block short, and let the handler do nothing after it. Plain handlers write `with`.
 
+        `session`: your SQLAlchemy `async_sessionmaker` (in a plain handler a `sessionmaker`), any function that makes
+        a session, or a new session. The block gives the session, as that of `Job.transaction` does.
+
         Raises:
             PartitionLost: at the end of the block, when another reader has taken over: all is rolled back.
+            EventTransactionMisuse: it was entered before, or the session was committed, rolled back or closed by the
+                handler.
+            UnusableConnection: the session is of the wrong kind, in use, in autocommit, or on another database.
+                Nothing was written.
         """
         self._transaction = self._transaction or EventTransaction(
-            self._engine, self._acknowledge, is_async=self._is_async, idle_s=self._idle_s
+            self._engine, self._acknowledge, is_async=self._is_async, idle_s=self._idle_s, given=session
         )
         return self._transaction
 

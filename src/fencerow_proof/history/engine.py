@@ -151,6 +151,13 @@ class RecordingSession:
     def connection(self) -> Any:
         return self._inner.connection
 
+    @property
+    def is_open(self) -> bool:
+        return self._inner.is_open
+
+    def flush(self) -> None:
+        self._inner.flush()
+
     def run(self, operation: Operation[T]) -> T:
         self._watched.append(witness := _witness(self._recorder))
         return self._inner.run(witness.watching(operation))
@@ -170,6 +177,13 @@ class AsyncRecordingSession:
     @property
     def connection(self) -> Any:
         return self._inner.connection
+
+    @property
+    def is_open(self) -> bool:
+        return self._inner.is_open
+
+    async def aflush(self) -> None:
+        await self._inner.aflush()
 
     async def arun(self, operation: Operation[T]) -> T:
         self._watched.append(witness := _witness(self._recorder))

@@ -55,7 +55,8 @@ class Paths:
 
     def event(self) -> None:
         acknowledge: Any = store.submit([new_job()])
-        with EventTransaction(self.engine, acknowledge, is_async=False, idle_s=60.0) as connection:
+        event: EventTransaction[Any] = EventTransaction(self.engine, acknowledge, is_async=False, idle_s=60.0)
+        with event as connection:
             connection.execute("SELECT 1").fetchall()
 
     def mutex(self) -> None:

@@ -72,6 +72,13 @@ class Wrapping(Protocol):
     def lending(self, borrowed: Borrowed) -> Borrowed: ...
 
 
+def innermost(engine: Engine) -> Engine:
+    """The engine behind all that stand before it."""
+    while isinstance(engine, Wrapping):
+        engine = engine.inner
+    return engine
+
+
 class SyncBorrowed:
     """A lent sync connection."""
 

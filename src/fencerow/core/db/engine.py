@@ -43,9 +43,17 @@ class Session(Protocol):
     def connection(self) -> Any:
         """The driver's own connection. The transaction is ended by us, never through it."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has ended it by hand. Asks nobody."""
+        ...
+
     def run(self, operation: Operation[T]) -> T:
         """Run an operation inside this transaction."""
         ...
+
+    def flush(self) -> None:
+        """Send what the user's session keeps back, if there is one."""
 
     def abandon(self) -> None:
         """End it from any other thread, for good: nobody waits for whoever has it.
@@ -61,7 +69,12 @@ class AsyncSession(Protocol):
     @property
     def connection(self) -> Any: ...
 
+    @property
+    def is_open(self) -> bool: ...
+
     async def arun(self, operation: Operation[T]) -> T: ...
+
+    async def aflush(self) -> None: ...
 
     def abandon(self) -> None:
         """As that of `Session`."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from fencerow.core.db.engine import AsyncSession, Session
 from fencerow.core.errors import FencerowError
 
 
@@ -38,21 +37,23 @@ class Handed:
             )
         self._entered = True
 
-    def check_open(self, connection: Any) -> None:
-        """A handler that commits by itself would write its effects without the rest. `connection` is the driver's.
+    def check_open(self, session: Session | AsyncSession) -> None:
+        """A handler that commits by itself would write its effects without the rest.
 
         Raises:
             FencerowError: the handler has ended it. What it committed by hand stays.
         """
-        if hasattr(connection, "in_transaction"):
-            is_open = bool(connection.in_transaction)
-        else:
-            from psycopg.pq import TransactionStatus  # who works on a file never loads it
-
-            is_open = connection.info.transaction_status != TransactionStatus.IDLE
-        if not is_open:
+        if not session.is_open:
             raise self._misuse(
                 f"the handler ended {self._name} itself, by COMMIT or ROLLBACK",
                 f"it ends with {self._end}, in one commit",
                 "leave commit and rollback to Fencerow; what was committed by hand stays",
             )
+
+    def ended_by_hand(self) -> FencerowError:
+        """What a handler is told whose session would commit by itself, or go on beside the transaction."""
+        return self._misuse(
+            f"the handler ended {self._name} by its session, or would write beside it",
+            f"it ends with {self._end}, in one commit; this session has no other transaction",
+            "leave commit, rollback and close to Fencerow; a part that may fail belongs into begin_nested()",
+        )

@@ -191,6 +191,10 @@ class Pools:
 
         return self._watchdog.watch(connection.fileno(), cancel, limit_s=limit_s)
 
+    def watched_socket(self, fileno: int) -> Watched:
+        """`watched` for the socket of somebody else's connection."""
+        return self._watchdog.watch(fileno, None)
+
     def _check(self, connection: Connection[Any]) -> None:
         """Called by the pool before it hands a connection out; an error makes it take another."""
         if self._is_doubtful(connection):

@@ -36,7 +36,7 @@ from fencerow.core.db.run import Operation, arun, run
 from fencerow.core.db.strikes import SHELTER, doorway, here, sheltered
 from fencerow.core.db.tries import Try, tries
 from fencerow.core.db.wakeups import Sender
-from fencerow.core.db.watchdog import OVERRUN_S
+from fencerow.core.db.watchdog import OVERRUN_S, Watched
 from fencerow.core.errors import OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
@@ -180,6 +180,10 @@ class PostgresEngine:
             if connection_lost(error):
                 raise _lost_session(committing) from error
             raise
+
+    def watched(self, fileno: int) -> Watched:
+        """Watch the socket of a connection that is not ours, for a block: see `Watched`. Nothing is cancelled there."""
+        return self._pools.watched_socket(fileno)
 
     # --- wake-ups --------------------------------------------------------------------------------
 

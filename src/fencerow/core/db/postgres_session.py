@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg import AsyncConnection, AsyncCursor, BaseConnection, Connection, Cursor
+from psycopg.pq import TransactionStatus
 
 from fencerow.core.db.faults import translated
 from fencerow.core.db.queries import Queries, Query, pyformat, written
@@ -28,6 +29,14 @@ class PostgresSession:
         self._prepare = prepare
         self._queries = queries
         self._watched = watched
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has ended it by hand."""
+        return is_in_transaction(self.connection)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
 
     @sheltered
     def run(self, operation: Operation[T]) -> T:
@@ -77,6 +86,14 @@ class AsyncPostgresSession:
         self._prepare = prepare
         self._queries = queries
         self._watched = watched
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has ended it by hand."""
+        return is_in_transaction(self.connection)
+
+    async def aflush(self) -> None:
+        """Nothing is kept back."""
 
     async def arun(self, operation: Operation[T]) -> T:
         with translated():
@@ -182,6 +199,11 @@ async def aown_transaction(connection: AsyncConnection[Any], watched: Watched) -
         raise
     watched.busy()
     await connection.execute(COMMIT)
+
+
+def is_in_transaction(connection: BaseConnection[Any]) -> bool:
+    """Whether a transaction is open on it, be it a failed one."""
+    return connection.info.transaction_status != TransactionStatus.IDLE
 
 
 def _bound(idle_s: float) -> bytes:

@@ -126,15 +126,21 @@ class SqliteEngine:
     @doorway
     @contextmanager
     def session(self, *, idle_s: float | None = None) -> Iterator[SqliteSession]:  # noqa: ARG002 (no server to end it)
+        with (
+            self.turn(),
+            translated(self.path, around_user_code=True),
+            closing(self._open(self._busy_timeout_s)) as opened,
+            transaction(opened, self._busy_timeout_s) as session,
+        ):
+            yield session
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """This process's turn at the file, for a transaction of user code on whatever connection."""
         self._take_turn()
         try:
-            with (
-                translated(self.path, around_user_code=True),
-                closing(self._open(self._busy_timeout_s)) as opened,
-            ):
-                self._session_thread = threading.get_ident()
-                with transaction(opened, self._busy_timeout_s) as session:
-                    yield session
+            self._session_thread = threading.get_ident()
+            yield
         finally:
             self._session_thread = None
             self._write_lock.release()

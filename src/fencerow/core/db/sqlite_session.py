@@ -38,6 +38,17 @@ class SqliteSession:
         self.connection = opened.connection
         self._opened = opened
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has ended it by hand."""
+        return self.connection.in_transaction
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    async def aflush(self) -> None:
+        """Nothing is kept back."""
+
     @sheltered
     def run(self, operation: Operation[T]) -> T:
         with translated(self._opened.path):

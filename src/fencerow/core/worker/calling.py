@@ -205,7 +205,7 @@ class Calls:
                 error = raised
         return await self._failed(attempt, job, error)
 
-    async def _committed(self, attempt: Attempt, transaction: JobTransaction, value: Any) -> Decision:
+    async def _committed(self, attempt: Attempt, transaction: JobTransaction[Any], value: Any) -> Decision:
         """What the handler did in its transaction counts together with its success."""
         if transaction.moved is None:  # else a plain handler's thread has committed it
             encoded = attempt.handler.result.encode(value)

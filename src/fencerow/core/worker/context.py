@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, overload
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation
@@ -20,6 +20,8 @@ from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost
 from fencerow.core.worker.lines import LEVELS, mirror
 from fencerow.core.worker.transaction import JobTransaction
+
+S = TypeVar("S")
 
 NOTE_LENGTH_MAX = 500
 LINE_LENGTH_MAX = 10_000
@@ -55,7 +57,7 @@ class Job:
         self._loop = loop
         self._held_max_s = held_max_s  # how long its transaction may be open, if others wait for it
         # The transaction that the handler asked for, if it did. For the worker.
-        self.opened_transaction: JobTransaction | None = None
+        self.opened_transaction: JobTransaction[Any] | None = None
 
     def __repr__(self) -> str:
         return f"<Job {self.name} {self.id} attempt {self.attempt}>"
@@ -204,19 +206,40 @@ class Job:
             )
         )
 
-    def transaction(self) -> JobTransaction:
+    @overload
+    def transaction(self) -> JobTransaction[Any]: ...
+
+    @overload
+    def transaction(self, *, session: Callable[[], S]) -> JobTransaction[S]: ...
+
+    @overload
+    def transaction(self, *, session: S) -> JobTransaction[S]: ...
+
+    def transaction(self, *, session: object | None = None) -> JobTransaction[Any]:
         """A transaction on the job's own database that commits together with the job's success, or not at all.
 
             async with job.transaction() as connection:      # in a plain handler: with job.transaction() ...
                 await connection.execute("INSERT INTO invoice ...")
+
+            async with job.transaction(session=make_session) as session:
+                session.add(Invoice(...))
 
         The block gives the driver's own connection (psycopg, or sqlite3 on SQLite). Leaving the block does
         not commit: the commit happens when the handler returns, in one transaction with its result. If the
         handler raises, or the attempt has lost its lease, all of it is rolled back. Use it once per attempt.
         On SQLite it holds the file's one write lock, and may last at most a third of the lease.
 
+        `session`: your SQLAlchemy `async_sessionmaker` (in a plain handler a `sessionmaker`), any function that makes
+        a session, or a new session. The block gives the session, in a transaction on a connection of your own engine,
+        whose driver does not matter. Leaving the block flushes it, so that is where an IntegrityError is raised. Its
+        commit and rollback are Fencerow's; use `begin_nested()` for a part that may fail. A session that was made
+        here is closed at the end.
+
         Raises:
-            TransactionMisuse: it was entered before in this attempt.
+            TransactionMisuse: it was entered before in this attempt, or the session was committed, rolled back or
+                closed by the handler.
+            UnusableConnection: the session is of the wrong kind, in use, in autocommit, or on another database.
+                Nothing was written.
         """
         if self.opened_transaction is not None:
             raise TransactionMisuse(
@@ -224,7 +247,9 @@ class Job:
                 "effects and success are one commit, so an attempt has one transaction",
                 "do all writes in one block",
             )
-        transaction = JobTransaction(self._engine, self._attempt, lambda: self._limit(transaction))
+        transaction: JobTransaction[Any] = JobTransaction(
+            self._engine, self._attempt, lambda: self._limit(transaction), session
+        )
         self.opened_transaction = transaction
         return transaction
 
@@ -232,7 +257,7 @@ class Job:
         """Whether the commit of this connection is the job's success. For the worker."""
         return self.opened_transaction is not None and self.opened_transaction.is_on(connection)
 
-    def _limit(self, transaction: JobTransaction) -> None:
+    def _limit(self, transaction: JobTransaction[Any]) -> None:
         if self._held_max_s is not None:
             self._loop.call_soon_threadsafe(
                 self._attempt.limit_hold, self._held_max_s, lambda: transaction.is_open
@@ -252,7 +277,7 @@ class Job:
         session = inside.asession if inside is not None else None
         self._check_held(await (session or self._engine).arun(operation))
 
-    def _inside(self) -> JobTransaction | None:
+    def _inside(self) -> JobTransaction[Any] | None:
         """Where there is one writer, what is said inside the handler's transaction must travel in it."""
         return self.opened_transaction if self._engine.traits.one_writer else None
 

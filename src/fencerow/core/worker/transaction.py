@@ -1,7 +1,8 @@
 """`job.transaction()`: the handler's effects and the job's success in one commit.
 
 The transaction stays open until the handler returns; then the fenced success is written in it and it
-is committed. A stale attempt's success changes no row: everything is rolled back and it is told.
+is committed. A stale attempt's success changes no row: everything is rolled back and it is told. It is on a connection
+of ours, or on a session of the user's.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from fencerow.core.db.engine import AsyncSession, Engine, Session
 from fencerow.core.db.handed import Handed
+from fencerow.core.db.locator import joining
+from fencerow.core.db.own import own_asession, own_session
 from fencerow.core.db.run import Operation
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import Busy, TransactionMisuse
@@ -22,20 +25,25 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved
 from fencerow.core.worker.attempt import Attempt, lease_lost
 
+T = TypeVar("T")
+
 LOCKED_S = 10.0  # how long a stranger's lock on the job's row is waited out before the commit
 LOCKED_PAUSE_S = 0.02
 
 
-class JobTransaction:
+class JobTransaction(Generic[T]):
     """A context manager, sync and async. Leaving the block keeps the transaction open; an error ends it.
 
-    `opened` is called when it has begun, in whatever thread that is.
+    `opened` is called when it has begun, in whatever thread that is. `given` is the user's session, or what makes it.
     """
 
-    def __init__(self, engine: Engine, attempt: Attempt, opened: Callable[[], None]) -> None:
+    def __init__(
+        self, engine: Engine, attempt: Attempt, opened: Callable[[], None], given: object | None = None
+    ) -> None:
         self._engine = engine
         self._attempt = attempt
         self._opened = opened
+        self._given = given
         self.moved: Moved | None = None  # what the commit brought about, once it is certain
         self._sync: ExitStack | None = None
         self._async: AsyncExitStack | None = None
@@ -66,41 +74,63 @@ class JobTransaction:
         """Whether the commit was sent: after an error it may have happened or not."""
         return self._committing
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> T:
         self._handed.enter(in_async=False)
         with SHELTER:  # struck behind it, the worker rolls back what is open here
             stack = ExitStack()
-            self._session = stack.enter_context(self._engine.session())
+            session = self._session = stack.enter_context(
+                self._engine.session()
+                if self._given is None
+                else own_session(self._given, self._engine, self._handed.ended_by_hand)
+            )
             self._sync = stack
-            self._session.run(self._bound())
+            session.run(joining(self._bound(), self._given))
             self._opened()
-            return self._session.connection
+            connection: T = session.connection
+            return connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None and self._session is not None:
+            try:
+                self._session.flush()
+            except BaseException as refused:
+                self.roll_back(refused)
+                raise
         if error is not None:
             self.roll_back(error)
 
-    async def __aenter__(self) -> Any:
+    async def __aenter__(self) -> T:
         self._handed.enter(in_async=True)
         stack = AsyncExitStack()
-        self._asession = await stack.enter_async_context(self._engine.asession())
+        session = self._asession = await stack.enter_async_context(
+            self._engine.asession()
+            if self._given is None
+            else own_asession(self._given, self._engine, self._handed.ended_by_hand)
+        )
         self._async = stack
-        await self._asession.arun(self._bound())
+        await session.arun(joining(self._bound(), self._given))
         self._opened()
-        return self._asession.connection
+        connection: T = session.connection
+        return connection
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None and self._asession is not None:
+            try:
+                await self._asession.aflush()
+            except BaseException as refused:
+                await self.aroll_back(refused)
+                raise
         if error is not None:
             await self.aroll_back(error)
 
     def is_on(self, connection: object) -> bool:
         """Whether this is the connection that it gave to the handler, and open: its commit is the job's success."""
         session = self._session or self._asession
-        return session is not None and session.connection is connection
+        return session is not None and _below(session.connection) is _below(connection)
 
     def abandon(self) -> None:
         """The handler was given up: what its transaction locks must not wait for it. From any thread."""
@@ -118,7 +148,8 @@ class JobTransaction:
         session, stack = self._session, self._sync
         assert session is not None and stack is not None
         try:
-            self._handed.check_open(session.connection)
+            session.flush()
+            self._handed.check_open(session)
             until = time.monotonic() + LOCKED_S
             while not (moved := session.run(self._success(result))):
                 self._check_locked(session.run(self._fence()), until)
@@ -135,7 +166,8 @@ class JobTransaction:
         session, stack = self._asession, self._async
         assert session is not None and stack is not None
         try:
-            self._handed.check_open(session.connection)
+            await session.aflush()
+            self._handed.check_open(session)
             until = time.monotonic() + LOCKED_S
             while not (moved := await session.arun(self._success(result))):
                 self._check_locked(await session.arun(self._fence()), until)
@@ -186,6 +218,11 @@ class JobTransaction:
                 "somebody else's transaction holds it",
                 "everything was rolled back; the job is tried again",
             )
+
+
+def _below(connection: object) -> object:
+    """What an AsyncSession of SQLAlchemy's stands on, which sync code inside it is given."""
+    return getattr(connection, "sync_session", connection)
 
 
 def _quietly(leave: Any, error: BaseException) -> None:

@@ -139,6 +139,19 @@ WHERE held.grp = :grp
   AND held.cursor = CAST(:old AS bigint)
 RETURNING held.cursor;
 
+-- name: bound_delivery
+-- Let the server end this transaction when its reader has frozen: what it locks, whoever delivers the event next may
+-- need. The setting ends with the transaction. One that the operator has made for idle transactions stays.
+SELECT set_config(
+        'idle_in_transaction_session_timeout',
+        CASE
+            WHEN current_setting('idle_in_transaction_session_timeout') <> '0'
+                THEN current_setting('idle_in_transaction_session_timeout')
+            ELSE CAST(CAST(:idle_ms AS bigint) AS text)
+        END,
+        true
+    );
+
 -- name: put_aside
 -- Keep events that the cursor passes undone. The cursor was moved under its guard earlier in this transaction.
 INSERT INTO fencerow.event_asides (grp, part, seq, event_id, key, deliveries, due_at, parked_at, error)

@@ -127,6 +127,10 @@ WHERE grp = :grp
   AND cursor = :old
 RETURNING cursor;
 
+-- name: bound_delivery
+-- There is no server that could end a transaction: whoever dies gives the file back by that.
+SELECT :idle_ms;
+
 -- name: put_aside
 -- Keep events that the cursor passes undone. The cursor was moved under its guard earlier in this transaction.
 INSERT INTO fencerow.event_asides (grp, part, seq, event_id, key, deliveries, due_at, parked_at, error)

@@ -63,7 +63,7 @@ class LentPostgresAlchemy(Alchemy, LentPostgres):
     def standing(self) -> Standing:
         with misuse_explained(self.kind):
             below: Any = _connection(self._lender).connection
-            status = _transaction_status(below.driver_connection)
+            status = transaction_status(below.driver_connection)
             if status == INERROR:
                 raise failed(self.kind)
             # SQLAlchemy begins by itself, except with isolation_level="AUTOCOMMIT".
@@ -141,7 +141,7 @@ def _connection(lender: Session | Connection) -> Connection:
     return lender.connection() if isinstance(lender, Session) else lender
 
 
-def _transaction_status(driver: Any) -> int | None:
+def transaction_status(driver: Any) -> int | None:
     """libpq's transaction status; asyncpg tells only whether there is a transaction."""
     if hasattr(driver, "is_in_transaction"):
         return None if driver.is_in_transaction() else IDLE

@@ -1,0 +1,45 @@
+"""A transaction on a session that the user has made or makes for it: begun, watched and committed by us."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from importlib.util import find_spec
+
+from fencerow.core.db.engine import AsyncSession, Engine, Session
+from fencerow.core.errors import FencerowError, UnusableConnection
+
+
+def own_session(
+    given: object, engine: Engine, refusal: Callable[[], FencerowError]
+) -> AbstractContextManager[Session]:
+    """What `engine.session()` is, on a SQLAlchemy Session: `given`, or what it makes.
+
+    `refusal` makes the error for code that ends the transaction by hand, or would write beside it.
+
+    Raises:
+        UnusableConnection: it is no such session, cannot begin a transaction, or speaks to another database.
+    """
+    _check_installed()
+    from fencerow.core.db.adapters.own_sqlalchemy import opened
+
+    return opened(given, engine, refusal)
+
+
+def own_asession(
+    given: object, engine: Engine, refusal: Callable[[], FencerowError]
+) -> AbstractAsyncContextManager[AsyncSession]:
+    """`own_session` on an AsyncSession."""
+    _check_installed()
+    from fencerow.core.db.adapters.own_sqlalchemy import aopened
+
+    return aopened(given, engine, refusal)
+
+
+def _check_installed() -> None:
+    if find_spec("sqlalchemy") is None:  # an optional extra
+        raise UnusableConnection(
+            "session= was given, and SQLAlchemy is not installed",
+            "it takes a SQLAlchemy sessionmaker or session",
+            "install fencerow[sqlalchemy]",
+        )
