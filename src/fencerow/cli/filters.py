@@ -10,6 +10,7 @@ import click
 
 from fencerow.cli.arguments import pairs_of
 from fencerow.client import Client
+from fencerow.command.completing import job_names, queue_names
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import parse_prefix
@@ -42,8 +43,8 @@ def ids_of(engine: Engine, chosen: JobFilter) -> list[str]:
 def filter_options(command: F) -> F:
     """--queue, --name, --state, --tag, --meta, --key, --scope and --before."""
     for option in (
-        click.option("--queue", metavar="NAME", help="Jobs of this queue."),
-        click.option("--name", metavar="JOB", help="Jobs of this name."),
+        click.option("--queue", metavar="NAME", shell_complete=queue_names, help="Jobs of this queue."),
+        click.option("--name", metavar="JOB", shell_complete=job_names, help="Jobs of this name."),
         click.option(
             "--state",
             "states",

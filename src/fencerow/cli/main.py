@@ -17,6 +17,7 @@ import psycopg
 from fencerow import __version__
 from fencerow.cli import logs
 from fencerow.cli.bench import bench
+from fencerow.cli.completion import completed, completion
 from fencerow.cli.demo import demo
 from fencerow.cli.jobs import jobs
 from fencerow.cli.proof import proof_commands
@@ -41,6 +42,12 @@ from fencerow.core.wing import wings
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 failed or not found, 2 refused, 3 database, 4 schema, 5 job failed (--wait).",
+)
+@click.version_option(
+    __version__,
+    message="fencerow %(version)s",
+    help="Print the version of Fencerow.",
+    allow_from_autoenv=False,
 )
 @database_options
 @app_option
@@ -68,7 +75,7 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-COMMANDS = (demo, dev, worker, submit, jobs, migrate, sql, *proof_commands(), bench)
+COMMANDS = (demo, dev, worker, submit, jobs, migrate, sql, *proof_commands(), bench, completion)
 for command in (*COMMANDS, *(each for wing in wings() for each in wing.commands())):
     root.add_command(command)
 
@@ -100,6 +107,9 @@ def run(arguments: list[str]) -> int:
 def _run(arguments: list[str], kept: CommandOptions) -> int:
     refuse_unknown_variables(root, os.environ)
     prefix = COMMAND_PREFIX.rstrip("_")
+    answered = completed(root)
+    if answered is not None:
+        return answered
     try:
         with root.make_context("fencerow", arguments, obj=kept, auto_envvar_prefix=prefix) as context:
             code = root.invoke(context)

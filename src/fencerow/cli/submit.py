@@ -9,6 +9,7 @@ import click
 from fencerow.cli.arguments import parsed_arguments
 from fencerow.command import output
 from fencerow.command.app_loading import load_app
+from fencerow.command.completing import job_names
 from fencerow.command.database import prepared
 from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
 from fencerow.core.app import JobsApp
@@ -18,7 +19,7 @@ from fencerow.core.model.state import State
 
 
 @click.command()
-@click.argument("job")
+@click.argument("job", shell_complete=job_names)
 @click.argument("arguments", metavar="[JSON | KEY=VALUE]...", nargs=-1)
 @click.option("--key", metavar="KEY", help="Idempotency key: the same key and payload give the same job.")
 @click.option("--scope", metavar="SCOPE", help="The scope of the key; by default the job's name.")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from fencerow.command import output
+from fencerow.command.completing import queue_names
 from fencerow.command.database import actor, times, working
 from fencerow.command.documents import instants
 from fencerow.command.layout import Column
@@ -57,7 +58,7 @@ def list_(context: click.Context) -> None:
 
 
 @queues.command()
-@click.argument("queue")
+@click.argument("queue", shell_complete=queue_names)
 @click.option("--reason", metavar="TEXT", help="Why; shown by `queues list` and `why`.")
 @json_option
 @database_options
@@ -81,7 +82,7 @@ def pause(context: click.Context, queue: str, reason: str | None) -> int:
 
 
 @queues.command()
-@click.argument("queue")
+@click.argument("queue", shell_complete=queue_names)
 @json_option
 @database_options
 @app_option

@@ -1,0 +1,58 @@
+"""What a shell completes behind a command: names that workers serve. The tab key must never hang or fail.
+
+The names come from the registrations of workers, a small table however many jobs there are. No application is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from fencerow.command.database import opened, parsed_path
+from fencerow.command.options import asked
+from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
+from fencerow.core.model.job import WorkerRecord
+from fencerow.core.store import store
+from fencerow.core.store.connect import DEFAULT_URL
+
+PATIENCE_S = 1.0  # to reach the server
+WORKERS_MAX = 100
+
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def queue_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Queues that workers serve or served lately."""
+    return _beginning(incomplete, (name for worker in _workers(context) for name in worker.queues or ()))
+
+
+def job_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Jobs that workers know or knew lately."""
+    return _beginning(incomplete, (name for worker in _workers(context) for name in worker.names or ()))
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    # A name that is no plain text is no word of a command line, and could move the cursor.
+    return sorted({name for name in names if name.startswith(incomplete) and name.isprintable()})
+
+
+def _workers(context: click.Context) -> list[WorkerRecord]:
+    try:
+        config = _config(context)
+        if config is None:
+            return []
+        with opened(replace(config, connect_timeout_s=PATIENCE_S)) as engine:
+            return engine.run(store.list_workers(limit=WORKERS_MAX))
+    except Exception:  # whatever is wrong, the command itself says it when it runs
+        return []
+
+
+def _config(context: click.Context) -> CoreConfig | None:
+    """The settings, if they name a database that is there. A file is never made."""
+    config = asked(context).config()
+    config = config if config.url else replace(config, url=DEFAULT_URL)
+    url = parse_url(config.url or DEFAULT_URL)
+    return None if isinstance(url, SqliteUrl) and not Path(parsed_path(config.url or "")).exists() else config
