@@ -121,6 +121,13 @@ def test_facts_go_on_below_their_value(
     ]
 
 
+def test_what_folds_may_have_a_number_of_lines() -> None:
+    column = Column("why", least=8, folds=True, lines=2)
+
+    assert column.written("a few words and then some", 8) == ["a few", "words a…"]
+    assert column.written("a few words", 8) == ["a few", "words"]
+
+
 def test_a_word_that_is_longer_than_the_line_is_broken_wide_characters_too() -> None:
     assert folded("a 日本日本 b", 4) == ["a", "日本", "日本", "b"]
     assert folded("", 4) == [""]

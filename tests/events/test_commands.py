@@ -49,7 +49,7 @@ def test_parked_events_are_shown_and_redriven(cli: Cli, url: str, bus: AnyEngine
     assert "no account" in cli("events", "parked", "billing").out
     assert cli("events", "redrive", "billing").code == 2
     assert cli("events", "redrive", "billing", "7").code == 1
-    assert "1 events" in cli("events", "redrive", "billing", "1").out
+    assert "1 event of billing" in cli("events", "redrive", "billing", "1").out
     assert cli("events", "parked", "--json").json == []
     assert cli("events", "discard", "billing", "--all").code == 1, "nothing is parked any more"
     for words in (["parked", "biling"], ["discard", "biling", "--all"]):

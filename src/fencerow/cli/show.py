@@ -13,7 +13,7 @@ TEXT_MAX = 2_000
 DETAIL_MAX = 300
 TIMELINE = (
     Column("at"),
-    Column("attempt"),
+    Column("attempt", rank=1),
     Column("what"),
     Column("by whom, and why", least=36, folds=True),
 )

@@ -16,7 +16,8 @@ class Column:
     """A column of a table for people.
 
     `least`: where the width does not do, the column may become as narrow as this; None: it is never cut, as an id.
-    `folds`: what is too long goes on below, word by word; else it ends in `…`.
+    `folds`: what is too long goes on below, word by word; else it ends in `…`. `lines`: at most so many lines below
+    each other, the last of them with `…`; None: as many as it takes.
     `rank`: 0 is always shown; where the width does not do, the highest rank is left out first.
     """
 
@@ -24,6 +25,16 @@ class Column:
     least: int | None = None
     folds: bool = False
     rank: int = 0
+    lines: int | None = None
+
+    def written(self, text: str, width: int) -> list[str]:
+        """A cell of this column: one line, or more where it folds."""
+        if not self.folds:
+            return [cut(text, width)]
+        found = folded(text, width)
+        if self.lines is None or len(found) <= self.lines:
+            return found
+        return [*found[: self.lines - 1], cut(" ".join(found[self.lines - 1 :]), width)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import msgspec
 
 from fencerow.command.documents import plain
-from fencerow.command.layout import FOLD_LEAST, GAP, Column, Layout, cut, fitted, folded, width_of
+from fencerow.command.layout import FOLD_LEAST, GAP, Column, Layout, fitted, folded, width_of
 from fencerow.core.errors import FencerowError
 from fencerow.core.telemetry import clean
 
@@ -143,8 +143,7 @@ def _lines(
 ) -> Iterator[str]:
     """One row of the table: one line, or more where a column folds."""
     parts = [
-        folded(row[each], room) if columns[each].folds else [cut(row[each], room)]
-        for each, room in zip(layout.shown, layout.widths, strict=True)
+        columns[each].written(row[each], room) for each, room in zip(layout.shown, layout.widths, strict=True)
     ]
     for line in zip_longest(*parts, fillvalue=""):
         yield GAP.join(

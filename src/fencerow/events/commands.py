@@ -164,7 +164,7 @@ def redrive_(context: click.Context, group: str, places: Sequence[str], everythi
     if asked(context).json:
         output.say_json({"group": group, "redriven": len(moved)})
     else:
-        output.say(f"{len(moved)} events of {group} are delivered again")
+        output.say(f"{_events(len(moved))} of {group}: delivered again")
     return exits.OK if moved else exits.FAILED
 
 
@@ -185,7 +185,7 @@ def discard_(context: click.Context, group: str, places: Sequence[str], everythi
     if asked(context).json:
         output.say_json({"group": group, "discarded": count})
     else:
-        output.say(f"{count} parked events of {group} are forgotten")
+        output.say(f"{_events(count)} of {group}: no longer parked, and never handled")
     return exits.OK if count else exits.FAILED
 
 
@@ -254,6 +254,10 @@ def show_(context: click.Context, place: str, by_id: bool) -> int:
     moment = at.full(found.published_at_us)
     output.facts({**document, "published_at": moment, "headers": told_headers, "data": data})
     return exits.OK
+
+
+def _events(number: int) -> str:
+    return "1 event" if number == 1 else f"{number} events"
 
 
 def _wake(engine: Engine) -> None:

@@ -32,10 +32,10 @@ PARKED = (
     Column("group", least=12),
     Column("position"),
     Column("topic", least=12),
-    Column("key", least=8, rank=2),
-    Column("deliveries", rank=1),
+    Column("key", least=8, rank=1),
+    Column("deliveries", rank=2),
     Column("since"),
-    Column("error", least=16, folds=True),
+    Column("error", least=20, folds=True, lines=3),
 )
 
 

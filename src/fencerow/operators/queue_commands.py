@@ -25,12 +25,12 @@ NAME_MAX = 100
 REASON_MAX = 500
 
 STATES = (State.QUEUED, State.RUNNING, State.WAITING, State.FAILED, State.CANCELLED, State.SUCCEEDED)
-RANKS = {State.CANCELLED: 1, State.WAITING: 2}
+RANKS = {State.SUCCEEDED: 1, State.CANCELLED: 2, State.WAITING: 3}
 COLUMNS = (
     Column("queue", least=12),
     *(Column(state.value, rank=RANKS.get(state, 0)) for state in STATES),
     Column("oldest due"),
-    Column("paused", least=24, folds=True),
+    Column("paused", least=16, folds=True, lines=4),
 )
 
 

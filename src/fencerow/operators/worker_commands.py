@@ -222,7 +222,7 @@ def _order(
         )
     else:
         for order in orders:
-            output.say(_told(order, meant[order.holder]))
+            output.say_text(_told(order, meant[order.holder]))
     for error in refused.values():
         output.report(error)
     if late:

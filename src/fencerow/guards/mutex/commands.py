@@ -24,8 +24,8 @@ COLUMNS = (
     Column("job", least=8, rank=1),
     Column("purpose", least=12, rank=2),
     Column("host", least=8, rank=3),
-    Column("process", rank=3),
-    Column("job id", rank=4),
+    Column("process", rank=4),
+    Column("job id", rank=5),
 )
 
 
@@ -105,7 +105,9 @@ def release(context: click.Context, key: str, token: int | None, reason: str | N
     if asked(context).json:
         output.say_json({"key": key, "token": wanted, "released": done})
     elif done:
-        output.say(f"{key} is free; it was held by process {found.pid} on {found.host} with token {wanted}")
+        output.say_text(
+            f"{key} is free; it was held by process {found.pid} on {found.host} with token {wanted}"
+        )
     else:
         output.say(f"{key} is not held with token {wanted}; nothing was changed")
     return exits.OK if done else exits.FAILED
