@@ -1,7 +1,7 @@
 """`--through pgbouncer`: the tests' own databases are reached through a pooler in transaction mode.
 
 Only LISTEN goes to the server, as FENCEROW_LISTEN_URL makes it do in production. A missing pooler fails; nothing is
-skipped.
+skipped. Tests that bring a server of their own are not played: no pooler stands before it, so they would be the same.
 """
 
 from __future__ import annotations
@@ -16,10 +16,27 @@ from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
 
 POOLERS = ("pgbouncer",)
+POOLED = {"pooler", "fronted"}
+OWN_SERVERS = {"tcp_server", "own_server", "pair"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--through", choices=POOLERS, help="reach PostgreSQL through this pooler")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--through") is None:
+        return
+    without = [item for item in items if not may_be_pooled(item)]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if may_be_pooled(item)]
+
+
+def may_be_pooled(item: pytest.Item) -> bool:
+    """Whether a pooler can stand before the server of this test."""
+    asked = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
+    return bool(asked & POOLED) or not asked & OWN_SERVERS
 
 
 @pytest.fixture(scope="session")
