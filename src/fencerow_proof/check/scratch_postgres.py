@@ -47,6 +47,8 @@ class PostgresScratch:
         self._empty = self._where.get("dbname") or self._where.get("user") or "postgres"
         self._refuse_unless_empty()
         self._admin: Connection[Any] = psycopg.connect(self._url_of("postgres"), autocommit=True)
+        # A copy of files takes two checkpoints: less time where nothing is flushed, and a burden to others where it is.
+        self._copies_files = self._admin.execute("SHOW fsync").fetchone() == ("off",)
         self._pattern = f"{self._base}_pattern"
         self._database = self._pattern
         self._looking: Connection[Any] | None = None
@@ -108,8 +110,10 @@ class PostgresScratch:
             self._looking = None
 
     def _create(self, name: str, template: str) -> None:
-        wanted = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
-            sql.Identifier(name), sql.Identifier(template)
+        wanted = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY {}").format(
+            sql.Identifier(name),
+            sql.Identifier(template),
+            sql.SQL("FILE_COPY" if self._copies_files else "WAL_LOG"),
         )
         until = time.monotonic() + GONE_S
         while True:
