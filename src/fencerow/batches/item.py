@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.errors import DecidedTwice, InvalidInput
 from fencerow.core.model.control import Fail, Retry, Snooze
+from fencerow.core.model.seconds import Seconds
 from fencerow.core.worker.context import Job
 
 V = TypeVar("V")  # what was submitted
@@ -108,7 +109,7 @@ class BatchItem(Generic[V, R]):
         error = Fail(why) if isinstance(why, str) else why
         self._decide(lambda: error)
 
-    def retry(self, after_s: float | None = None, reason: str = "") -> None:
+    def retry(self, after_s: Seconds | None = None, reason: str = "") -> None:
         """Count this attempt as failed and try again `after_s` seconds later, by default after the job's backoff.
 
         Raises:
@@ -117,7 +118,7 @@ class BatchItem(Generic[V, R]):
         error = Retry(after_s, reason)
         self._decide(lambda: error)
 
-    def snooze(self, delay_s: float, reason: str = "") -> None:
+    def snooze(self, delay_s: Seconds, reason: str = "") -> None:
         """Run this job again after `delay_s` seconds. This counts as no failure.
 
         Raises:

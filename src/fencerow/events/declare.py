@@ -13,6 +13,7 @@ from fencerow.core.errors import DeclarationError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.retry import BackoffFunction, Matchers, RetryRule
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.signature import name_of
 from fencerow.events.chore import EventsChore, Surroundings
 from fencerow.events.declared import DELIVERIES_MAX, PARTITIONS, TIMEOUT_S, Consumer
@@ -36,7 +37,7 @@ def consumer(
     backoff: Backoff | BackoffFunction = BACKOFF,
     retry_on: Matchers = (),
     fail_on: Matchers = (),
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: Seconds = TIMEOUT_S,
 ) -> Callable[[F], F]:
     """Decorate the function that handles the events of these topics for a group, in this app's workers.
 
@@ -59,7 +60,8 @@ def consumer(
         raise DeclarationError(
             f"partitions is {partitions!r}"[:80], f"an integer from 1 to {PARTITIONS_MAX} is expected", ""
         )
-    check_number("timeout_s", timeout_s, 0.001, 86_400.0)
+    limit_s = in_seconds(timeout_s)
+    check_number("timeout_s", limit_s, 0.001, 86_400.0)
     rule = RetryRule(attempts_max=deliveries_max, backoff=backoff, retry_on=retry_on, fail_on=fail_on)
     begin = GroupStart.of(start)
 
@@ -68,7 +70,7 @@ def consumer(
         refuse_generators(function)
         _register(
             app,
-            Consumer(name, patterns, function, is_async(function), rule, partitions, begin, float(timeout_s)),
+            Consumer(name, patterns, function, is_async(function), rule, partitions, begin, float(limit_s)),
         )
         return function
 

@@ -11,6 +11,7 @@ import msgspec
 from fencerow.core.db.run import Steps
 from fencerow.core.errors import InvalidInput, InvalidPayload, LeaseLost
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.seconds import in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.core.model.value import Misfit, ValueType
 from fencerow.core.store.running import Running, running
@@ -28,6 +29,7 @@ def check_seconds(value: object, what: str, least: float, most: float = LIFETIME
     Raises:
         InvalidInput: it is none.
     """
+    value = in_seconds(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise InvalidInput(
             f"{what} is {value!r}", f"it is a number of seconds from {least:g} to {most:g}", f"correct {what}"

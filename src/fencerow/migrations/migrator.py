@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fencerow.core.db.verb import threaded
 from fencerow.core.model.defaults import check_number
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.migrations.advance import Aim, apply_next, revert_next
 from fencerow.migrations.errors import InvalidMigrations, UnknownShard
 from fencerow.migrations.folder import ShardMigration, read_folder
@@ -54,12 +55,14 @@ class Migrator:
         ledger: str = "schema_ledger",
         parallel: int = 4,
         out_of_order: bool = False,
-        wait_s: float = 60.0,
-        lock_wait_s: float = 5.0,
-        lease_s: float = 30.0,
-        connect_timeout_s: float = 5.0,
+        wait_s: Seconds = 60.0,
+        lock_wait_s: Seconds = 5.0,
+        lease_s: Seconds = 30.0,
+        connect_timeout_s: Seconds = 5.0,
         actor: str | None = None,
     ) -> None:
+        wait_s, lock_wait_s = in_seconds(wait_s), in_seconds(lock_wait_s)
+        lease_s, connect_timeout_s = in_seconds(lease_s), in_seconds(connect_timeout_s)
         check_number("parallel", parallel, 1, 1_000)
         check_number("wait_s", wait_s, 0.0, 86_400.0)
         check_number("lock_wait_s", lock_wait_s, 0.01, 3_600.0)

@@ -21,6 +21,7 @@ from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import EPOCH
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.retry import Matchers
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 
 NAME_LENGTH_MAX: Final = 200
@@ -55,16 +56,16 @@ class GivenSubmitOptions(TypedDict, total=False):
     id: str | None  # for repeating a submit whose outcome was lost
     key: str | None  # one job under it, in its scope
     scope: str | None  # by default the job's name
-    key_lifetime_s: float | None  # from the end of the job
-    delay_s: float | None
+    key_lifetime_s: Seconds | None  # from the end of the job
+    delay_s: Seconds | None
     run_at: datetime | None  # aware
     queue: str | None
     priority: int | None  # -100 to 100, higher first
     attempts_max: int | None
     backoff: Backoff | None
-    timeout_s: float | None  # bounds one attempt
-    expires_s: float | None  # from the submit to the start of an attempt
-    retention_s: float | None  # how long it is kept once finished
+    timeout_s: Seconds | None  # bounds one attempt
+    expires_s: Seconds | None  # from the submit to the start of an attempt
+    retention_s: Seconds | None  # how long it is kept once finished
     ephemeral: bool | None  # its success leaves no row
     tags: Sequence[str]
     metadata: Mapping[str, Any] | None
@@ -122,8 +123,9 @@ def submit_options(**given: Unpack[GivenSubmitOptions]) -> SubmitOptions:
     )
 
 
-def _checked_key_lifetime(seconds: float | None, kind: Refusal) -> float | None:
+def _checked_key_lifetime(given: Seconds | None, kind: Refusal) -> float | None:
     """How long a key lives on after the end of its job, if somebody says so."""
+    seconds = in_seconds(given)
     if seconds is None:
         return None
     try:
@@ -203,13 +205,13 @@ class ContractOptions(TypedDict, total=False):
     queue: str | None
     priority: int | None  # -100 to 100, higher first
     attempts_max: int | None
-    timeout_s: float | None  # bounds one attempt
-    retention_s: float | None  # how long it is kept once finished
-    expires_s: float | None  # from the submit to the start of an attempt
+    timeout_s: Seconds | None  # bounds one attempt
+    retention_s: Seconds | None  # how long it is kept once finished
+    expires_s: Seconds | None  # from the submit to the start of an attempt
     ephemeral: bool | None  # its success leaves no row; its failures are kept
     crashes_max: int | None
     snoozes_max: int | None
-    key_lifetime_s: float | None
+    key_lifetime_s: Seconds | None
     payload_bytes_max: int | None
     args_version: int  # of the arguments' form, from 1; stored with every job
 

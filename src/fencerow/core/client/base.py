@@ -16,7 +16,7 @@ import msgspec
 
 from fencerow.core.client.moving import cancelling, reviving
 from fencerow.core.client.refs import CancelAnswer, reading
-from fencerow.core.client.waiting import Answer, Poller
+from fencerow.core.client.waiting import Answer, Poller, check_wait
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.engine import Engine
@@ -26,6 +26,7 @@ from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound, NotReady, ResultTimeout
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Ended, JobRecord
+from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 
@@ -77,7 +78,7 @@ class ClientBase:
 
     _run, _arun = run, arun  # by which its verbs run
 
-    def outcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
+    def outcome(self, job_id: str, timeout_s: Seconds | None = None) -> Ended | None:
         """Wait for the end of a job: how it ended, or None when it is nowhere.
 
         With no time to wait it looks once.
@@ -86,6 +87,7 @@ class ClientBase:
             ResultTimeout: it has not ended within `timeout_s` seconds. NotReady: it was only looked at once.
         """
         refuse_in_loop()
+        timeout_s = check_wait(timeout_s)
         if timeout_s is not None and timeout_s <= 0:
             return self.run(looking(job_id))
         self.make_ready()
@@ -103,8 +105,9 @@ class ClientBase:
                 raise self._timed_out(job_id, timeout_s) from None
             raise
 
-    async def aoutcome(self, job_id: str, timeout_s: float | None = None) -> Ended | None:
+    async def aoutcome(self, job_id: str, timeout_s: Seconds | None = None) -> Ended | None:
         """`outcome` in this event loop."""
+        timeout_s = check_wait(timeout_s)
         if timeout_s is not None and timeout_s <= 0:
             return await self.arun(looking(job_id))
         if self._ready is not None:
@@ -200,7 +203,7 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     def __repr__(self) -> str:
         return f"<Handle {self.id}{' (replay)' if self.replay else ''}>"
 
-    def result(self, timeout_s: float | None = None) -> R_co:
+    def result(self, timeout_s: Seconds | None = None) -> R_co:
         """Wait for the job's end and return what its handler returned.
 
         Raises:
@@ -214,7 +217,7 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
         """
         return self._unpacked(self._client.outcome(self.id, timeout_s))
 
-    async def aresult(self, timeout_s: float | None = None) -> R_co:
+    async def aresult(self, timeout_s: Seconds | None = None) -> R_co:
         """`result` for async code. A caller that is cancelled stops waiting; the job goes on."""
         return self._unpacked(await self._client.aoutcome(self.id, timeout_s))
 

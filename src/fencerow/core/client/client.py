@@ -21,6 +21,7 @@ from fencerow.core.db.run import Procedure
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.ids import parse_id
 from fencerow.core.model.job import JobRecord
+from fencerow.core.model.seconds import Seconds
 
 FLUSH_S = 1.0
 
@@ -88,7 +89,7 @@ class JobsClient(Submits):
 
     # --- waiting -----------------------------------------------------------------------------------
 
-    def wait_ended(self, ref: Ref, timeout_s: float | None = None) -> JobRecord:
+    def wait_ended(self, ref: Ref, timeout_s: Seconds | None = None) -> JobRecord:
         """Wait until a job has ended, in whatever final state, and return it.
 
         Raises:
@@ -99,7 +100,7 @@ class JobsClient(Submits):
         self.outcome(job_id, timeout_s)
         return self.get(job_id if isinstance(ref, str) else ref)
 
-    async def await_ended(self, ref: Ref, timeout_s: float | None = None) -> JobRecord:
+    async def await_ended(self, ref: Ref, timeout_s: Seconds | None = None) -> JobRecord:
         """`wait_ended` for async code."""
         job_id = await self.arun(resolving(ref))
         await self.aoutcome(job_id, timeout_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import os
 import threading
 import time
@@ -18,9 +19,10 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.service import Service
 from fencerow.core.db.strikes import SHELTER, here, sheltered
 from fencerow.core.db.trouble import is_shortage
-from fencerow.core.errors import Busy, FencerowError, OutcomeUnknown, Unavailable
+from fencerow.core.errors import Busy, FencerowError, InvalidInput, OutcomeUnknown, Unavailable
 from fencerow.core.model import wakeup
 from fencerow.core.model.job import Ended
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.store import store
 
 log = logging.getLogger("fencerow.client")
@@ -238,3 +240,21 @@ def _closed() -> Unavailable:
     return Unavailable(
         "this client was closed", "a closed client does not use the database", "open another one"
     )
+
+
+def check_wait(timeout_s: Seconds | None) -> float | None:
+    """How long somebody wants to wait, in seconds; None is for ever, and 0 or less is a single look.
+
+    Raises:
+        InvalidInput: it is no number, or not a number (NaN).
+    """
+    given: object = in_seconds(timeout_s)
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or math.isnan(given):
+        raise InvalidInput(
+            f"timeout_s is {given!r}"[:80],
+            "a number of seconds or a timedelta is expected",
+            "correct timeout_s",
+        )
+    return None if given == math.inf else float(given)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.control import DELAY_S_MAX
+from fencerow.core.model.seconds import Seconds, keep_in_seconds
 from fencerow.core.model.value import NULL, UNREADABLE
 
 
@@ -29,7 +31,18 @@ class Backoff:
     cap_s: float = 300.0
     jitter: float = 0.2
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            base_s: Seconds = 5.0,
+            factor: float = 2.0,
+            cap_s: Seconds = 300.0,
+            jitter: float = 0.2,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
+        keep_in_seconds(self, "base_s", "cap_s")
         limits = {
             "base_s": (0, DELAY_S_MAX),
             "factor": (1, 1000),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.seconds import Seconds, in_seconds
 
 DELAY_S_MAX = 366 * 24 * 3600.0
 
@@ -15,7 +16,7 @@ class Retry(Exception):
 
     retryable = True
 
-    def __init__(self, after_s: float | None = None, reason: str = "") -> None:
+    def __init__(self, after_s: Seconds | None = None, reason: str = "") -> None:
         super().__init__(reason or "the job asked for another attempt")
         self.after_s = None if after_s is None else check_delay(after_s, "Retry(after_s)", zero=True)
         self.reason = reason
@@ -36,7 +37,7 @@ class Snooze(Exception):
 
     retryable = True
 
-    def __init__(self, delay_s: float, reason: str = "") -> None:
+    def __init__(self, delay_s: Seconds, reason: str = "") -> None:
         super().__init__(reason or "the job asked for a pause")
         # A pause of nothing would be a hot loop.
         self.delay_s = check_delay(delay_s, "Snooze(delay_s)", zero=False)
@@ -49,6 +50,7 @@ def check_delay(delay_s: object, what: str, *, zero: bool) -> float:
     Raises:
         InvalidInput: it is none.
     """
+    delay_s = in_seconds(delay_s)
     if isinstance(delay_s, bool) or not isinstance(delay_s, (int, float)):
         shown = f"of type {type(delay_s).__name__}"
     elif (zero and delay_s == 0) or 0 < delay_s <= DELAY_S_MAX:
@@ -58,7 +60,7 @@ def check_delay(delay_s: object, what: str, *, zero: bool) -> float:
     raise InvalidInput(
         f"{what} is {shown}",
         f"seconds {'from' if zero else 'above'} 0 up to {DELAY_S_MAX:.0f} are expected",
-        "pass a number of seconds",
+        "pass a number of seconds, or a timedelta",
     )
 
 

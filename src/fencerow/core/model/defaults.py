@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.backoff import Backoff
+from fencerow.core.model.seconds import Seconds, keep_in_seconds
 
 PRIORITY_MIN = -100
 PRIORITY_MAX = 100
@@ -46,7 +48,24 @@ class Defaults:
     expires_s: float | None = None
     ephemeral: bool | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            attempts_max: int | None = None,
+            backoff: Backoff | Callable[[int], float] | None = None,
+            timeout_s: Seconds | None = None,
+            retention_s: Seconds | None = None,
+            priority: int | None = None,
+            crashes_max: int | None = None,
+            snoozes_max: int | None = None,
+            expires_s: Seconds | None = None,
+            ephemeral: bool | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
+        keep_in_seconds(self, "timeout_s", "retention_s", "expires_s")
         for name, (low, high) in LIMITS.items():
             value = getattr(self, name)
             if value is not None:

@@ -15,6 +15,7 @@ from fencerow.core.db.strikes import SHELTER
 from fencerow.core.errors import CancelRequested, InvalidInput, TransactionMisuse
 from fencerow.core.model.job import EPOCH
 from fencerow.core.model.retry import Snooze
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.core.store import store
 from fencerow.core.worker.attempt import Attempt, Interrupt, lease_lost
@@ -160,12 +161,12 @@ class Job:
             f"job {self.id} was asked to stop ({self._attempt.interrupt})", "", "let this error pass through"
         )
 
-    def wait_cancelled(self, timeout_s: float) -> bool:
+    def wait_cancelled(self, timeout_s: Seconds) -> bool:
         """For plain handlers: wait this long, or until the handler should stop; returns whether it should."""
         with SHELTER:  # whoever asks it to stop sets the event first, and must find it unlocked
-            return self._attempt.thread_event.wait(timeout_s)
+            return self._attempt.thread_event.wait(in_seconds(timeout_s))
 
-    def snooze(self, delay_s: float, reason: str = "") -> NoReturn:
+    def snooze(self, delay_s: Seconds, reason: str = "") -> NoReturn:
         """End this attempt, and run the job again after `delay_s` seconds. This counts as no failure."""
         raise Snooze(delay_s, reason)
 

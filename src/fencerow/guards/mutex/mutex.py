@@ -15,6 +15,7 @@ from fencerow.core.db.run import run as run_requests
 from fencerow.core.db.strikes import SHELTER, closed, opened, sheltered
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.store.running import Running, running
 from fencerow.guards.mutex.errors import MutexMisuse, StaleToken
 from fencerow.guards.mutex.hold import Hold
@@ -56,8 +57,8 @@ class Mutex:
         key: str,
         *,
         purpose: str | None = None,
-        stale_s: float | None = None,
-        wait_s: float | None = None,
+        stale_s: Seconds | None = None,
+        wait_s: Seconds | None = None,
         busy: Literal["raise", "snooze"] = "raise",
         deferrals_max: int = DEFERRALS_MAX,
         deferral_jitter: bool = False,
@@ -124,9 +125,9 @@ class Mutex:
         """
         self._own().check()
 
-    def wait_lost(self, timeout_s: float) -> bool:
+    def wait_lost(self, timeout_s: Seconds) -> bool:
         """For plain code: wait this long, or until it is lost; returns whether it is."""
-        return self._own().wait_lost(timeout_s)
+        return self._own().wait_lost(in_seconds(timeout_s))
 
     # --- taking and giving back --------------------------------------------------------------------
 

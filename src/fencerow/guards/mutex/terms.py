@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 
 KEY_LENGTH_MAX = 500
@@ -33,8 +34,8 @@ def terms_of(
     key: str,
     *,
     purpose: str | None,
-    stale_s: float,
-    wait_s: float | None,
+    stale_s: Seconds,
+    wait_s: Seconds | None,
     busy: str,
     deferrals_max: int,
     deferral_jitter: bool,
@@ -61,6 +62,7 @@ def terms_of(
 
 
 def _seconds(name: str, value: object, low: float) -> float:
+    value = in_seconds(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= STALE_S_MAX:
         raise InvalidInput(
             f"{name} is {value!r}"[:100],

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, joining, run
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.signature import return_annotation
 from fencerow.core.model.value import ValueCodec
 from fencerow.core.store.running import running_on
@@ -41,10 +42,10 @@ class Once:
         fingerprint: Any,
         owner: str | None,
         attempt: int | None,
-        stale_s: float,
-        lifetime_s: float,
-        timeout_s: float,
-        wait_s: float,
+        stale_s: Seconds,
+        lifetime_s: Seconds,
+        timeout_s: Seconds,
+        wait_s: Seconds,
         result_type: Any,
         connection: object | None,
     ) -> None:
@@ -247,10 +248,10 @@ def once(
     fingerprint: Any = None,
     owner: str | None = None,
     attempt: int | None = None,
-    stale_s: float = 300.0,
-    lifetime_s: float = 86400.0,
-    timeout_s: float = 10.0,
-    wait_s: float = 0.0,
+    stale_s: Seconds = 300.0,
+    lifetime_s: Seconds = 86400.0,
+    timeout_s: Seconds = 10.0,
+    wait_s: Seconds = 0.0,
     result_type: Any = None,
     connection: object | None = None,
 ) -> Once:

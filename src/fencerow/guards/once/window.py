@@ -12,6 +12,7 @@ from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables,
 from fencerow.core.db.run import Operation, Steps, execute, operation
 from fencerow.core.errors import Busy, FencerowError
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.text import check_text
 from fencerow.guards.bounded import awithin, within
 from fencerow.guards.checked import check_key, check_seconds, fingerprint_of
@@ -67,7 +68,7 @@ class DedupeWindow:
     `connection` it is part of the transaction that is open there: others with the same key wait for its end.
     """
 
-    def __init__(self, place: Locator, name: str, window_s: float, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, place: Locator, name: str, window_s: Seconds, *, timeout_s: Seconds = 10.0) -> None:
         self._place = place
         self._name = check_key(name, "the window's name")
         self._window_s = check_seconds(window_s, "window_s", 0.001)

@@ -8,6 +8,7 @@ import fencerow.guards.replace.sources as sources
 from fencerow.core.db.locator import Locator, check_tables, run
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.seconds import Seconds
 from fencerow.guards.checked import STALE_S_MIN, check_key, check_seconds, owner_now
 from fencerow.guards.replace.deciding import WantedContent
 from fencerow.guards.replace.replacing import Replacing
@@ -26,8 +27,8 @@ def replace_for(
     content_hash: str | None = None,
     owner: str | None = None,
     attempt: int | None = None,
-    stale_s: float = 300.0,
-    wait_s: float = 30.0,
+    stale_s: Seconds = 300.0,
+    wait_s: Seconds = 30.0,
 ) -> Replacing:
     """Replace the rows of one source in a table of yours, as a whole, once per content.
 

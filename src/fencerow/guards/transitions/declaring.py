@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fencerow.core.model.seconds import Seconds, keep_in_seconds
 
 Names = str | Sequence[str]
 """One name, or several."""
@@ -33,6 +36,25 @@ class Lease:
     when_stale: str | None = None
     when_spent: str | None = None
     sets: Names = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            lease_s: Seconds,
+            fence: str,
+            since: str | None = None,
+            until: str | None = None,
+            attempts: str | None = None,
+            attempts_max: int | None = None,
+            when_stale: str | None = None,
+            when_spent: str | None = None,
+            sets: Names = (),
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        keep_in_seconds(self, "lease_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +94,15 @@ class Overdue:
     since: Names
     after_s: float
     move: str | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, state: str | None, since: Names, after_s: Seconds, move: str | None = None
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        keep_in_seconds(self, "after_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

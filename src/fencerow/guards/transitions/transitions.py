@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fencerow.core.db.locator import Locator
 from fencerow.core.db.verb import LocatorProcedure, averb, verb
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.guards.names import table_name
 from fencerow.guards.transitions.ddl import constraint_sql, history_sql
 from fencerow.guards.transitions.declaring import Move, Names, Overdue, SubState, listed
@@ -102,7 +103,7 @@ class Transitions(Moves):
 
     acheck = averb(check)
 
-    def reaper(self, *, every_s: float = 15.0, count: int = MANY) -> Reaper:
+    def reaper(self, *, every_s: Seconds = 15.0, count: int = MANY) -> Reaper:
         """A chore that sweeps this table and its sub-states: `app.add_chore(documents.reaper())`.
 
         Raises:
@@ -116,7 +117,7 @@ class Transitions(Moves):
                 "no lease has when_stale or when_spent, and no overdue a move",
                 "declare one of them",
             )
-        return Reaper(str(self.declared.table), swept, every_s, count)
+        return Reaper(str(self.declared.table), swept, in_seconds(every_s), count)
 
     def constraint_sql(self, dialect: str | None = None) -> str:
         """The CHECK constraints: statements for PostgreSQL, for SQLite the clauses of a CREATE TABLE."""

@@ -14,6 +14,7 @@ from fencerow.core.errors import Busy, CancelRequested, LeaseLost, OutcomeUnknow
 from fencerow.core.model.control import Snooze
 from fencerow.core.model.defaults import check_number
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
 from fencerow.core.worker.context import Job, Middleware
 from fencerow.migrations.backfills import operations as backfills
@@ -72,12 +73,13 @@ class Backfill:
         batch_rows: int = 1000,
         lanes: int = 1,
         rows_per_s: float | None = None,
-        pause_s: float = 0.0,
-        lag_max_s: float | None = None,
+        pause_s: Seconds = 0.0,
+        lag_max_s: Seconds | None = None,
         failures_max: int = 5,
         queue: str = "backfills",
     ) -> None:
         check_text(name, "the name of a backfill", NAME_LENGTH_MAX)
+        pause_s, lag_max_s = in_seconds(pause_s), in_seconds(lag_max_s)
         check_number("batch_rows", batch_rows, 1, 1_000_000)
         check_number("lanes", lanes, 1, 1_000)
         check_number("pause_s", pause_s, 0.0, 3_600.0)
