@@ -25,6 +25,7 @@ VALUE_LENGTH_MAX = 1_000
 SECRET = re.compile(
     r"(://[^\s:@/?#]*):[^\s/]+@|(\bpassword\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&'\"]+)", re.IGNORECASE
 )
+encoded = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode  # made once: that is half its price
 DIM, END = "\x1b[2m", "\x1b[0m"
 COLOURS = {logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31m"}
 
@@ -81,7 +82,7 @@ class JsonFormatter(logging.Formatter):
         trace = _trace(self, record)
         if trace:
             event["traceback"] = trace
-        return json.dumps(event, ensure_ascii=True, allow_nan=False)
+        return encoded(event)
 
 
 def safe(record: logging.LogRecord) -> str:

@@ -7,13 +7,17 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from fencerow.cli import logs
+from fencerow.cli.reloading import Reloader
+from fencerow.cli.sources import Sources, folders_of
 from fencerow.command.options import CommandOptions
 from fencerow.core.config import COMMAND_PREFIX
 from fencerow.core.errors import InvalidInput
 from fencerow.core.worker.worker import Worker
 from fencerow.supervisor.lifeline import Lifeline
+from fencerow.supervisor.member import Member
 from fencerow.supervisor.notify import Notifier
 from fencerow.supervisor.probes import Address, Probes
 from fencerow.supervisor.pulse import Pulse
@@ -59,6 +63,27 @@ def supervised(
         if health:
             stack.enter_context(Probes(health, supervisor.standing))
         return supervisor.run()
+
+
+def reloaded(wanted: CommandOptions, level: str | None, log_format: str | None) -> int:
+    """Run this very command in a process that starts anew when a source file changes; returns the exit code."""
+    logs.set_up(wanted.config(), level, log_format)
+
+    def start() -> Member:
+        return Member(1, partial(command_of, wanted.arguments), os.environ)
+
+    return Reloader(start, Sources(folders_of(wanted.app_name()))).run()
+
+
+@contextlib.contextmanager
+def developed(worker: Worker, lifeline: Lifeline | None) -> Iterator[None]:
+    """Tell who starts this process anew how the worker is, and leave when told, while the block lasts."""
+    if lifeline is None:
+        yield
+        return
+    lifeline.serve(worker.signalled)
+    with Pulse(worker.vitals, lifeline.tell):
+        yield
 
 
 def command_of(arguments: Sequence[str], number: int, descriptor: int) -> list[str]:

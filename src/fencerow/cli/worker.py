@@ -10,7 +10,7 @@ import click
 
 from fencerow.cli import logs
 from fencerow.cli.running import run_worker
-from fencerow.cli.serving import MEMBER, attended, lifeline_of, supervised
+from fencerow.cli.serving import MEMBER, attended, developed, lifeline_of, reloaded, supervised
 from fencerow.command.app_loading import load_app
 from fencerow.command.database import prepared
 from fencerow.command.options import CommandOptions, app_option, asked, database_options
@@ -18,6 +18,7 @@ from fencerow.core.app import JobsApp, LocalDatabaseWarning
 from fencerow.core.config import LOG_FORMATS, LOG_LEVELS
 from fencerow.core.errors import InvalidInput, NoDatabase
 from fencerow.core.model.text import check_text
+from fencerow.supervisor.lifeline import Lifeline
 from fencerow.supervisor.probes import parsed_address
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -128,6 +129,14 @@ def worker(
 @click.option(
     "--slots", type=click.IntRange(1, SLOTS_MAX), help="How many jobs run at a time.  [env: FENCEROW_SLOTS]"
 )
+@click.option(
+    "--reload/--no-reload",
+    "reload",
+    default=True,
+    show_default=True,
+    help="Start the worker anew when a source file changes. Without it a debugger has the terminal.",
+)
+@click.option(MEMBER, hidden=True, allow_from_autoenv=False)
 @log_options
 @database_options
 @app_option
@@ -136,25 +145,45 @@ def dev(
     context: click.Context,
     queues: str | None,
     slots: int | None,
+    reload: bool,
+    member: str | None,
     log_level: str | None,
     log_format: str | None,
 ) -> int:
     """Work on your application: one process that migrates and runs jobs, on a local file if no database is named."""
+    lifeline = lifeline_of(member)
     wanted = asked(context)
     chosen = parsed_queues(queues)
+    if reload and lifeline is None:
+        return reloaded(wanted, log_level, log_format)
     app = load_app(wanted.app_name(), url=wanted.url)
     logs.set_up(app.config, log_level, log_format)
     with warnings.catch_warnings():
         # The log says it too.
         warnings.simplefilter("ignore", LocalDatabaseWarning)
-        return _developed(app, chosen, slots, wanted)
+        return _developed(app, chosen, slots, wanted, lifeline)
 
 
 def _developed(
-    app: JobsApp, queues: dict[str, int] | list[str] | None, slots: int | None, wanted: CommandOptions
+    app: JobsApp,
+    queues: dict[str, int] | list[str] | None,
+    slots: int | None,
+    wanted: CommandOptions,
+    lifeline: Lifeline | None,
 ) -> int:
     with prepared(app, wanted, migrate=True):
-        return run_worker(app, app.worker(queues=queues, slots=slots))
+        made = app.worker(queues=queues, slots=slots)
+        signalled = lifeline.signalled if lifeline else None
+        with developed(made, lifeline):
+            return run_worker(app, made, signalled=signalled, hint=_hint(app, wanted))
+
+
+def _hint(app: JobsApp, wanted: CommandOptions) -> str:
+    """How to see something happen."""
+    first = min(app.handlers, default=None)
+    return (
+        f"submit one from another terminal: fencerow submit -A {wanted.app_name()} {first}" if first else ""
+    )
 
 
 def parsed_queues(text: str | None) -> dict[str, int] | list[str] | None:

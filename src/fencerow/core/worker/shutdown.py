@@ -47,6 +47,16 @@ class Shutdown:
             self.release_waiting()
             await asyncio.sleep(LOOK_S)
 
+    def tell(self, worker: str, why: str, limit_s: float, *, by_signal: bool) -> None:
+        """Say why the worker stops, and what it waits for: that may last as long as the longest job."""
+        running = self.running()
+        because = f" ({why})" if why else ""
+        rest = f", which may take {limit_s:g} s to end" if running and limit_s else ""
+        if rest and by_signal:
+            rest += " (a second signal releases them at once)"
+        text = "worker %s stops%s and claims no more; %d jobs run%s%s"
+        log.info(text, worker, because, len(running), rest, listed(running, len(running)))
+
     def running(self) -> list[str]:
         """The ids of the jobs whose handlers run."""
         return [attempt.claimed.id for attempt in self._roster.held.values() if _is_running(attempt)]

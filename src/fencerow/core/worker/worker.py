@@ -27,7 +27,6 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.assembly import Assembly, check_children, connections, described, shared
 from fencerow.core.worker.context import NO_MIDDLEWARE, Middleware
-from fencerow.core.worker.lines import listed
 from fencerow.core.worker.shutdown import drain_s, tasks_ended
 from fencerow.core.worker.vitals import Phase, Vitals, found_faults
 
@@ -121,12 +120,8 @@ class Worker:
         parts.start()
         self._started = True
         self.telemetry.emit(Fact.WORKER_STARTED, worker=self.name)
-        log.info(
-            "worker %s serves %s with %d jobs known, and waits for jobs",
-            self.name,
-            described(parts.roster.pools),
-            len(self._handlers),
-        )
+        text = "worker %s serves %s with %d jobs known, and waits for jobs"
+        log.info(text, self.name, described(parts.roster.pools), len(self._handlers))
         if opens := connections(self._engine, self._handlers.values()):
             log.info("worker %s opens at most %s", self.name, told(opens))
 
@@ -148,9 +143,9 @@ class Worker:
         parts.claims.pause()
         parts.chores.end(0.0 if self._asked_now.is_set() else self.config.cancel_kill_s)
         parts.shutdown.release_waiting()
-        self._tell_leaving(parts.shutdown.running())
-        if not self._asked_now.is_set():
-            await parts.shutdown.drained(drain_s(self.config, self._handlers), self._hurried)
+        limit_s = 0.0 if self._asked_now.is_set() else drain_s(self.config, self._handlers)
+        parts.shutdown.tell(self.name, self._why, limit_s, by_signal=self._signalled)
+        await parts.shutdown.drained(limit_s, self._hurried)
         parts.claims.stop()
         await parts.claims.answered()  # what they bring is released
         await parts.shutdown.end_running()
@@ -331,16 +326,6 @@ class Worker:
         if not self._in_run and self._left is None:
             # In a `with` block nobody waits to be asked.
             self._left = asyncio.create_task(self.stop(), name="fencerow-leaving")
-
-    def _tell_leaving(self, running: Sequence[str]) -> None:
-        """Say why it stops, and what it waits for: a shutdown may last as long as the longest job."""
-        why = f" ({self._why})" if self._why else ""
-        limit_s = drain_s(self.config, self._handlers)
-        rest = f", which may take {limit_s:g} s to end" if running and not self._asked_now.is_set() else ""
-        if rest and self._signalled:
-            rest += " (a second signal releases them at once)"
-        text = "worker %s stops%s and claims no more; %d jobs run%s%s"
-        log.info(text, self.name, why, len(running), rest, listed(running, len(running)))
 
     def _hurried(self) -> bool:
         late = self._leave_by is not None and time.monotonic() >= self._leave_by
