@@ -162,20 +162,21 @@ def test_when_the_supervisor_is_killed_its_workers_leave_in_order(
 
 
 def test_a_signal_to_the_supervisor_and_to_each_worker_hurries_nobody(
-    cli: Cli, url: str, engine: AnyEngine, started: Start, tmp_path: Path
+    cli: Cli, lite: SqliteEngine, started: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As systemd does by default (`KillMode=control-group`)."""
+    monkeypatch.setenv("FENCEROW_URL", f"sqlite:///{lite.path}")
     service = started("--processes", "2")
-    pids = workers(engine, "alive", 2)
-    job_id = running(cli, engine, tmp_path / "go")
+    pids = workers(lite, "alive", 2)
+    job_id = running(cli, lite, tmp_path / "go")
 
     for pid in (*pids, service.pid, *pids):
         os.kill(pid, signal.SIGTERM)
-    workers(engine, "retired", 1)
+    workers(lite, "retired", 1)
     (tmp_path / "go").touch()
 
     assert service.wait(PATIENCE_S) == 0
-    job = engine.run(store.read([job_id]))[job_id]
+    job = lite.run(store.read([job_id]))[job_id]
     assert (job.state, job.attempt) == (State.SUCCEEDED, 1)
 
 

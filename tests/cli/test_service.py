@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from fencerow.cli.serving import command_of
 from fencerow.core.db.sqlite import SqliteEngine
-from tests.cli.conftest import command
+from tests.cli.conftest import Cli, command
 
 PATIENCE_S = 60.0
 
@@ -80,3 +81,14 @@ def test_a_port_that_is_taken_ends_it_before_it_starts(
         _, err = process.communicate(timeout=PATIENCE_S)
 
     assert (process.returncode, err.count("FR-101")) == (2, 1), err
+
+
+def test_each_process_runs_the_same_command_line_and_is_told_what_it_is() -> None:
+    words = command_of(("-A", "shop:app", "worker", "--processes", "4", "--"), 2, 7)
+
+    assert words[-7:] == ["-A", "shop:app", "worker", "--processes", "4", "--member", "2:7"]
+
+
+@pytest.mark.parametrize("text", ["2", "a:b", "2:", "1:9999"])
+def test_what_is_for_a_supervisor_alone_is_refused_from_people(cli: Cli, shop: str, text: str) -> None:
+    assert cli("worker", "-A", shop, "--member", text).error == "FR-201"

@@ -88,7 +88,7 @@ def developed(worker: Worker, lifeline: Lifeline | None) -> Iterator[None]:
 
 def command_of(arguments: Sequence[str], number: int, descriptor: int) -> list[str]:
     """This command line once more, for one of the processes; what comes last counts."""
-    flags = [f"-W{option}" for option in sys.warnoptions]
+    flags = [f"-W{option}" for option in sys.warnoptions] + ["-O"] * sys.flags.optimize
     given = [each for each in arguments if each != "--"]
     return [sys.executable, *flags, "-m", "fencerow.cli.main", *given, MEMBER, f"{number}:{descriptor}"]
 

@@ -187,7 +187,7 @@ def _connections(server: Server, config: CoreConfig) -> Finding:
     most = sum(of_worker(config.pool_max, plain=True).values())
     found = (
         f"{server.connections} of {server.connections_max} connections are in use; "
-        f"a worker opens up to {most}"
+        f"each worker process opens up to {most}"
     )
     if server.connections + most > server.connections_max:
         return warn("connections", found, "lower FENCEROW_POOL_MAX, use a pooler, or raise max_connections")
