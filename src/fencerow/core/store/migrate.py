@@ -47,10 +47,11 @@ def apply_next(
     lock: int,
     actor: str | None,
     prepared: Prepared | None = None,
+    to: int | None = None,
 ) -> Steps[Migration | Prepared | bool | None]:
     """Apply the first migration that is missing, or the part of it that comes after those `prepared`.
 
-    None when no migration is missing, False when another migrator holds the lock.
+    None when no migration is missing, of those up to `to` if that is said, False when another migrator holds the lock.
 
     Raises:
         SchemaTooNew, SchemaTampered: see `judged`. Nothing was changed.
@@ -66,7 +67,7 @@ def apply_next(
             yield from execute("make_schema")
         yield from execute("make_ledger")
     missing = judged(applied, known)
-    if not missing:
+    if not missing or (to is not None and missing[0].version > to):
         return None
     migration = missing[0]
     part = prepared.parts if prepared is not None and prepared.version == migration.version else 0
@@ -92,8 +93,10 @@ def ledger(name: str) -> Steps[list[Applied]]:
     return _ledger((yield from execute("read_ledger")))
 
 
-def migrate(engine: Engine, *, actor: str | None = None, wait_s: float = WAIT_S) -> list[Migration]:
-    """Bring the schema up to what this code knows; returns the migrations that this call applied.
+def migrate(
+    engine: Engine, *, actor: str | None = None, wait_s: float = WAIT_S, to: int | None = None
+) -> list[Migration]:
+    """Bring the schema up to what this code knows, or to a number; returns the migrations that this call applied.
 
     Safe with many starters at once, and while workers of an earlier schema go on: a lock that they wait behind
     is asked for briefly and again. A crash leaves whole migrations and repeatable parts of one; run it again.
@@ -109,7 +112,9 @@ def migrate(engine: Engine, *, actor: str | None = None, wait_s: float = WAIT_S)
     prepared: Prepared | None = None
     deadline = time.monotonic() + wait_s
     while True:
-        following = apply_next(known, ledger=name, lock=lock_number(name), actor=actor, prepared=prepared)
+        following = apply_next(
+            known, ledger=name, lock=lock_number(name), actor=actor, prepared=prepared, to=to
+        )
         try:
             migration = engine.run(following)
         except Busy:
@@ -189,6 +194,11 @@ def judged(applied: Sequence[Applied], known: Sequence[Migration]) -> list[Migra
             )
     there = {row.version for row in applied}
     return [migration for migration in known if migration.version not in there]
+
+
+def newest_known(dialect: str) -> int:
+    """The number of the newest migration that this code knows."""
+    return known_migrations(dialect)[-1].version
 
 
 def ledger_name(engine: Engine) -> str:
