@@ -23,6 +23,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.core.db.connections import shares
 from fencerow.core.db.loop_pool import LoopPool
+from fencerow.core.db.pool_log import pool_name, unreachable
 from fencerow.core.db.preparing import Preparing
 from fencerow.core.db.watchdog import CANCEL_S, Watchdog, Watched, is_readable
 from fencerow.core.errors import ReadOnly, Unavailable
@@ -48,6 +49,7 @@ class Pools:
     ) -> None:
         self.preparing = Preparing(prepares)
         self._conninfo = conninfo
+        self._name = pool_name()
         self._hosts = hosts(conninfo)
         self._pool_max, self._user_max = shares(pool_max)
         self._connect_timeout_s = connect_timeout_s
@@ -144,7 +146,7 @@ class Pools:
                     max_size=self._user_max if for_user else self._pool_max,
                     num_workers=1,
                     open=True,
-                    name="fencerow",
+                    name=self._name,
                     reconnect_timeout=RECONNECT_S,
                     check=self._check if for_user else self._check_ours,
                     configure=_read_committed,
@@ -163,7 +165,7 @@ class Pools:
                 max_size=self._user_max if for_user else self._pool_max,
                 num_workers=1,
                 open=False,
-                name="fencerow",
+                name=self._name,
                 reconnect_timeout=RECONNECT_S,
                 check=self._acheck if for_user else self._acheck_ours,
                 configure=_aread_committed,
@@ -265,11 +267,7 @@ class Pools:
             self._lock = threading.Lock()
 
     def _unreachable(self) -> Unavailable:
-        return Unavailable(
-            f"PostgreSQL gave no connection within {self._connect_timeout_s:g} s",
-            "the server is down or refuses connections, or all connections of the pool are in use",
-            "check the URL with `fencerow doctor`; nothing was stored",
-        )
+        return unreachable(self._name, self._conninfo, self._connect_timeout_s)
 
 
 def hosts(conninfo: str) -> int:

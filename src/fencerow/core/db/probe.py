@@ -47,7 +47,7 @@ def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycop
     except psycopg.ProgrammingError as error:
         raise UrlError(
             f"the database URL {ascii(masked(conninfo))[1:-1][:200]} cannot be used",
-            _reason(conninfo, error),
+            reason_of(conninfo, error),
             "correct it; percent-encode special characters in a password",
         ) from None
     except psycopg.Error as error:
@@ -56,7 +56,7 @@ def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycop
             raise known from None
         raise Unavailable(
             f"no connection to {ascii(masked(conninfo))[1:-1][:200]}",
-            _reason(conninfo, error),
+            reason_of(conninfo, error),
             "check host, port, database, role and password; nothing was stored",
         ) from None
 
@@ -101,7 +101,7 @@ def is_foreign_sqlite(path: Path, table: str) -> bool:
     return found is None
 
 
-def _reason(conninfo: str, error: psycopg.Error) -> str:
+def reason_of(conninfo: str, error: BaseException) -> str:
     """The first line of libpq's message, unless a misread password may have got into it."""
     if _misread_password(conninfo):
         return "the password holds characters that must be percent-encoded, such as @ / : # ?"
