@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 def _commands() -> Sequence[click.Command]:
     from fencerow.operators.queue_commands import queues
+    from fencerow.operators.top.command import top
     from fencerow.operators.worker_commands import workers
 
-    return queues, workers
+    return queues, top, workers
 
 
 WING = Wing("operators", queries=("fencerow.operators",), commands=_commands)
