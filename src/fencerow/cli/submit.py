@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from fencerow.cli.arguments import parsed_arguments
+from fencerow.cli.following import following
 from fencerow.command import output
 from fencerow.command.app_loading import load_app
 from fencerow.command.completing import job_names
@@ -76,7 +77,8 @@ def submit(
 
 def _waited(app: JobsApp, handle: Handle[Any], wait_s: float | None, wanted: CommandOptions) -> int:
     output.warn(f"submitted {handle.id}")
-    ended = app.client.wait_ended(handle.id, wait_s)
+    with following(handle, json=wanted.json):
+        ended = app.client.wait_ended(handle.id, wait_s)
     if wanted.json:
         output.say_json(
             {
