@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, joining, run
-from fencerow.core.db.run import Operation, Steps, as_int, execute, operation
+from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
+from fencerow.core.db.run import Operation, Steps, as_int, execute, joining, operation
 from fencerow.core.errors import InvalidPayload
 from fencerow.core.model.labels import encode_headers
 from fencerow.core.model.value import PAYLOAD_BYTES_MAX, Misfit, ValueType, check_size

@@ -17,8 +17,7 @@ from weakref import WeakKeyDictionary, proxy
 from fencerow.core.client.base import ClientBase
 from fencerow.core.client.submission import Submission, answered_each, once_each, storing_once
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.locator import joining
-from fencerow.core.db.run import Operation, Pause, Procedure, ask
+from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
 from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
 from fencerow.core.model.job import Template
 from fencerow.core.model.wakeup import Queued, encode

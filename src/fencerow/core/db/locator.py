@@ -8,7 +8,6 @@ write lock which `job.transaction()` holds in the very same thread.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
@@ -79,11 +78,6 @@ async def arun_back(place: Locator, operation: Operation[T], connection: object 
     if connection is not None and not borrowed(connection, place.engine).is_async:
         return run(place, operation, connection)
     return await arun(place, operation, connection)
-
-
-def joining(operation: Operation[T], connection: object | None) -> Operation[T]:
-    """An operation that must be part of the caller's transaction: refused on a connection that has none open."""
-    return operation if connection is None else replace(operation, inside=True)
 
 
 def still_open(place: Locator, connection: object) -> bool:

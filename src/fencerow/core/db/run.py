@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
@@ -78,6 +78,11 @@ class Operation(Generic[T]):
     def steps(self) -> Steps[T]:
         """A fresh run, for `yield from` inside another operation."""
         return self.start()
+
+
+def joining(operation: Operation[T], connection: object | None) -> Operation[T]:
+    """An operation that must be part of the caller's transaction: refused on a connection that has none open."""
+    return operation if connection is None else replace(operation, inside=True)
 
 
 def operation(

@@ -16,9 +16,8 @@ from typing import Any, Generic, TypeVar
 
 from fencerow.core.db.engine import AsyncSession, Engine, Session
 from fencerow.core.db.handed import Handed
-from fencerow.core.db.locator import joining
 from fencerow.core.db.own import own_asession, own_session
-from fencerow.core.db.run import Operation
+from fencerow.core.db.run import Operation, joining
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import Busy, TransactionMisuse
 from fencerow.core.store import store

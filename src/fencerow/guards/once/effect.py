@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, joining, run
+from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
+from fencerow.core.db.run import joining
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any, TypeVar
 
-from fencerow.core.db.locator import Locator, arun_back, joining, run, still_open
-from fencerow.core.db.run import Operation
+from fencerow.core.db.locator import Locator, arun_back, run, still_open
+from fencerow.core.db.run import Operation, joining
 from fencerow.core.db.verb import LocatorProcedure, LocatorVerbs, averb, verb
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.value import ValueCodec

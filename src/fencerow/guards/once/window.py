@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, joining, run
-from fencerow.core.db.run import Operation, Steps, execute, operation
+from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
+from fencerow.core.db.run import Operation, Steps, execute, joining, operation
 from fencerow.core.errors import Busy, FencerowError
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds
