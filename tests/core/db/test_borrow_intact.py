@@ -110,6 +110,7 @@ async def test_a_json_codec_on_asyncpg_does_not_encode_twice(pg: PostgresEngine)
     stored = await connection.fetchval("SELECT CAST(args AS text) FROM fencerow.jobs")
     assert stored == '{"n":1e22,"list":[1,"ü"]}'
     await connection.close()
+    await pg.aclose()
 
 
 class Boastful(asyncpg.Record):  # type: ignore[misc] # asyncpg has no types
@@ -130,6 +131,7 @@ async def test_without_our_casts_the_codec_would_encode_twice(
         await borrowed(connection, pg).arun(store.submit([new_job(), new_job()]))
 
     await connection.close()
+    await pg.aclose()
 
 
 async def test_without_the_savepoint_a_key_conflict_would_keep_half_of_the_batch(
@@ -147,6 +149,7 @@ async def test_without_the_savepoint_a_key_conflict_would_keep_half_of_the_batch
 
     assert pg.run(store.key_owner("s", "free")) is not None
     await connection.close()
+    await pg.aclose()
 
 
 def test_sqlite_factories_and_functions_stay_and_do_not_matter(lite: SqliteEngine) -> None:
@@ -294,7 +297,14 @@ def test_sqlalchemys_events_see_our_statements(pg: PostgresEngine) -> None:
 def engine_with(engine: Any, written: str) -> Any:
     """An engine of the same database that knows one more query."""
     query = Query("asked", (written,), tuple(dict.fromkeys(re.findall(r"(?<![:\w]):([a-z]+) AS", written))))
-    return SimpleNamespace(dialect=engine.dialect, queries=Queries(engine.dialect, {"asked": query}))
+    return SimpleNamespace(
+        dialect=engine.dialect,
+        traits=engine.traits,
+        queries=Queries(engine.dialect, {**engine.queries.named, "asked": query}),
+        known=getattr(engine, "known", None),
+        run=engine.run,
+        arun=engine.arun,
+    )
 
 
 @operation(writes="")
