@@ -15,7 +15,7 @@ from fencerow.core.db.adapters.frame import Sent
 from fencerow.core.db.adapters.lent_asyncpg import LentAsyncpg
 from fencerow.core.db.adapters.lent_psycopg import LentSyncPsycopg
 from fencerow.core.db.borrow import borrowed
-from fencerow.core.db.known_connections import Database, Elsewhere, KnownConnections
+from fencerow.core.db.known_connections import Database, Elsewhere, KnownConnections, database_here
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
 from fencerow.core.store import store
@@ -95,6 +95,47 @@ async def test_so_is_one_that_a_pool_hands_out_again(
 
     assert len(asked) == 2, "once before our engine was asked, and once after"
     await engine.aclose()
+
+
+async def test_two_threads_that_are_the_first_to_ask_are_both_answered(postgres_url: str) -> None:
+    """While one compares with nothing yet, the other has asked, and has written the answer."""
+    engine = postgres_engine(postgres_url)
+    for meet in (meet_in_threads, meet_in_a_loop):
+        known = KnownConnections()
+        with psycopg.connect(postgres_url) as first, psycopg.connect(postgres_url) as second:
+            await meet(known, engine, first, second)
+
+            assert known.has(first) and known.has(second)
+    await engine.aclose()
+
+
+async def meet_in_threads(known: KnownConnections, engine: PostgresEngine, *connections: Any) -> None:
+    here, (first, second) = engine.run(database_here()), connections
+
+    def once() -> None:
+        try:
+            known.compare(first, here, "connection")
+        except Elsewhere:
+            known.run(engine, lambda: known.compare(second, here, "connection"))
+            raise
+
+    known.run(engine, once)
+
+
+async def meet_in_a_loop(known: KnownConnections, engine: PostgresEngine, *connections: Any) -> None:
+    here, (first, second) = await engine.arun(database_here()), connections
+
+    async def other() -> None:
+        known.compare(second, here, "connection")
+
+    async def once() -> None:
+        try:
+            known.compare(first, here, "connection")
+        except Elsewhere:
+            await known.arun(engine, other)
+            raise
+
+    await known.arun(engine, once)
 
 
 def questions(kind: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -71,21 +71,23 @@ class KnownConnections:
         """Run what compares connections with it. Where one seems to lead elsewhere, our engine is asked where it
         is now: it was never asked before, or a failover has brought it to another server. Then it is run again.
         """
+        before = self._database  # read first: while this one compares, another thread may write its answer
         try:
             return once()
         except Elsewhere:
-            before, self._database = self._database, engine.run(database_here())
-            if self._database == before:
+            self._database = here = engine.run(database_here())
+            if here == before:
                 raise
         return once()
 
     async def arun(self, engine: Runner, once: Callable[[], Awaitable[T]]) -> T:
         """`run` in this event loop."""
+        before = self._database  # as in `run`
         try:
             return await once()
         except Elsewhere:
-            before, self._database = self._database, await engine.arun(database_here())
-            if self._database == before:
+            self._database = here = await engine.arun(database_here())
+            if here == before:
                 raise
         return await once()
 
