@@ -23,7 +23,7 @@ SOURCES = MEMBER.parents[3] / "src"
 RELEASES = sorted(MEMBER.parent.glob("*.zip"))
 COUNT_MAX = 5_000  # more than any client submits before it is told to stop
 
-PLANNED = re.compile(r"\(shaky\) attempt \d+ failed, next attempt")
+PLANNED = re.compile(r"\(shaky\) attempt \d+ failed.*, next attempt")
 
 # Releases before this one let the event loop complain when a SQLite file was locked under a caller that had left.
 UNHEARD = re.compile(
