@@ -1,7 +1,8 @@
 """Ten kinds of jobs: what happens to an order after it was accepted, and what the shop does beside.
 
-Every job writes its effects, its order's next state and the next job in one commit with its own success. So a worker
-that is killed leaves either all of a step or nothing of it, and the step is done again.
+The steps of an order write their effects, the order's next state and the next job in one commit with their own
+success. So a worker that is killed leaves either all of a step or nothing of it, and the step is done again. A mail
+and a count of the stock commit by themselves first; both may be repeated.
 """
 
 from __future__ import annotations
