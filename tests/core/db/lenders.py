@@ -187,10 +187,24 @@ def alchemy_url(driver: str, where: str) -> str:
     return where.replace("postgresql://", f"{driver}://", 1)
 
 
+def alchemy_connect_args(driver: str, where: str) -> dict[str, Any]:
+    """What docs/postgresql.md tells a user of SQLAlchemy to say where a pooler stands before the server."""
+    if not driver.startswith("postgresql") or not is_pooled(where):
+        return {}
+    if driver.endswith("asyncpg"):
+        return {
+            "statement_cache_size": 0,
+            "prepared_statement_cache_size": 0,
+            "prepared_statement_name_func": lambda: f"__asyncpg_{uuid4()}__",
+        }
+    return {"prepare_threshold": None} if driver.endswith("psycopg") else {}
+
+
 @asynccontextmanager
 async def lend_alchemy(
     engine: Engine, where: str, driver: str, session: bool = True, **options: Any
 ) -> AsyncIterator[Loan]:
+    options.setdefault("connect_args", alchemy_connect_args(driver, where))
     made = create_engine(alchemy_url(driver, where), poolclass=NullPool, **options)
     lender: Any = Session(made) if session else made.connect()
 
@@ -208,12 +222,7 @@ async def lend_alchemy(
 async def lend_async_alchemy(
     engine: Engine, where: str, driver: str, session: bool = True, **options: Any
 ) -> AsyncIterator[Loan]:
-    if driver.endswith("asyncpg") and is_pooled(where):
-        options["connect_args"] = {
-            "statement_cache_size": 0,
-            "prepared_statement_cache_size": 0,
-            "prepared_statement_name_func": lambda: f"__asyncpg_{uuid4()}__",
-        }
+    options.setdefault("connect_args", alchemy_connect_args(driver, where))
     made = create_async_engine(alchemy_url(driver, where), poolclass=NullPool, **options)
     lender: Any = AsyncSession(made) if session else await made.connect()
 

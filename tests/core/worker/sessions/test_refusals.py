@@ -15,6 +15,7 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.core.worker.context import Job
 from fencerow.testing.postgres import PostgresServer
+from fencerow_proof.servers.pgbouncer import is_pooled
 from tests.conftest import ROLE, TEMPLATE
 from tests.core.db.lenders import place, settled
 from tests.core.worker.sessions.users import Effect, Users, adds
@@ -51,6 +52,9 @@ async def test_what_is_no_session_of_its_own_is_refused(users: Users) -> None:
         "autocommit": (autocommit, "no transaction is open"),
         "unbound": (lambda: users.sessions(None), "cannot be used"),
     }
+    if users.kind.driver.endswith("asyncpg") and is_pooled(place(users.jobs)):
+        # It prepares in one transaction and runs in the next: nobody has that behind a pooler.
+        del odd["autocommit"]
     handlers = [users.handler(name, adds(1, "x"), given=given) for name, (given, _) in odd.items()]
 
     async with working(users.jobs, *handlers) as stage:
@@ -59,7 +63,8 @@ async def test_what_is_no_session_of_its_own_is_refused(users: Users) -> None:
     for name, (_, expected) in odd.items():
         assert expected in said[name], said[name]
     await settled(made[0].close())
-    await settled(kept[0].dispose())
+    for engine in kept:
+        await settled(engine.dispose())
     assert users.names() == []
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, sessionmaker
 
 from fencerow.core.worker.context import Job
-from tests.core.db.lenders import alchemy_url, place
+from tests.core.db.lenders import alchemy_connect_args, alchemy_url, place
 from tests.kit.jobs import AnyEngine
 
 SCHEMAS = {"postgres": {"mine": "fencerow"}, "sqlite": {"mine": None}}
@@ -78,6 +78,7 @@ class Users:
         """An engine of this kind."""
         make: Any = create_async_engine if self.kind.awaits else create_engine
         options.setdefault("execution_options", {"schema_translate_map": SCHEMAS[self.kind.dialect]})
+        options.setdefault("connect_args", alchemy_connect_args(self.kind.driver, where))
         return make(alchemy_url(self.kind.driver, where), pool_size=2, max_overflow=0, **options)
 
     def sessions(self, engine: Any, **options: Any) -> Any:
