@@ -1,11 +1,12 @@
 """ChatbotX on Fencerow, its rows: files to embed, steps that end once, and runs that synchronise a channel."""
 
 from fencerow import App, Job
+from fencerow.guards.mutex import Mutex
 from fencerow.guards.transitions import Lease, Move, Transitions
 from tests.whole.systems.outside import Service
 
 app = App()  # FENCEROW_URL
-provider = Service("vectors")
+provider, messenger = Service("vectors"), Service("message")
 
 files = Transitions(
     app,
@@ -70,3 +71,10 @@ def sync_channel(job: Job, run_id: str, pages: int) -> str:
             return "taken over"
     end = "succeed" if imported == pages else "end_partly"
     return str(runs.move(end, run_id, fence=run["attempts"]) is not None)
+
+
+@app.job(queue="providers", attempts_max=2)
+async def send(workspace: str) -> str:
+    """One at a time for each workspace; a job that finds it busy frees its slot and comes back."""
+    async with Mutex(app, f"workspace:{workspace}", busy="snooze", wait_s=0):
+        return await messenger.ask(workspace)

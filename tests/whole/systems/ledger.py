@@ -40,7 +40,6 @@ WAITS_FOR = {
     "C.14": "the HTTP gateway",
     "C.15": "signed payloads",
     "C.18": "metrics",
-    "D.10": "exclusive keys and limits",
     "D.13": "schedules",
     "D.16": "limits",
 }

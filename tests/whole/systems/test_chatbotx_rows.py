@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from fencerow import State
+from fencerow.guards.mutex import Mutex
 from tests.whole.systems import chatbotx_rows as chatbotx
 from tests.whole.systems.outside import until
 from tests.whole.systems.stage import STEADY, Stage
@@ -53,6 +55,30 @@ async def test_of_ten_workers_one_embeds_the_file(stage: Stage) -> None:
     assert sorted(results) == ["embedded", *["somebody else's"] * (WORKERS - 1)]
     assert chatbotx.provider.calls() == ["faq"]
     assert row(stage, "ai_files") == ("faq", "done", "vectors of faq")
+
+
+@pytest.mark.scenario("D.10")
+async def test_a_busy_workspace_is_asked_for_eight_times_more_and_then_the_attempt_fails(
+    stage: Stage,
+) -> None:
+    """Its slot is free meanwhile, and no attempt of its budget is used."""
+    async with chatbotx.app.worker({"providers": 1}):
+        async with Mutex(chatbotx.app, "workspace:acme", stale_s=3600):
+            handle = await chatbotx.send.asubmit("acme")
+            for deferral, delay_s in enumerate((2, 4, 8, 16, 30, 30, 30, 30), 1):
+                job = await stage.attempted(handle, deferral)
+                assert (job.state, job.snoozes, job.failures) == (State.QUEUED, deferral, 0)
+                assert delay_s / 2 - 0.001 <= stage.delay_s(handle, "snoozed") <= delay_s + 0.001
+                other = await chatbotx.send.asubmit(f"other {deferral}")
+                assert await other.aresult(timeout_s=60)
+                stage.pass_until(job.run_at_us)
+            job = await stage.attempted(handle, 9)
+            assert (job.state, job.snoozes, job.failures) == (State.QUEUED, 8, 1)
+            assert "MutexBusy" in str(stage.happenings(handle, "retried")[-1].detail)
+
+        stage.pass_until(job.run_at_us)
+        assert await handle.aresult(timeout_s=60) == "message of acme"
+    assert (await handle.arefresh()).failures == 1
 
 
 @pytest.mark.scenario("D.11")
