@@ -9,7 +9,7 @@ import pytest
 from fencerow.command import output
 from fencerow.command.documents import plain
 from fencerow.command.layout import Column, folded
-from fencerow.command.times import Times, iso
+from fencerow.command.times import Times, iso, span
 from fencerow.core.model.job import Happening
 from fencerow.logs import ConsoleFormatter, JsonFormatter
 
@@ -201,12 +201,13 @@ def test_states_are_coloured_on_a_terminal_unless_told_not_to(
         (9.96, "10.0 s"),
         (59, "59 s"),
         (61, "1 min 1 s"),
+        (7_200, "2 h"),
         (7_260, "2 h 1 min"),
         (-90_000, "-1 d 1 h"),
     ],
 )
 def test_a_span_is_told_in_two_units(seconds: float, text: str) -> None:
-    assert output.span(seconds) == text
+    assert span(seconds) == text
 
 
 def record(message: str) -> logging.LogRecord:

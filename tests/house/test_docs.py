@@ -36,6 +36,14 @@ def test_the_settings_are_what_config_prints() -> None:
         assert setting.doc.endswith("."), f"{setting.name}: say what it means in a sentence"
 
 
+def test_the_views_are_what_the_commands_show() -> None:
+    words = [sys.executable, "-m", "tools.views"]
+    shown = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert shown.returncode == 0, shown.stderr
+    page = (DOCS / "views.md").read_text("utf-8")
+    assert page == shown.stdout, "run: .venv/bin/python -m tools.views > docs/views.md"
+
+
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_an_error_has_a_code_of_its_own_a_docstring_and_a_paragraph(kind: type[FencerowError]) -> None:
     assert re.fullmatch(r"FR-\d{3}", kind.code)

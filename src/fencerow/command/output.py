@@ -105,18 +105,6 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def span(seconds: float) -> str:
-    """A length of time for people: the two largest units."""
-    sign, rest = ("-" if seconds < 0 else ""), abs(seconds)
-    if rest < 10:
-        return f"{sign}{rest:.1f} s"
-    whole = round(rest)
-    for unit, below, size, small in (("d", "h", 86_400, 3_600), ("h", "min", 3_600, 60), ("min", "s", 60, 1)):
-        if whole >= size:
-            return f"{sign}{whole // size} {unit} {whole % size // small} {below}"
-    return f"{sign}{whole} s"
-
-
 def document(value: Any) -> str:
     """A JSON value on one line."""
     return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Instants for people: how long ago or ahead by the database's clock, or exact in UTC."""
+"""Instants for people: how long ago or ahead by the database's clock, or exact in UTC; and lengths of time."""
 
 from __future__ import annotations
 
@@ -53,3 +53,16 @@ def exact(us: int, precision: str = "seconds") -> str:
 def iso(us: int | None) -> str | None:
     """The same for programs: to the microsecond, which is all that the database has."""
     return None if us is None else exact(us, "microseconds")
+
+
+def span(seconds: float) -> str:
+    """A length of time for people: the two largest units, as in `2 h 5 min`, or one where the second is nothing."""
+    sign, rest = ("-" if seconds < 0 else ""), abs(seconds)
+    if rest < 10:
+        return f"{sign}{rest:.1f} s"
+    whole = round(rest)
+    for unit, below, size, small in (("d", "h", 86_400, 3_600), ("h", "min", 3_600, 60), ("min", "s", 60, 1)):
+        if whole >= size:
+            less = whole % size // small
+            return f"{sign}{whole // size} {unit}" + (f" {less} {below}" if less else "")
+    return f"{sign}{whole} s"

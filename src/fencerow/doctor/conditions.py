@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from fencerow.command.times import span
 from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State
 from fencerow.operators.queues import PausedQueue
@@ -224,17 +225,3 @@ def _ids(workers: list[WorkerLoad]) -> list[str]:
 
 def ago(then_us: int | None, now_us: int) -> str:
     return "" if then_us is None else f"{span((now_us - then_us) / 1e6)} ago"
-
-
-_UNITS: tuple[tuple[float, Callable[[float], str]], ...] = (
-    (120.0, lambda s: f"{s:.1f} s"),
-    (7_200.0, lambda s: f"{s / 60:.0f} min"),
-    (172_800.0, lambda s: f"{s / 3_600:.1f} h"),
-)
-
-
-def span(seconds: float) -> str:
-    for below, shown in _UNITS:
-        if seconds < below:
-            return shown(seconds)
-    return f"{seconds / 86_400:.1f} days"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fencerow.command.times import span
 from fencerow.core.db.run import Procedure, Steps, ask, operation
 from fencerow.core.errors import ArgumentsTooNew, JobNotFound
 from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
@@ -164,7 +165,7 @@ def _holder(job: JobRecord, holder: WorkerRecord | None) -> Condition:
         "holder is alive",
         alive,
         f"{holder.name} on {holder.host}, pid {holder.pid}: "
-        + (f"alive, {left_s:.1f} s of its lease left" if alive else state),
+        + (f"alive, {span(left_s)} of its lease left" if alive else state),
         {"name": holder.name, "host": holder.host, "pid": holder.pid, "lease_left_s": left_s},
     )
 
@@ -173,5 +174,5 @@ def _deadline(job: JobRecord, now_us: int) -> Condition:
     if job.deadline_at_us is None:
         return Condition("deadline is ahead", None, "it has no deadline")
     left_s = (job.deadline_at_us - now_us) / 1e6
-    found = f"{left_s:.1f} s left" if left_s > 0 else f"past by {-left_s:.1f} s; {OVERDUE}"
+    found = f"{span(left_s)} left" if left_s > 0 else f"past by {span(-left_s)}; {OVERDUE}"
     return Condition("deadline is ahead", left_s > 0, found, {"deadline_at_us": job.deadline_at_us})

@@ -12,6 +12,7 @@ from fencerow.command import output
 from fencerow.command.database import times, working
 from fencerow.command.documents import plain
 from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
+from fencerow.command.times import span
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.events import shown
@@ -93,7 +94,7 @@ def lag_(context: click.Context, group: str | None) -> None:
             (
                 each.group,
                 each.events,
-                output.span(each.seconds) if each.events else "-",
+                span(each.seconds) if each.events else "-",
                 each.unplaced or None,
                 each.waiting or None,
                 each.parked or None,
@@ -104,10 +105,8 @@ def lag_(context: click.Context, group: str | None) -> None:
         ],
         none="no group reads events here",
     )
-    age = "" if log.oldest_age_s is None else f", its oldest event is {output.span(log.oldest_age_s)} old"
-    lasts = (
-        "" if log.lasts_s is None else f"; the events that retention keeps last {output.span(log.lasts_s)}"
-    )
+    age = "" if log.oldest_age_s is None else f", its oldest event is {span(log.oldest_age_s)} old"
+    lasts = "" if log.lasts_s is None else f"; the events that retention keeps last {span(log.lasts_s)}"
     output.say_text(f"the log goes to position {log.head}, {log.per_second:.1f} events a second{age}{lasts}")
 
 

@@ -12,7 +12,7 @@ from fencerow.command.database import working
 from fencerow.command.documents import plain
 from fencerow.command.layout import Column
 from fencerow.command.options import CommandOptions, app_option, database_options, json_option, utc_option
-from fencerow.command.times import Times
+from fencerow.command.times import Times, span
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
@@ -138,7 +138,7 @@ def _note(worker: WorkerRecord) -> str | None:
         return None
     silent_s = (worker.now_us - worker.lease_until_us) / 1e6
     if silent_s > 0:
-        return f"silent: its lease ran out {output.span(silent_s)} ago"
+        return f"silent: its lease ran out {span(silent_s)} ago"
     if worker.stated is None:
         return None
     if worker.stated.version != worker.wanted_version and worker.wanted is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from fencerow.command import output
 from fencerow.command.layout import Column
-from fencerow.command.times import Times
+from fencerow.command.times import Times, span
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.wanted import Blocked, Descriptors, SlotGroup, SlotGroupNow, Stated, Wanted
@@ -69,7 +69,7 @@ def _identity(worker: WorkerRecord, at: Times) -> dict[str, object]:
         "started": at.full(worker.registered_at_us),
         "ended": at.full(worker.ended_at_us),
         "last heard": at.full(worker.renewed_at_us),
-        "lease left": output.span(left_s) if worker.state == WorkerState.ALIVE else None,
+        "lease left": span(left_s) if worker.state == WorkerState.ALIVE else None,
     }
 
 

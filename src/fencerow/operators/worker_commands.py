@@ -18,7 +18,7 @@ from fencerow.command.options import (
     json_option,
     utc_option,
 )
-from fencerow.command.times import Times
+from fencerow.command.times import Times, span
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound, exits
 from fencerow.core.model.job import WorkerRecord
@@ -278,5 +278,5 @@ def _told(order: Order, worker: WorkerRecord) -> str:
     if not order.given:
         said += " (it was so already)"
     if silent_s > 0:
-        said += f"; but its lease ran out {output.span(silent_s)} ago, so it may be gone"
+        said += f"; but its lease ran out {span(silent_s)} ago, so it may be gone"
     return said

@@ -9,7 +9,7 @@ from fencerow.command.database import actor, working
 from fencerow.command.documents import plain
 from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
-from fencerow.command.times import Times
+from fencerow.command.times import Times, span
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
 from fencerow.guards.mutex.client import Mutexes
@@ -80,7 +80,7 @@ def show(context: click.Context, key: str) -> None:
             "process": f"{found.pid} on {found.host}",
             "since": at.full(found.since_us),
             "until": at.full(found.until_us),
-            "stale after": output.span(found.stale_s),
+            "stale after": span(found.stale_s),
             "last freed": _freed(found, at),
         }
     )

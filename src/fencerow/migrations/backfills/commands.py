@@ -11,6 +11,7 @@ from fencerow.command.app_loading import load_app
 from fencerow.command.database import prepared, working
 from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.times import span
 from fencerow.core.errors import exits
 from fencerow.migrations.backfills.backfill import pause as pause_backfill
 from fencerow.migrations.backfills.backfill import resume as resume_backfill
@@ -102,7 +103,7 @@ def _list(context: click.Context) -> None:
 
 def _line(found: BackfillStatus) -> tuple[object, ...]:
     failed = ", ".join(f"{each.first} to {each.last}: {each.error}" for each in found.failed)
-    left = None if found.eta_s is None else output.span(found.eta_s)
+    left = None if found.eta_s is None else span(found.eta_s)
     return (
         found.name,
         found.state,

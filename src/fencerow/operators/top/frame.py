@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fencerow.command.layout import Column, cut, fitted
-from fencerow.command.output import span
-from fencerow.command.times import Times, exact
+from fencerow.command.times import Times, exact, span
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.telemetry import clean
 from fencerow.operators.top.look import FailedJob, Glance, QueueNow
@@ -16,9 +15,10 @@ FIXED = (
     9  # lines beside the rows: the title, three headings, blank lines between them, the line at the bottom
 )
 FAILURES_LEAST = 3
+TIME_OF_DAY = len("2026-11-22T")  # where it begins: the title keeps to 80 columns
 
 QUEUES = (
-    Column("queue", least=8),
+    Column("queue", least=12),
     Column("due"),
     Column("later"),
     Column("running"),
@@ -104,7 +104,7 @@ def _title(look: Glance) -> str:
         for name in ("due", "later", "running", "ended", "failed")
     )
     return (
-        f"fencerow top  {exact(look.now_us)}  due {due}  later {later}  running {running}  "
+        f"fencerow top  {exact(look.now_us)[TIME_OF_DAY:]}  due {due}  later {later}  running {running}  "
         f"ended {ended}/min  failed {failed}/min"
     )
 
