@@ -99,6 +99,8 @@ from fencerow.migrations.errors import ShardUnreachable as ShardUnreachable
 from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
 from fencerow.proof import moved
+from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule
+from fencerow.schedules.errors import UnknownZone as UnknownZone
 from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed
 from fencerow.testing.errors import NoTestApp as NoTestApp

@@ -1,0 +1,20 @@
+"""What can be wrong with a schedule (82x)."""
+
+from __future__ import annotations
+
+from fencerow.core.errors import exits
+from fencerow.core.errors.base import FencerowError
+
+
+class InvalidSchedule(FencerowError):
+    """A schedule does not say when it fires, or says it in a way that cannot work. Nothing was stored."""
+
+    code = "FR-820"
+    exit_code = exits.REFUSED
+
+
+class UnknownZone(FencerowError):
+    """This machine knows no time zone of that name. The closest names are in `why`, or that it has no zones at all."""
+
+    code = "FR-821"
+    exit_code = exits.REFUSED
