@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
 from fencerow_proof.servers.pgbouncer import PgBouncer
+from tests.kit.databases import Superuser, copy_files, scratch_folder
 from tests.kit.leftovers import no_connections_left, no_threads_left
 from tests.proof.race.evidence import (  # noqa: F401 (hooks must be found here)
     pytest_addoption,
@@ -25,9 +24,14 @@ from tests.proof.race.evidence import (  # noqa: F401 (hooks must be found here)
 )
 
 # Loaded here, since only this file is read by each of several test processes; `tally` prints how many scenarios passed.
-pytest_plugins = ["tests.kit.marks", "tests.kit.outside", "tests.whole.systems.tally", "tests.kit.through"]
+pytest_plugins = [
+    "tests.kit.collecting",
+    "tests.kit.marks",
+    "tests.kit.outside",
+    "tests.whole.systems.tally",
+    "tests.kit.through",
+]
 
-MEMORY = Path("/dev/shm")
 TEMPLATE = "migrated"
 ROLE = "app"  # no superuser: it owns its schema and nothing else
 
@@ -58,59 +62,86 @@ def proxy(tcp_server: PostgresServer) -> Iterator[FaultProxy]:
 
 
 @pytest.fixture(scope="session")
-def _template(server: PostgresServer) -> str:
+def superuser(server: PostgresServer) -> Iterator[Superuser]:
+    made = Superuser(server)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def _template(server: PostgresServer, superuser: Superuser) -> str:
     engine = postgres_engine(server.create_role_and_schema(role=ROLE, database=TEMPLATE))
     store.migrate(engine)
     engine.close()
-    no_connections_left(server, TEMPLATE)
+    no_connections_left(superuser, TEMPLATE)
     return TEMPLATE
 
 
+@pytest.fixture(scope="session")
+def _empty(server: PostgresServer) -> str:
+    server.create_role_and_schema(role=ROLE, database="empty")
+    return "empty"
+
+
+@pytest.fixture(scope="session")
+def _lite_template() -> Iterator[Path]:
+    with scratch_folder() as made:
+        engine = SqliteEngine(made / "template", store.sqlite_queries())
+        store.migrate(engine)
+        engine.close()
+        yield engine.path
+
+
 @pytest.fixture
-def postgres_url(server: PostgresServer, pooler: PgBouncer | None, _template: str) -> Iterator[str]:
+def postgres_url(superuser: Superuser, pooler: PgBouncer | None, _template: str) -> Iterator[str]:
     """A fresh migrated database, as a role that owns the schema `fencerow` and nothing else."""
     name = f"test_{next(_numbers)}"
-    server.create_database(name, template=_template)
-    yield from _lent(server, pooler, name)
+    superuser.make(name, _template)
+    yield from _lent(superuser, pooler, name)
 
 
 @pytest.fixture
-def other_postgres_url(server: PostgresServer, pooler: PgBouncer | None, _template: str) -> Iterator[str]:
+def other_postgres_url(superuser: Superuser, pooler: PgBouncer | None, _template: str) -> Iterator[str]:
     """Another migrated database of the same server."""
     name = f"test_{next(_numbers)}"
-    server.create_database(name, template=_template)
-    yield from _lent(server, pooler, name)
+    superuser.make(name, _template)
+    yield from _lent(superuser, pooler, name)
 
 
 @pytest.fixture
-def empty_postgres_url(server: PostgresServer, pooler: PgBouncer | None) -> Iterator[str]:
+def empty_postgres_url(superuser: Superuser, pooler: PgBouncer | None, _empty: str) -> Iterator[str]:
     """The same before the first migration."""
     name = f"empty_{next(_numbers)}"
-    server.create_role_and_schema(role=ROLE, database=name)
-    yield from _lent(server, pooler, name)
+    superuser.make(name, _empty)
+    yield from _lent(superuser, pooler, name)
 
 
-def _lent(server: PostgresServer, pooler: PgBouncer | None, name: str) -> Iterator[str]:
-    yield (pooler or server).conninfo(name, ROLE)
+def _lent(superuser: Superuser, pooler: PgBouncer | None, name: str) -> Iterator[str]:
+    yield (pooler or superuser.server).conninfo(name, ROLE)
     try:
-        no_connections_left(server, name, pooler)
+        no_connections_left(superuser, name, pooler)
     finally:
-        server.drop_database(name)
+        superuser.drop(name)
 
 
 @pytest.fixture
 def sqlite_path() -> Iterator[Path]:
     """Where a SQLite file may be made, in memory if the machine can; nothing is there yet."""
-    folder = Path(tempfile.mkdtemp(prefix="fencerow-test-", dir=MEMORY if MEMORY.is_dir() else None))
-    yield folder / "jobs.db"
-    shutil.rmtree(folder)
+    with scratch_folder() as made:
+        yield made / "jobs.db"
 
 
 @pytest.fixture
-async def lite(sqlite_path: Path) -> AsyncIterator[SqliteEngine]:
+def migrated_path(sqlite_path: Path, _lite_template: Path) -> Path:
+    """A fresh migrated SQLite file that nobody has opened yet."""
+    copy_files(_lite_template, sqlite_path)
+    return sqlite_path
+
+
+@pytest.fixture
+async def lite(migrated_path: Path) -> AsyncIterator[SqliteEngine]:
     """A fresh migrated SQLite file."""
-    made = SqliteEngine(sqlite_path, store.sqlite_queries())
-    store.migrate(made)
+    made = SqliteEngine(migrated_path, store.sqlite_queries())
     with no_threads_left():
         yield made
         await made.aclose()

@@ -7,9 +7,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
+from tests.kit.databases import Superuser
 
+LEFT = """
+    SELECT application_name, query
+    FROM pg_stat_activity
+    WHERE backend_type = 'client backend'
+      AND datname = %s
+"""
 WAIT_S = 30.0  # an ended thread and a closed connection's backend take a moment to go
 
 
@@ -25,18 +31,13 @@ def no_threads_left() -> Iterator[None]:
     _until(lambda: not ours(), lambda: f"these threads were left: {ours()}")
 
 
-def no_connections_left(server: PostgresServer, database: str, pooler: PgBouncer | None = None) -> None:
+def no_connections_left(superuser: Superuser, database: str, pooler: PgBouncer | None = None) -> None:
     """Complain of connections to a database that nobody closed; a pooler keeps its own, and tells of its clients'."""
-    with server.connect() as connection:
-        query = (
-            "SELECT application_name, query FROM pg_stat_activity"
-            " WHERE backend_type = 'client backend' AND datname = %s"
-        )
 
-        def found() -> Sequence[object]:
-            return pooler.clients(database) if pooler else connection.execute(query, [database]).fetchall()
+    def found() -> Sequence[object]:
+        return pooler.clients(database) if pooler else superuser.rows(LEFT, [database])
 
-        _until(lambda: not found(), lambda: f"these connections were left open: {found()}")
+    _until(lambda: not found(), lambda: f"these connections were left open: {found()}")
 
 
 def _until(done: Callable[[], bool], complaint: Callable[[], str]) -> None:

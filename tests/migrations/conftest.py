@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,7 +15,8 @@ import pytest
 
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer
-from tests.conftest import MEMORY, ROLE
+from tests.conftest import ROLE
+from tests.kit.databases import scratch_folder
 
 _numbers = itertools.count(1)
 ROUNDS = ("sqlite", "postgres")
@@ -84,9 +83,8 @@ def pg_ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground
 def made(request: pytest.FixtureRequest, dialect: str, folder: Path) -> Iterator[Ground]:
     folder.mkdir()
     if dialect == "sqlite":
-        place = Path(tempfile.mkdtemp(prefix="fencerow-shards-", dir=MEMORY if MEMORY.is_dir() else None))
-        yield Ground(dialect, folder, {name: f"sqlite:///{place}/{name}.db" for name in "abcd"})
-        shutil.rmtree(place)
+        with scratch_folder() as place:
+            yield Ground(dialect, folder, {name: f"sqlite:///{place}/{name}.db" for name in "abcd"})
         return
     server: PostgresServer = request.getfixturevalue("server")
     databases: Mapping[str, str] = request.getfixturevalue("shard_databases")

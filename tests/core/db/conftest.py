@@ -31,9 +31,8 @@ def lent_engine(lender: Lender, request: pytest.FixtureRequest) -> Iterator[Sqli
         )
     if lender.dialect == "sqlite":
         made = SqliteEngine(
-            request.getfixturevalue("sqlite_path"), store.sqlite_queries(), busy_timeout_s=0.2
+            request.getfixturevalue("migrated_path"), store.sqlite_queries(), busy_timeout_s=0.2
         )
-        store.migrate(made)
     else:
         made = postgres_engine(request.getfixturevalue("postgres_url"))
     with made.session() as session:

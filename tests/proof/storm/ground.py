@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -15,10 +13,10 @@ from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, PostgresClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
+from tests.kit.databases import scratch_folder
 from tests.proof.storm import ledger
 from tests.whole.outages.disk import Disk, small_disk
 
-MEMORY = Path("/dev/shm")
 SERVER = {
     "min_wal_size": "32MB",
     "max_wal_size": "64MB",
@@ -105,11 +103,7 @@ def sqlite_ground(disk_mib: int) -> Iterator[SqliteGround]:
     """A fresh file with its tables."""
     with ExitStack() as stack:
         disk = stack.enter_context(_disk(disk_mib))
-        if disk is None:
-            folder = Path(tempfile.mkdtemp(prefix="fencerow-storm-", dir=MEMORY if MEMORY.is_dir() else None))
-            stack.callback(shutil.rmtree, folder)
-        else:
-            folder = disk.path
+        folder = stack.enter_context(scratch_folder()) if disk is None else disk.path
         ground = SqliteGround(folder / "jobs.db", disk)
         stack.callback(ground.engine.close)
         _prepare(ground)

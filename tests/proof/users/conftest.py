@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from fencerow.testing.postgres import PostgresServer
-from tests.conftest import MEMORY
+from tests.kit.databases import scratch_folder
 
 numbers = itertools.count(1)
 
@@ -38,6 +35,5 @@ def pg_url(server: PostgresServer, explored_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def lite_url() -> Iterator[str]:
-    folder = Path(tempfile.mkdtemp(prefix="fencerow-test-", dir=MEMORY if MEMORY.is_dir() else None))
-    yield f"sqlite:///{folder / 'shop.db'}"
-    shutil.rmtree(folder)
+    with scratch_folder() as place:
+        yield f"sqlite:///{place / 'shop.db'}"
