@@ -100,6 +100,7 @@ from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
 from fencerow.proof import moved
 from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule
+from fencerow.schedules.errors import InvalidWindow as InvalidWindow
 from fencerow.schedules.errors import UnknownZone as UnknownZone
 from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed

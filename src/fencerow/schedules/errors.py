@@ -18,3 +18,10 @@ class UnknownZone(FencerowError):
 
     code = "FR-821"
     exit_code = exits.REFUSED
+
+
+class InvalidWindow(FencerowError):
+    """A maintenance window cannot be understood, never opens again, or ends before it starts. Nothing was stored."""
+
+    code = "FR-822"
+    exit_code = exits.REFUSED

@@ -1,0 +1,106 @@
+"""Maintenance windows: stretches of time in which a schedule starts nothing. Pure, as the specification is.
+
+A window is closed from the first instant at which the wall shows its start to the last instant at which the wall
+shows a time before its end. So one that meets a repeated hour lasts through both passes of it, and does not open in
+between; of one that meets a gap, what the clock skips is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from fencerow.schedules import walls, window_text
+from fencerow.schedules.errors import InvalidWindow
+from fencerow.schedules.window_text import Dated, Weekly
+
+SECOND_US = 1_000_000
+DAYS_BACK = 9  # a window of a week, and a day for a change of clocks
+CHANGE_MAX = timedelta(days=1)
+WINDOWS_MAX = 50
+TRIED_FROM = tuple(
+    range(1_767_225_600, 1_798_761_600, 30 * walls.DAY_S)
+)  # once a month of 2026, summer and winter
+OPEN_WITHIN_S = 15 * walls.DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceWindows:
+    """The windows of one schedule; any of them closes it."""
+
+    windows: tuple[Weekly | Dated, ...] = ()
+
+    @classmethod
+    def parse(cls, texts: Sequence[object], zone_name: str = "UTC") -> MaintenanceWindows:
+        """From what was declared or stored; `zone_name` holds for those that name no zone.
+
+        Raises InvalidWindow for one that cannot be read, or if they never leave a time open; UnknownZone.
+        """
+        if isinstance(texts, str) or len(texts) > WINDOWS_MAX:
+            found = "one text" if isinstance(texts, str) else f"{len(texts)}"
+            why = f"expected a list of at most {WINDOWS_MAX}"
+            raise InvalidWindow(f"maintenance windows are {found}", why, window_text.FORM)
+        made = cls(tuple(window_text.read(text, zone_name) for text in texts))
+        made._check_that_it_opens()
+        return made
+
+    def document(self) -> list[str]:
+        """The same as JSON can carry it, in one spelling."""
+        return [window.text() for window in self.windows]
+
+    def closed(self, instant_us: int) -> bool:
+        """Whether nothing may start at this instant."""
+        return self._open_from(instant_us // SECOND_US) is not None
+
+    def opens_after(self, instant_us: int) -> int:
+        """The first instant, not before this one, at which no window is closed. It is the instant itself if open."""
+        instant = instant_us // SECOND_US
+        while (end := self._open_from(instant)) is not None:
+            instant = end
+        return max(instant_us, instant * SECOND_US)
+
+    def in_words(self) -> str:
+        """For people: `closed daily 22:00-02:00 UTC and sat,sun 00:00-24:00 UTC`."""
+        return f"closed {' and '.join(self.document())}" if self.windows else "always open"
+
+    def _open_from(self, instant: int) -> int | None:
+        """The latest end of the windows that are closed now; None if none is."""
+        ends = (_end(window, instant) for window in self.windows)
+        return max((end for end in ends if end is not None), default=None)
+
+    def _check_that_it_opens(self) -> None:
+        """Those of a date end. Those of the week are followed through each month of a year."""
+        weekly = MaintenanceWindows(tuple(each for each in self.windows if isinstance(each, Weekly)))
+        for start in TRIED_FROM:
+            instant = start
+            while (end := weekly._open_from(instant)) is not None:
+                instant = end
+                if instant > start + OPEN_WITHIN_S:
+                    what = f"these maintenance windows never end: {', '.join(weekly.document())}"
+                    raise InvalidWindow(
+                        what, "together they leave no time open", "to stop a schedule, pause it"
+                    )
+
+
+def _end(window: Weekly | Dated, instant: int) -> int | None:
+    """The end of the window's stretch that holds the instant; None if it is open then."""
+    for start, end in _stretches(window, walls.wall(window.zone, instant)):
+        if walls.earliest(window.zone, start) <= instant:
+            until = walls.latest_end(window.zone, end)
+            if instant < until:
+                return until
+    return None
+
+
+def _stretches(window: Weekly | Dated, shown: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """Times of the wall at which the window starts and ends, where they may hold what the wall shows now."""
+    if isinstance(window, Dated):
+        yield window.start, window.end
+        return
+    midnight = shown.replace(hour=0, minute=0, second=0)
+    for back in range(-1, DAYS_BACK):
+        day = midnight - timedelta(days=back)
+        end = day + timedelta(minutes=window.end_min)
+        if day.weekday() in window.days and end + CHANGE_MAX >= shown:
+            yield day + timedelta(minutes=window.start_min), end
