@@ -38,7 +38,7 @@ def diagram() -> Iterator[str]:
             continue  # nothing of the job changes
         for source in State:
             if source in rule.sources:
-                yield f"    {source} --> {rule.target or '[*]'}: {move}"
+                yield f"    {source} --> {rule.leads(source) or '[*]'}: {move}"
                 yield from (f"    {source} --> {other}: {move} (instead)" for other in rule.otherwise)
     yield "```"
 
@@ -48,7 +48,7 @@ def moves() -> Iterator[str]:
     yield "| move | from | to | otherwise | guard |"
     yield "|---|---|---|---|---|"
     for move, rule in RULES.items():
-        target = rule.target or "gone"
+        target = "as it was" if rule.stays else rule.target or "gone"
         yield f"| `{move}` | {sources(rule)} | {target} | {', '.join(rule.otherwise) or '–'} | {rule.guard} |"
     yield ""
     final = ", ".join(state for state in State if state in FINAL)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fencerow.config import Config
     from fencerow.core.app import Database
     from fencerow.core.app.contract import Contract, contract
-    from fencerow.core.client.base import Handle
+    from fencerow.core.client.handle import Handle
     from fencerow.core.client.refs import Key
     from fencerow.core.config import Backoff, Defaults
     from fencerow.core.errors import (
@@ -67,7 +67,7 @@ else:
             "Contract": "fencerow.core.app.contract",
             "Database": "fencerow.core.app",
             "contract": "fencerow.core.app.contract",
-            "Handle": "fencerow.core.client.base",
+            "Handle": "fencerow.core.client.handle",
             "Key": "fencerow.core.client.refs",
             "Backoff": "fencerow.core.config",
             "Config": "fencerow.config",

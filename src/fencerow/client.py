@@ -9,6 +9,7 @@ from fencerow.core.client.refs import CancelAnswer
 from fencerow.core.client.submitting import PATIENCE_S
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure
+from fencerow.core.model.change import JobChanged
 from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.why import briefly
 from fencerow.guards.mutex.client import Mutexes
@@ -16,7 +17,7 @@ from fencerow.operators.job_verbs import JobVerbs
 from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.workers import Workers
 
-__all__ = ["CancelAnswer", "Client"]
+__all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 
 class Client(JobsClient, JobVerbs, QueueVerbs):

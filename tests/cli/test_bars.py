@@ -12,7 +12,7 @@ import pytest
 from fencerow.cli.following import following
 from fencerow.client import Client
 from fencerow.command.progress import progress, shows
-from fencerow.core.client.base import Handle
+from fencerow.core.client.handle import Handle
 from fencerow.core.store import store
 from tests.kit.jobs import AnyEngine, running
 

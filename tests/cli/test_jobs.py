@@ -315,3 +315,67 @@ def test_what_was_done_is_told_when_the_database_goes_away(
     assert result.code == 3
     assert (result.json["jobs"], result.json["not_reached"]) == (2, 1)
     assert "FR-502" in result.err
+
+
+# --- change ------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_changed_by_its_id_and_its_page_tells_it(cli: Cli, url: str, engine: AnyEngine) -> None:
+    (job_id,) = jobs.submit(engine, jobs.new_job(delay_s=3600))
+
+    words = ("--run-at", "2031-12-24T18:00+01:00", "--priority", "-7", "--move-to", "bulk")
+    done = cli("jobs", "change", job_id, *words, "--args", '{"to":"eve"}', "--reason", "moved", "--json")
+
+    assert done.json["outcomes"] == [{"id": job_id, "outcome": "changed", "error": None}]
+    found = cli("jobs", "show", job_id, "--json").json
+    assert (found["job"]["run_at"], found["job"]["priority"], found["job"]["queue"]) == (
+        "2031-12-24T17:00:00.000000Z", -7, "bulk",
+    )  # fmt: skip
+    assert found["job"]["args"] == {"to": "eve"}
+    entry = found["timeline"][-1]
+    assert entry["kind"] == "changed"
+    assert entry["detail"]["queue"] == ["mail", "bulk"]
+    assert entry["detail"]["run_at"][1] == "2031-12-24T17:00:00.000000Z"
+    shown = cli("jobs", "show", job_id, "--utc").out
+    assert "queue: mail → bulk" in shown and "priority: 0 → -7" in shown
+    assert "args_was" not in shown
+    assert cli("jobs", "change", job_id, "--priority", "-7").out.split() == [job_id, "as", "it", "was"]
+
+
+def test_jobs_are_changed_by_filter_after_an_exact_count(cli: Cli, url: str, engine: AnyEngine) -> None:
+    ids = jobs.submit(engine, *(jobs.new_job(delay_s=60) for _ in range(3)))
+    (other,) = jobs.submit(engine, jobs.new_job(queue="slow"))
+    ran = jobs.running(engine)
+
+    counted = cli("jobs", "change", "--queue", "mail", "--run-now", "--dry-run", "--json").json
+    assert counted == {"verb": "change", "dry_run": True, "jobs": 3}
+    assert cli("jobs", "change", "--queue", "mail", "--run-now").code == 0
+
+    assert [engine.run(store.read([each]))[each].run_at_us < engine.run(store.clock()) for each in ids] == [
+        True, True, True,
+    ]  # fmt: skip
+    assert cli("jobs", "show", other, "--json").json["timeline"][-1]["kind"] == "submitted"
+    assert cli("jobs", "change", ran.id, "--run-now").error == "FR-303"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--run-now", "--delay", "5"],
+        ["--run-at", "tomorrow"],
+        ["--run-at", "2026-12-24T18:00"],
+        ["--priority", "101"],
+        ["--delay", "-1"],
+        ["--move-to", ""],
+        ["--args", "[1]"],
+        ["--args", "to=eve"],
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_at_the_door(
+    cli: Cli, url: str, engine: AnyEngine, words: list[str]
+) -> None:
+    (job_id,) = jobs.submit(engine)
+    refused = cli("jobs", "change", job_id, *words)
+    assert (refused.code, refused.error) == (2, "FR-201")
+    assert cli("jobs", "show", job_id, "--json").json["timeline"][-1]["kind"] == "submitted"

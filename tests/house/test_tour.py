@@ -28,7 +28,8 @@ PIPELINE = ("core/app/", "core/client/", "core/store/", "core/worker/")
 # What a job enters more than twice beside the tour: helpers of several stops. A row may go, none may come.
 BESIDE = {
     "core/app/submitter.py": "makes the row of a call before the tour begins",
-    "core/client/base.py": "how a client runs a procedure, sync and async; the handle, whose result asks the poller",
+    "core/client/base.py": "how a client runs a procedure, sync and async",
+    "core/client/handle.py": "the handle, whose result asks the poller",
     "core/store/attempts.py": "the verbs of claim.sql and finish.sql, and what the poller reads",
     "core/worker/attempt.py": "the record of one attempt: its time limit, its end",
     "core/worker/lease.py": "whether the worker may start anything; asked at each step",

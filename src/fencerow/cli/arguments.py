@@ -21,10 +21,21 @@ def parsed_arguments(words: Sequence[str]) -> dict[str, Any]:
         InvalidPayload: they hold NaN or Infinity.
     """
     if list(words) == ["-"]:
-        return _object(sys.stdin.read(STDIN_BYTES_MAX), "the standard input")
+        return json_arguments("-", "the argument")
     if len(words) == 1 and words[0].lstrip()[:1] in ("{", "["):
-        return _object(words[0], "the argument")
+        return json_arguments(words[0], "the argument")
     return pairs_of(words)
+
+
+def json_arguments(text: str, where: str) -> dict[str, Any]:
+    """The named arguments of one JSON object, which stood at `where`; `-` is one on the standard input.
+
+    Raises:
+        InvalidInput: it is none. InvalidPayload: it holds NaN or Infinity.
+    """
+    if text == "-":
+        return _object(sys.stdin.read(STDIN_BYTES_MAX), "the standard input")
+    return _object(text, where)
 
 
 def pairs_of(words: Sequence[str], option: str | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fencerow.command.progress import Progress, progress
-from fencerow.core.client.base import Handle
+from fencerow.core.client.handle import Handle
 from fencerow.core.errors import FencerowError
 
 LOOK_S = 1.0

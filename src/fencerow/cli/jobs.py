@@ -1,4 +1,4 @@
-"""`fencerow jobs`: list, show, revive, cancel, delete."""
+"""`fencerow jobs`: list, show, change, revive, cancel, delete."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from fencerow.cli.bulk import Bulk, bulk_options
+from fencerow.cli.changing import change_options, wanted_change
 from fencerow.cli.filters import filter_options, made, page, placed
 from fencerow.cli.show import show_job
 from fencerow.client import Client
@@ -22,7 +23,7 @@ from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.state import FINAL, LIVE, State
 from fencerow.operators.looking import listed
-from fencerow.operators.many import CancelMany, DeleteMany, ReviveMany
+from fencerow.operators.many import CancelMany, ChangeMany, DeleteMany, ReviveMany
 from fencerow.operators.prefixes import job_meant
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,7 +64,7 @@ def list_options(command: F) -> F:
 @list_options
 @click.pass_context
 def jobs(context: click.Context, /, limit: int, **options: Any) -> None:
-    """List, show, revive, cancel and delete jobs. Without a verb: list."""
+    """List, show, change, revive, cancel and delete jobs. Without a verb: list."""
     if context.invoked_subcommand is None:
         _list(context, limit, options)
 
@@ -118,6 +119,20 @@ def retry(context: click.Context, /, **options: Any) -> int:
     """The old name of `revive`, which does the same."""
     output.warn("`fencerow jobs retry` is called `fencerow jobs revive` now; the old name goes away with 1.0")
     return Bulk("revive", ReviveMany, FINAL, (State.FAILED,), called="retry").run(asked(context), options)
+
+
+@jobs.command()
+@bulk_options
+@change_options
+@click.pass_context
+def change(context: click.Context, /, **options: Any) -> int:
+    """Change jobs that no worker runs: when they are due, their priority, their queue, their arguments.
+
+    --queue chooses the jobs of a queue; --move-to says where they go.
+    """
+    wanted = wanted_change(options, asked(context))
+    idle = LIVE - {State.RUNNING}
+    return Bulk("change", partial(ChangeMany, wanted=wanted), idle, idle).run(asked(context), options)
 
 
 @jobs.command()

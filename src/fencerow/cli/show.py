@@ -63,7 +63,7 @@ def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine
         output.say("timeline")
         output.table(
             TIMELINE,
-            [(at.fine(each.at_us), each.attempt, each.kind, _detail(each)) for each in events],
+            [(at.fine(each.at_us), each.attempt, each.kind, _detail(each, at)) for each in events],
         )
     if logs:
         output.say()
@@ -91,16 +91,30 @@ def _show_error(error: object) -> None:
             output.say(f"    {line}")
 
 
-def _detail(each: Happening) -> str | None:
+def _detail(each: Happening, at: Times) -> str | None:
     """Who did it, then the rest in words; an error is told by its type and message, its traceback stands above."""
     words = [] if each.actor is None else [f"by {each.actor}"]
-    if isinstance(each.detail, dict):
+    if each.kind == "changed" and isinstance(each.detail, dict):
+        words += [_changed(name, value, at) for name, value in each.detail.items() if name != "args_was"]
+    elif isinstance(each.detail, dict):
         shown = {name: value for name, value in each.detail.items() if not name.endswith("_us")}
         words += [_told(name, value) for name, value in shown.items()]
     elif each.detail is not None:
         words.append(output.document(each.detail))
     text = "; ".join(words)
     return text if len(text) <= DETAIL_MAX else f"{text[:DETAIL_MAX]}…"
+
+
+def _changed(name: str, value: object, at: Times) -> str:
+    """What a change left of one column: as it was, and as it is."""
+    if not isinstance(value, list) or len(value) != 2:
+        return _told(name, value)
+    was, now = value
+    if name == "args_bytes":
+        return f"arguments: of {was} bytes → of {now}"
+    if name == "run_at_us" and isinstance(was, int) and isinstance(now, int):
+        return f"run at: {at.when(was)} → {at.when(now)}"
+    return f"{name}: {was} → {now}"
 
 
 def _told(name: str, value: object) -> str:

@@ -14,7 +14,7 @@ from fencerow.command.completing import job_names
 from fencerow.command.database import prepared
 from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
 from fencerow.core.app import JobsApp
-from fencerow.core.client.base import Handle
+from fencerow.core.client.handle import Handle
 from fencerow.core.errors import exits
 from fencerow.core.model.state import State
 

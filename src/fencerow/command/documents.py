@@ -41,4 +41,10 @@ def _told(pair: tuple[str, Any]) -> tuple[str, Any]:
     name, value = pair
     if name.endswith(INSTANT) and (value is None or isinstance(value, int)):
         return name.removesuffix(INSTANT), iso(value)
+    if (
+        name.endswith(INSTANT)
+        and isinstance(value, list | tuple)
+        and all(isinstance(each, int) for each in value)
+    ):
+        return name.removesuffix(INSTANT), [iso(each) for each in value]
     return name, plain(value)

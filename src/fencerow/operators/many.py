@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from fencerow.core.client.changing import changed_again, changed_surely, tell_changed
 from fencerow.core.client.moving import cancelled_again, cancelled_surely, revived_again, revived_surely
 from fencerow.core.db.run import Procedure, WakeUp, ask
-from fencerow.core.errors import Busy, FencerowError, IllegalMove, JobNotFound, KeyConflict, OutcomeUnknown
+from fencerow.core.errors import Busy, FencerowError, IllegalMove, InvalidInput, JobNotFound, OutcomeUnknown
+from fencerow.core.model.change import JobChange, JobChanged
 from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL
 from fencerow.core.model.wakeup import CancelAsked, Queued, encode, encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
+from fencerow.core.store.change import unchangeable
 from fencerow.core.store.moves import Cancelled, uncancellable, unrevivable
 from fencerow.operators.job_verbs import deleting, undeletable
 
@@ -131,6 +134,36 @@ class ReviveMany:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeMany:
+    """Change jobs that nobody runs."""
+
+    actor: str | None
+    reason: str | None
+    wanted: JobChange
+
+    def together(self, ids: Sequence[str]) -> Procedure[dict[str, str]]:
+        """See `ManyMove`."""
+        done = yield from ask(store.change_many(ids, self.wanted, actor=self.actor, reason=self.reason))
+        yield from tell_changed(done)
+        return {job.id: _changed(job) for job in done}
+
+    def alone(self, job_id: str, doubt: Doubt | None) -> Procedure[str]:
+        """See `ManyMove`."""
+        if doubt is None:
+            done = yield from changed_surely(job_id, self.wanted, actor=self.actor, reason=self.reason)
+        else:
+            done = yield from changed_again(
+                job_id, self.wanted, actor=self.actor, reason=self.reason, doubt=doubt.error
+            )
+        yield from tell_changed([done])
+        return _changed(done)
+
+    def refusal(self, job_id: str, fence: Fence | None) -> FencerowError | None:
+        """See `ManyMove`."""
+        return unchangeable(job_id, fence)
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteMany:
     """Remove finished jobs with their timeline and logs."""
 
@@ -183,11 +216,15 @@ def _together(ids: Sequence[str], move: ManyMove) -> Procedure[tuple[dict[str, s
 
 
 def _alone(job_id: str, move: ManyMove, doubt: Doubt | None) -> Procedure[JobDone]:
-    """One job that others moved, lock or hold the key of must not keep the rest from being moved."""
+    """One job that others moved, lock or hold the key of, or that the move does not fit, must not keep the rest."""
     try:
         return JobDone(job_id, (yield from move.alone(job_id, doubt)))
-    except (IllegalMove, JobNotFound, KeyConflict, Busy) as error:
+    except (IllegalMove, JobNotFound, InvalidInput, Busy) as error:
         return JobDone(job_id, "left", error)
+
+
+def _changed(job: JobChanged) -> str:
+    return "changed" if job.changes else "as it was"
 
 
 def _tell_cancelled(moved: Sequence[Moved], asked: dict[str, str]) -> Procedure[None]:

@@ -48,9 +48,9 @@ def together(rename: Callable[[str], str]) -> str:
 EDGES = frozenset(
     (source, target)
     for rule in RULES.values()
-    for target in (rule.target, *rule.otherwise)
-    if target is not None
     for source in rule.sources
+    for target in (rule.leads(source), *rule.otherwise)
+    if target is not None
 )
 
 

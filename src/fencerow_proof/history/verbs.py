@@ -76,6 +76,10 @@ def _ids(params: Params) -> list[Fact]:
     return [{"job": job_id} for job_id in ids]
 
 
+def _changing(params: Params) -> list[Fact]:
+    return [{"job": job_id} for line in _document(params["changes"]) for job_id in line["ids"]]
+
+
 def _holders(params: Params) -> list[Fact]:
     dead = params["dead"]
     assert isinstance(dead, list)
@@ -277,6 +281,7 @@ VERBS: dict[str, Verb] = {
     "progress": _single(_one(*_FENCE)),
     "log": _single(_one(*_FENCE)),
     "note_alone": _single(_one(*_FENCE)),
+    "change": Verb(_changing, partial(_moved, _changing, None)),
     "cancel_idle": _each(_ids, State.CANCELLED),
     "ask_cancel": Verb(_ids, _asked_of),
     "expire": _rows(partial(_as_job, State.FAILED)),

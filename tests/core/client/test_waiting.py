@@ -12,7 +12,7 @@ import pytest
 
 from fencerow.client import Client
 from fencerow.core.client import waiting
-from fencerow.core.client.base import Handle
+from fencerow.core.client.handle import Handle
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.ids import new_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fencerow.core.model.change import JobChange
 from fencerow.core.model.state import Move, State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
@@ -141,6 +142,13 @@ def cancel(engine: AnyEngine, job: Placed) -> bool:
         return False
 
 
+def change(engine: AnyEngine, job: Placed) -> bool:
+    try:
+        return engine.run(store.change(job.id, JobChange(priority=7), actor="ada")).priority == 7
+    except (IllegalMove, JobNotFound):
+        return False
+
+
 def ask(engine: AnyEngine, job: Placed) -> None:
     """Ask for the cancel of a running job."""
     asked = engine.run(store.cancel(job.id, actor="ada"))
@@ -192,6 +200,7 @@ def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bo
         Move.CRASH: lambda: crash(engine, job),
         Move.RECLAIM: lambda: reclaim(engine, job, clock),
         Move.TIMEOUT: lambda: time_out(engine, job),
+        Move.CHANGE: lambda: change(engine, job),
         Move.CANCEL: lambda: cancel(engine, job),
         Move.EXPIRE: lambda: expire(engine, clock),
         Move.DISOWN: lambda: disown(engine, clock),

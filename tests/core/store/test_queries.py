@@ -61,6 +61,7 @@ UNFENCED = {
     "claim_suspect": "it makes the fence: the job is queued",
     "time_out": "names the holder and the attempt that the holder's own row calls overdue",
     "cancel_idle": "nobody runs it",
+    "change": "nobody runs it",
     "ask_cancel": "it asks and moves nothing; the holder's own writes stay fenced",
     "expire": "nobody runs it",
     "disown": "nobody runs it",

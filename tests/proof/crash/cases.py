@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fencerow.core.db.run import Operation
+from fencerow.core.model.change import JobChange, NewArguments
 from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Change, SlotGroup, Wanted
 from fencerow.core.store import store
@@ -54,6 +55,8 @@ from tests.proof.race.people import (
 from tests.proof.race.test_orders import registered
 
 TIME_OUT = store.time_out(limit=10, delay_s=1.0, actor=None)
+QUICKER = JobChange(priority=5, delay_s=0.0, arguments=lambda _: NewArguments('{"n":2}', 7, 2))
+CHANGE = store.change(JOB, QUICKER, actor=None)
 FIVE_SLOTS = Wanted((SlotGroup(("mail",), 5),))
 
 
@@ -356,6 +359,15 @@ CASES: list[Case] = [
         store.cancel_many([JOB, OTHER_JOB], actor=None),
         insisting(store.cancel_many([JOB, OTHER_JOB], actor=None)),
         (JOB, OTHER_JOB),
+    ),
+    Case("change", with_jobs(), CHANGE, insisting(CHANGE), (JOB,)),
+    swept("change, nobody repeats it", with_jobs(), CHANGE, JOB),
+    swept(
+        "change of many",
+        with_jobs(*TWO),
+        store.change_many([JOB, OTHER_JOB], QUICKER, actor=None),
+        JOB,
+        OTHER_JOB,
     ),
     swept("revive of many", finished, store.revive_many([JOB], actor=None), JOB),
     swept("revive of many, keyed", expired_keyed, store.revive_many([JOB], actor=None), JOB),

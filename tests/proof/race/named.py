@@ -20,6 +20,7 @@ RACES = {
     17: "The stamp of a key's end, and who owns the key: a revived job or a new one",
     22: "A group of ends of which a stranger has locked one row, and what is said of rows that did not come back",
     32: "The places of events that are committed in another order than they were made",
+    61: "A change of a job that others claim, cancel, expire, take back, revive or change as well",
 }
 WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
 """Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held

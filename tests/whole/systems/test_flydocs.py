@@ -14,7 +14,7 @@ import pytest
 
 from fencerow import JobFailed, JobNotFound, ResultTimeout, State
 from fencerow.client import CancelAnswer
-from fencerow.core.client.base import Handle
+from fencerow.core.client.handle import Handle
 from fencerow.core.model.ids import new_id
 from fencerow.errors import IllegalMove
 from tests.whole.systems import flydocs

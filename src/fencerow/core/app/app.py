@@ -22,13 +22,14 @@ from fencerow.core.app.foreign import OF_APPS, no_attribute
 from fencerow.core.app.options import HandlingOptions, SubmitOptions, submit_options
 from fencerow.core.app.serving import check_served, warn_of_unknown
 from fencerow.core.app.submission import Layers, SubmitGenerator
-from fencerow.core.app.submitter import Call, Submitter, checked
+from fencerow.core.app.submitter import Call, Submitter, checked, stored_arguments
 from fencerow.core.chore import Chore, Ticking, chore_of
-from fencerow.core.client.base import Handle
 from fencerow.core.client.client import JobsClient
+from fencerow.core.client.handle import Handle
 from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.locator import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob
+from fencerow.core.model.change import NewArguments
 from fencerow.core.model.handler import Handler
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.context import Middleware, RunMiddleware, TogetherMiddleware
@@ -99,6 +100,7 @@ class JobsApp(Database):
                 client = self._submitter.client = self.client_type(
                     self.engine, actor=self.actor, telemetry=self.telemetry, ready=partial(check_tables, self)
                 )
+                client.encode_arguments = self.encode_arguments
             return client
 
     # --- submitting --------------------------------------------------------------------------------
@@ -176,6 +178,10 @@ class JobsApp(Database):
     ) -> Handle[Any]:
         """`submit_by_name` for async code."""
         return await self.asubmit(self.call_by_name(name, arguments, submit_options(**options)))
+
+    def encode_arguments(self, name: str, arguments: Mapping[str, Any]) -> NewArguments:
+        """The arguments to store for the job of that name, checked by its declaration as `call_by_name` does it."""
+        return stored_arguments(self.call_by_name(name, arguments))
 
     # --- middleware --------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
@@ -18,7 +18,7 @@ from fencerow.core.model.codec import Upgrade
 from fencerow.core.model.control import check_delay
 from fencerow.core.model.defaults import DAY_S, Defaults, check_number
 from fencerow.core.model.ids import parse_id
-from fencerow.core.model.job import EPOCH
+from fencerow.core.model.instants import instant_us
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.seconds import Seconds, in_seconds
@@ -133,29 +133,6 @@ def _checked_key_lifetime(given: Seconds | None, kind: Refusal) -> float | None:
     except ConfigError as error:
         raise kind(error.what, error.why, error.fix) from None
     return float(seconds)
-
-
-def instant_us(moment: object, what: str) -> int:
-    """An aware datetime as microseconds since 1970.
-
-    Raises:
-        InvalidInput: it is naive, no datetime, or before 1970.
-    """
-    if not isinstance(moment, datetime):
-        raise InvalidInput(
-            f"{what} is of type {type(moment).__name__}", "a datetime is expected", "pass a datetime"
-        )
-    if moment.tzinfo is None or moment.utcoffset() is None:
-        raise InvalidInput(
-            f"{what} is {moment.isoformat()}, which names no time zone",
-            "without a time zone the text means another instant on each host",
-            "pass an aware datetime, such as datetime.now(UTC), or delay_s",
-        )
-    if moment < EPOCH:
-        raise InvalidInput(
-            f"{what} is {moment.isoformat()}", "instants from 1970 on can be stored", "pass a later one"
-        )
-    return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: type[Any], who: str, kind: Refusal) -> None:

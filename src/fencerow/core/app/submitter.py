@@ -22,10 +22,11 @@ from fencerow.core.app.foreign import OF_JOBS, no_attribute
 from fencerow.core.app.handlers import encode_json_data
 from fencerow.core.app.options import SubmitOptions
 from fencerow.core.app.submission import Declaration, Draft, Layers, Recipe, SubmitMiddleware, with_labels
-from fencerow.core.client.base import Handle
 from fencerow.core.client.client import JobsClient
+from fencerow.core.client.handle import Handle
 from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.change import NewArguments
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store.submit import Submitted
@@ -218,6 +219,12 @@ def checked(call: Call[R]) -> Call[R]:
     if isinstance(call, Call):
         return call
     raise _no_call(call)
+
+
+def stored_arguments(call: Call[Any]) -> NewArguments:
+    """The arguments of a call as they are stored, with the version of their form."""
+    version = call.recipe.declaration.handler.arguments.version
+    return NewArguments(call.args.decode(), len(call.args), version)
 
 
 def _no_call(given: object) -> InvalidInput:

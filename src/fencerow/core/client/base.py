@@ -1,4 +1,4 @@
-"""What all of a client stands on: who runs its procedures and waits for the ends of jobs, and the handle of one job."""
+"""What all of a client stands on: who runs its procedures and waits for the ends of jobs."""
 
 from __future__ import annotations
 
@@ -10,33 +10,25 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-import msgspec
-
-from fencerow.core.client.moving import cancelling, reviving
-from fencerow.core.client.refs import CancelAnswer, reading
+from fencerow.core.client.changing import ArgumentsEncoder, plain_arguments
 from fencerow.core.client.waiting import Answer, Poller, check_wait
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure, Request, Runner, WakeUp, arun, ask, run
 from fencerow.core.db.strikes import SHELTER
-from fencerow.core.db.verb import averb, verb
-from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound, NotReady, ResultTimeout
-from fencerow.core.model.describe import ErrorRecord
-from fencerow.core.model.job import Ended, JobRecord
+from fencerow.core.errors import NotReady, ResultTimeout
+from fencerow.core.model.job import Ended
 from fencerow.core.model.seconds import Seconds
-from fencerow.core.model.state import State
 from fencerow.core.store import store
 
 T = TypeVar("T")
-R_co = TypeVar("R_co", covariant=True)
 
 log = logging.getLogger("fencerow.client")
 
 WAIT_SLICE_S = 0.5
-MESSAGE_SHOWN = 300
 
 
 class ClientBase:
@@ -50,6 +42,8 @@ class ClientBase:
     ) -> None:
         self.engine = engine
         self.actor = actor
+        # How new arguments are made for the job of a name. A client of an app checks them by its declarations.
+        self.encode_arguments: ArgumentsEncoder = plain_arguments
         self._ready = ready
         self._first_use = threading.Lock()
         self._poller = Poller(engine)
@@ -188,106 +182,6 @@ class Verbs:
         return await self._client.arun(procedure, connection)
 
 
-class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
-    """One job, by its id. It has nothing else in it, so it stays valid across retries, restarts and revivals.
-
-    `replay` is true if an earlier submit with the same key or id had made the job.
-    """
-
-    _client: ClientBase
-    id: str
-    _decode: Callable[[bytes], R_co]
-    replay: bool = False
-    _existed: bool = True
-
-    def __repr__(self) -> str:
-        return f"<Handle {self.id}{' (replay)' if self.replay else ''}>"
-
-    def result(self, timeout_s: Seconds | None = None) -> R_co:
-        """Wait for the job's end and return what its handler returned.
-
-        Raises:
-            JobFailed: it ended `failed`; `error` is what the last attempt reported.
-            JobCancelled: it ended `cancelled`.
-            JobGone: it was removed by retention or by hand, or it is ephemeral and succeeded before anybody waited.
-            JobNotFound: there is no such job. The transaction that submits it may not have committed yet.
-            ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again. With
-                `timeout_s=0` the job is read only once, and the error is the subclass `NotReady`.
-            MalformedPayload: the stored result does not fit the type this code declares.
-        """
-        return self._unpacked(self._client.outcome(self.id, timeout_s))
-
-    async def aresult(self, timeout_s: Seconds | None = None) -> R_co:
-        """`result` for async code. A caller that is cancelled stops waiting; the job goes on."""
-        return self._unpacked(await self._client.aoutcome(self.id, timeout_s))
-
-    @verb
-    def refresh(self) -> Procedure[JobRecord]:
-        """The job as it stands now.
-
-        Raises:
-            JobNotFound: it is not there. `JobGone` if it was removed.
-        """
-        return (yield from reading(self.id))
-
-    arefresh = averb(refresh)
-
-    @verb
-    def status(self) -> Procedure[State]:
-        """The state the job is in now.
-
-        Raises:
-            JobNotFound: it is not there.
-        """
-        return (yield from reading(self.id)).state
-
-    astatus = averb(status)
-
-    @verb
-    def cancel(self, *, reason: str | None = None, only_queued: bool = False) -> Procedure[CancelAnswer]:
-        """Cancel the job: see `Client.cancel`."""
-        return (yield from cancelling(self.id, self._client.actor, reason, only_queued))
-
-    acancel = averb(cancel)
-
-    @verb
-    def revive(self, *, reason: str | None = None) -> Procedure[None]:
-        """Queue the finished job again: see `Client.revive`."""
-        return (yield from reviving(self.id, self._client.actor, reason))
-
-    arevive = averb(revive)
-
-    def _run(self, procedure: Procedure[T], connection: object | None = None) -> T:
-        return self._client.run(procedure, connection)
-
-    async def _arun(self, procedure: Procedure[T], connection: object | None = None) -> T:
-        return await self._client.arun(procedure, connection)
-
-    def _unpacked(self, ended: Ended | None) -> R_co:
-        if ended is None:
-            raise self._missing()
-        if ended.state is State.SUCCEEDED:
-            return self._decode((ended.result or "null").encode())
-        if ended.state is State.CANCELLED:
-            raise JobCancelled(
-                f"job {self.id} was cancelled", "it has no result", "submit the work again if needed"
-            )
-        raise failed(ended)
-
-    def _missing(self) -> JobNotFound:
-        if self._existed:
-            return JobGone(
-                f"job {self.id} is gone",
-                "it was removed after its end, by retention or by hand, or it is ephemeral and succeeded",
-                "wait for an ephemeral job before it ends, or keep results (retention_s), or store them elsewhere",
-            )
-        return JobNotFound(
-            f"there is no job {self.id}",
-            "neither live nor finished",
-            "commit the transaction that submits it before you wait for it, or check the id",
-        )
-
-
 def waited(future: concurrent.futures.Future[T], timeout_s: float | None) -> T:
     """The future's result. In slices: a handler that must end is not kept from it by what it waits for.
 
@@ -315,30 +209,4 @@ def looking(job_id: str) -> Procedure[Ended | None]:
         return None
     raise NotReady(
         f"job {job_id} has not ended", "it is still queued or running", "wait for it, or ask later"
-    )
-
-
-def failed(ended: Ended) -> JobFailed:
-    """The error to raise for a job that ended failed."""
-    record = stored_error(ended.error)
-    shown = f"{record.type}: {record.message}"[:MESSAGE_SHOWN] if record.type else record.message
-    return JobFailed(
-        f"job {ended.id} failed: {shown}",
-        record.code,
-        "see its timeline, and revive it when the cause is gone",
-        job_id=ended.id,
-        error=record,
-    )
-
-
-def stored_error(text: str | None) -> ErrorRecord:
-    """What was stored of an error; ends that the database decided have no traceback of their own."""
-    try:
-        plain = msgspec.json.decode(text or "null")
-    except ValueError:
-        plain = None
-    if not isinstance(plain, dict):
-        return ErrorRecord(type="", message="no error was recorded", traceback="", code="")
-    return ErrorRecord(
-        **{name: str(plain.get(name) or "") for name in ("type", "message", "traceback", "code")}
     )

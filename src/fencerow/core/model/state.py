@@ -41,6 +41,7 @@ class Move(StrEnum):
     CRASH = "crash"
     RECLAIM = "reclaim"
     TIMEOUT = "timeout"
+    CHANGE = "change"
     CANCEL = "cancel"
     EXPIRE = "expire"
     DISOWN = "disown"
@@ -53,7 +54,7 @@ class Rule:
     """From which states a move is legal, to which state it leads, and what else must hold in the same statement.
 
     `otherwise` lists the states it leads to instead when the guard's exception applies.
-    A target of None means that the row is gone.
+    A target of None means that the row is gone. With `stays` it remains in the state that it is in.
     """
 
     sources: frozenset[State]
@@ -61,11 +62,23 @@ class Rule:
     guard: str
     otherwise: tuple[State, ...] = ()
     fenced: bool = False
+    stays: bool = False
+
+    def leads(self, source: State) -> State | None:
+        """To which state it leads from this one."""
+        return source if self.stays else self.target
 
 
-def rule(sources: str, target: State | None, guard: str, *otherwise: State, fenced: bool = False) -> Rule:
+def rule(
+    sources: str,
+    target: State | None,
+    guard: str,
+    *otherwise: State,
+    fenced: bool = False,
+    stays: bool = False,
+) -> Rule:
     """One line of the table; `sources` are state names separated by spaces."""
-    return Rule(frozenset(State(name) for name in sources.split()), target, guard, otherwise, fenced)
+    return Rule(frozenset(State(name) for name in sources.split()), target, guard, otherwise, fenced, stays)
 
 
 FENCE = "holder and attempt match"
@@ -124,6 +137,12 @@ RULES: dict[Move, Rule] = {
         "cancelled instead if a cancel was asked, failed when the failure budget is spent",
         State.CANCELLED,
         State.FAILED,
+    ),
+    Move.CHANGE: rule(
+        "waiting queued",
+        State.QUEUED,
+        "nobody runs it; when it is due, its priority, its queue or its arguments change",
+        stays=True,
     ),
     Move.CANCEL: rule("waiting queued", State.CANCELLED, "nothing runs; a running job is asked, not moved"),
     Move.EXPIRE: rule("waiting queued", State.FAILED, "expires_at <= now"),

@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from fencerow.core.client.base import stored_error
+from fencerow.core.client.handle import stored_error
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.model.job import WorkerRecord

@@ -17,7 +17,7 @@ from fencerow_proof.history.report import Report
 
 VISITS_MAX = 20_000
 MOVES = frozenset(
-    {"submit", "cancel_idle", "ask_cancel", "revive", *ENDED_BY_AGE, *CLAIMS, *FENCED, *REMOVALS}
+    {"submit", "change", "cancel_idle", "ask_cancel", "revive", *ENDED_BY_AGE, *CLAIMS, *FENCED, *REMOVALS}
 )
 ENDS = {"succeed": State.SUCCEEDED, "fail": State.FAILED, "stop": State.CANCELLED}
 ROBBED = (State.QUEUED, State.FAILED, State.CANCELLED)
@@ -110,6 +110,8 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
         case "claim" | "claim_suspect":
             follows = now.state is State.QUEUED and act.attempt in (None, now.attempt + 1)
             return [Standing(State.RUNNING, now.attempt + 1, act.holder)] if follows else []
+        case "change":
+            return [now] if now.state in (State.QUEUED, State.WAITING) else []
         case "cancel_idle":
             idle = now.state in (State.QUEUED, State.WAITING)
             return [replace(now, state=State.CANCELLED, asked=True)] if idle else []

@@ -145,8 +145,14 @@ WHERE owned.scope = wanted.scope
 RETURNING owned.scope, owned.key;
 
 -- name: read_known
--- The jobs of these ids as they were submitted, live and finished: an id stands for one job.
-SELECT job.id, job.name, CAST(job.args AS text), job.scope, job.key
+-- The jobs of these ids as they were submitted, live and finished: an id stands for one job. The last column is the
+-- fingerprint that the first change of its arguments left of those before.
+SELECT job.id, job.name, CAST(job.args AS text), job.scope, job.key,
+       (SELECT note.detail ->> 'args_was'
+        FROM fencerow.job_events AS note
+        WHERE note.job_id = job.id AND note.kind = 'changed' AND note.detail ->> 'args_was' IS NOT NULL
+        ORDER BY note.id
+        LIMIT 1)
 FROM fencerow.all_jobs AS job
 WHERE job.id = ANY(CAST(:ids AS uuid[]));
 

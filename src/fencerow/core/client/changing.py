@@ -1,0 +1,107 @@
+"""Change of a job that nobody runs: find it, change it, and tell the workers of its new place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from fencerow.core.client.moving import NOT_NOW, check_reason
+from fencerow.core.client.refs import Ref, resolving
+from fencerow.core.db.run import Procedure, WakeUp, ask, joining
+from fencerow.core.errors import IllegalMove, InvalidArguments, OutcomeUnknown
+from fencerow.core.model.change import JobChange, JobChanged, NewArguments
+from fencerow.core.model.state import State
+from fencerow.core.model.value import PAYLOAD_BYTES_MAX, ValueType, check_size
+from fencerow.core.model.wakeup import Queued, encode
+from fencerow.core.store import store
+
+ArgumentsEncoder = Callable[[str, Mapping[str, Any]], NewArguments]
+
+DATA = ValueType.of(dict[str, Any], "arguments")
+
+
+def changing(
+    ref: Ref, wanted: JobChange, actor: str | None, reason: str | None, connection: object | None
+) -> Procedure[JobChanged]:
+    """Change the job. On a `connection` of the caller's nobody is told: a sweep finds what is committed there."""
+    check_reason(reason)
+    job_id = yield from resolving(ref)
+    if connection is not None:
+        change = store.change(job_id, wanted, actor=actor, reason=reason)
+        return (yield from ask(joining(change, connection)))
+    done = yield from changed_surely(job_id, wanted, actor=actor, reason=reason)
+    yield from tell_changed([done])
+    return done
+
+
+def changed_surely(
+    job_id: str, wanted: JobChange, *, actor: str | None, reason: str | None
+) -> Procedure[JobChanged]:
+    """Change a job. When the answer is lost it is made again, which comes to the same, or nearly if it counts from now.
+
+    Raises:
+        OutcomeUnknown: the database could not be asked again, or others moved the job since.
+    """
+    try:
+        return (yield from ask(store.change(job_id, wanted, actor=actor, reason=reason)))
+    except OutcomeUnknown as error:
+        return (yield from changed_again(job_id, wanted, actor=actor, reason=reason, doubt=error))
+
+
+def changed_again(
+    job_id: str, wanted: JobChange, *, actor: str | None, reason: str | None, doubt: OutcomeUnknown
+) -> Procedure[JobChanged]:
+    """Change a job that may have been changed so already.
+
+    Raises:
+        OutcomeUnknown: the database could not be asked, or the job runs or has ended: changed before or not.
+    """
+    try:
+        return (yield from ask(store.change(job_id, wanted, actor=actor, reason=reason)))
+    except (*NOT_NOW, IllegalMove):
+        raise doubt from None
+
+
+def tell_changed(done: Sequence[JobChanged]) -> Procedure[None]:
+    """One wake-up for each lane, with the first of its jobs: it may lie behind the lane's mark."""
+    first: dict[tuple[str, int], int] = {}
+    for job in done:
+        if job.state == State.QUEUED:
+            lane = (job.queue, job.priority)
+            first[lane] = min(job.run_at_us, first.get(lane, job.run_at_us))
+    yield WakeUp([encode(Queued(*lane, run_at_us)) for lane, run_at_us in first.items()])
+
+
+def new_arguments(
+    given: Mapping[str, Any] | None, encoder: ArgumentsEncoder
+) -> Callable[[str], NewArguments] | None:
+    """The new arguments by the name of the job that gets them, if there are any.
+
+    Raises:
+        InvalidArguments: what was given are no arguments by name.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArguments(
+            f"args is of type {type(given).__name__}",
+            "arguments are passed by name",
+            "pass a dict: {'path': 'invoice.pdf'}",
+        )
+    return partial(_encoded, given, encoder)
+
+
+def _encoded(given: Mapping[str, Any], encoder: ArgumentsEncoder, name: str) -> NewArguments:
+    return encoder(name, given)
+
+
+def plain_arguments(name: str, given: Mapping[str, Any]) -> NewArguments:
+    """Arguments that nobody checks, in the version of those before: here nothing is known of the job.
+
+    Raises:
+        InvalidPayload, PayloadTooLarge: they cannot be kept.
+    """
+    raw = DATA.pack(dict(given), "arguments")
+    check_size(raw, f"the arguments of {name}", PAYLOAD_BYTES_MAX)
+    return NewArguments(raw.decode(), len(raw))

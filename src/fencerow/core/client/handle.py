@@ -1,0 +1,188 @@
+"""The handle of one job: its result, how it stands, and its moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from fencerow.core.client.base import ClientBase
+from fencerow.core.client.changing import changing, new_arguments
+from fencerow.core.client.moving import cancelling, reviving
+from fencerow.core.client.refs import CancelAnswer, reading
+from fencerow.core.db.run import Procedure
+from fencerow.core.db.verb import averb, verb
+from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
+from fencerow.core.model.change import JobChanged, job_change
+from fencerow.core.model.describe import ErrorRecord
+from fencerow.core.model.job import Ended, JobRecord
+from fencerow.core.model.seconds import Seconds
+from fencerow.core.model.state import State
+
+T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
+
+MESSAGE_SHOWN = 300
+
+
+class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
+    """One job, by its id. It has nothing else in it, so it stays valid across retries, restarts and revivals.
+
+    `replay` is true if an earlier submit with the same key or id had made the job.
+    """
+
+    _client: ClientBase
+    id: str
+    _decode: Callable[[bytes], R_co]
+    replay: bool = False
+    _existed: bool = True
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}{' (replay)' if self.replay else ''}>"
+
+    def result(self, timeout_s: Seconds | None = None) -> R_co:
+        """Wait for the job's end and return what its handler returned.
+
+        Raises:
+            JobFailed: it ended `failed`; `error` is what the last attempt reported.
+            JobCancelled: it ended `cancelled`.
+            JobGone: it was removed by retention or by hand, or it is ephemeral and succeeded before anybody waited.
+            JobNotFound: there is no such job. The transaction that submits it may not have committed yet.
+            ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again. With
+                `timeout_s=0` the job is read only once, and the error is the subclass `NotReady`.
+            MalformedPayload: the stored result does not fit the type this code declares.
+        """
+        return self._unpacked(self._client.outcome(self.id, timeout_s))
+
+    async def aresult(self, timeout_s: Seconds | None = None) -> R_co:
+        """`result` for async code. A caller that is cancelled stops waiting; the job goes on."""
+        return self._unpacked(await self._client.aoutcome(self.id, timeout_s))
+
+    @verb
+    def refresh(self) -> Procedure[JobRecord]:
+        """The job as it stands now.
+
+        Raises:
+            JobNotFound: it is not there. `JobGone` if it was removed.
+        """
+        return (yield from reading(self.id))
+
+    arefresh = averb(refresh)
+
+    @verb
+    def status(self) -> Procedure[State]:
+        """The state the job is in now.
+
+        Raises:
+            JobNotFound: it is not there.
+        """
+        return (yield from reading(self.id)).state
+
+    astatus = averb(status)
+
+    @verb
+    def cancel(self, *, reason: str | None = None, only_queued: bool = False) -> Procedure[CancelAnswer]:
+        """Cancel the job: see `Client.cancel`."""
+        return (yield from cancelling(self.id, self._client.actor, reason, only_queued))
+
+    acancel = averb(cancel)
+
+    @verb
+    def revive(self, *, reason: str | None = None) -> Procedure[None]:
+        """Queue the finished job again: see `Client.revive`."""
+        return (yield from reviving(self.id, self._client.actor, reason))
+
+    arevive = averb(revive)
+
+    @verb
+    def change(
+        self,
+        *,
+        run_at: datetime | None = None,
+        delay_s: Seconds | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        args: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+        connection: object | None = None,
+    ) -> Procedure[JobChanged]:
+        """Change the job while nobody runs it: see `Client.change`."""
+        wanted = job_change(
+            run_at=run_at,
+            delay_s=delay_s,
+            priority=priority,
+            queue=queue,
+            arguments=new_arguments(args, self._client.encode_arguments),
+        )
+        return (yield from changing(self.id, wanted, self._client.actor, reason, connection))
+
+    achange = averb(change)
+
+    @verb
+    def run_now(
+        self, *, reason: str | None = None, connection: object | None = None
+    ) -> Procedure[JobChanged]:
+        """Make the job due at once: see `Client.run_now`."""
+        return (
+            yield from changing(self.id, job_change(run_now=True), self._client.actor, reason, connection)
+        )
+
+    arun_now = averb(run_now)
+
+    def _run(self, procedure: Procedure[T], connection: object | None = None) -> T:
+        return self._client.run(procedure, connection)
+
+    async def _arun(self, procedure: Procedure[T], connection: object | None = None) -> T:
+        return await self._client.arun(procedure, connection)
+
+    def _unpacked(self, ended: Ended | None) -> R_co:
+        if ended is None:
+            raise self._missing()
+        if ended.state is State.SUCCEEDED:
+            return self._decode((ended.result or "null").encode())
+        if ended.state is State.CANCELLED:
+            raise JobCancelled(
+                f"job {self.id} was cancelled", "it has no result", "submit the work again if needed"
+            )
+        raise failed(ended)
+
+    def _missing(self) -> JobNotFound:
+        if self._existed:
+            return JobGone(
+                f"job {self.id} is gone",
+                "it was removed after its end, by retention or by hand, or it is ephemeral and succeeded",
+                "wait for an ephemeral job before it ends, or keep results (retention_s), or store them elsewhere",
+            )
+        return JobNotFound(
+            f"there is no job {self.id}",
+            "neither live nor finished",
+            "commit the transaction that submits it before you wait for it, or check the id",
+        )
+
+
+def failed(ended: Ended) -> JobFailed:
+    """The error to raise for a job that ended failed."""
+    record = stored_error(ended.error)
+    shown = f"{record.type}: {record.message}"[:MESSAGE_SHOWN] if record.type else record.message
+    return JobFailed(
+        f"job {ended.id} failed: {shown}",
+        record.code,
+        "see its timeline, and revive it when the cause is gone",
+        job_id=ended.id,
+        error=record,
+    )
+
+
+def stored_error(text: str | None) -> ErrorRecord:
+    """What was stored of an error; ends that the database decided have no traceback of their own."""
+    try:
+        plain = msgspec.json.decode(text or "null")
+    except ValueError:
+        plain = None
+    if not isinstance(plain, dict):
+        return ErrorRecord(type="", message="no error was recorded", traceback="", code="")
+    return ErrorRecord(
+        **{name: str(plain.get(name) or "") for name in ("type", "message", "traceback", "code")}
+    )

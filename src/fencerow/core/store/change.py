@@ -1,0 +1,209 @@
+"""Change of jobs that nobody runs: locked, changed under the guard of their state, and told in their timelines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput
+from fencerow.core.model.backoff import with_args_version
+from fencerow.core.model.change import JobChange, JobChanged
+from fencerow.core.model.codec import fingerprint
+from fencerow.core.model.job import Fence
+from fencerow.core.model.state import FINAL, State
+from fencerow.core.store.attempts import read_fences
+from fencerow.core.store.moves import CANCEL_PATIENCE_S, ROUNDS_MAX, not_found
+
+
+class Idle(msgspec.Struct, frozen=True):
+    """A job that nobody runs, as it stands under its lock. `args` is there only where new ones are to come."""
+
+    id: str
+    name: str
+    queue: str
+    priority: int
+    run_at_us: int
+    args_bytes: int
+    options: str | None
+    args: str | None
+    expires_us: int | None
+    now_us: int
+
+
+class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the document of `change`: what these jobs shall be."""
+
+    ids: list[str]
+    queue: str | None
+    priority: int | None
+    run_at_us: int | None
+    delay_s: float | None
+    at_once: bool
+    args: str | None = None
+    args_bytes: int | None = None
+    options: str | None = None
+
+
+@operation(patience_s=CANCEL_PATIENCE_S)
+def change(
+    job_id: str, wanted: JobChange, *, actor: str | None, reason: str | None = None
+) -> Steps[JobChanged]:
+    """Change a job that nobody runs.
+
+    A bounded loop, because between the lock and the look others move the job too. The row is locked until the
+    transaction ends: a claim leaves it alone meanwhile. Made again it is the same change, unless it counts from now.
+
+    Raises:
+        IllegalMove: it runs, or it has ended. `state` says which.
+        InvalidInput: it would expire before it is due, or the new arguments do not fit. Nothing is changed.
+        JobNotFound: there is no such job.
+        Busy: a transaction of somebody's locks the job. Nothing was changed; try again.
+    """
+    for _ in range(ROUNDS_MAX):
+        locked = yield from execute("lock_idle", ids=[job_id], with_args=wanted.arguments is not None)
+        idle = [_idle(row) for row in locked]
+        if idle:
+            done = yield from _changed(idle, [_of(idle[0], wanted)], actor, reason)
+            if done:
+                return done[0]
+        # A later statement than the refusal: in the same one it would report a state from before it.
+        fence = (yield from read_fences([job_id]).steps()).get(job_id)
+        refused = unchangeable(job_id, fence)
+        if refused is not None:
+            raise refused
+    raise IllegalMove(
+        f"job {job_id} kept changing its state", "others change it at the same time", "change it again"
+    )
+
+
+@operation(patience_s=CANCEL_PATIENCE_S)
+def change_many(
+    ids: Sequence[str], wanted: JobChange, *, actor: str | None, reason: str | None = None
+) -> Steps[list[JobChanged]]:
+    """Change those of these jobs that nobody runs, that nobody has locked, and that the change fits."""
+    idle: list[Idle] = []
+    lines: list[_Wanted] = []
+    locked = yield from execute("lock_free_idle", ids=list(ids), with_args=wanted.arguments is not None)
+    for row in locked:
+        job = _idle(row)
+        try:
+            lines.append(_of(job, wanted))
+        except InvalidInput:
+            continue  # changed alone it is told why not
+        idle.append(job)
+    return (yield from _changed(idle, lines, actor, reason))
+
+
+def unchangeable(job_id: str, fence: Fence | None) -> FencerowError | None:
+    """Why a job that stands so cannot be changed; None if it can."""
+    if fence is None:
+        return not_found(job_id)
+    if fence.state not in FINAL and fence.state is not State.RUNNING:
+        return None
+    return IllegalMove(
+        f"job {job_id} is {fence.state}",
+        "only a waiting or queued job can be changed",
+        "cancel it and submit the work anew" if fence.state is State.RUNNING else "revive it, then change it",
+        state=fence.state,
+    )
+
+
+def _changed(
+    idle: Sequence[Idle], lines: Sequence[_Wanted], actor: str | None, reason: str | None
+) -> Steps[list[JobChanged]]:
+    if not idle:
+        return []
+    before = {job.id: job for job in idle}
+    rows = yield from execute("change", changes=_document(_together(lines)))
+    new_args = {job_id: line.args is not None for line in lines for job_id in line.ids}
+    done = [_told(before[str(row[0])], row, new_args[str(row[0])]) for row in rows]
+    notes = [
+        {"id": each.id, "detail": _detail(before[each.id], each, reason)} for each in done if each.changes
+    ]
+    if notes:
+        yield from execute("note_changed", notes=_document(notes), actor=actor)
+    return done
+
+
+def _idle(row: Row) -> Idle:
+    return Idle(
+        str(row[0]), str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), as_int(row[5]),
+        text_or_none(row[6]), text_or_none(row[7]), as_int_or_none(row[8]), as_int(row[9]),
+    )  # fmt: skip
+
+
+def _of(job: Idle, wanted: JobChange) -> _Wanted:
+    """What this job shall be.
+
+    Raises:
+        InvalidInput: it would expire before it is due, or the new arguments do not fit its name.
+    """
+    _refuse_late(job, wanted)
+    line = _Wanted(
+        ids=[job.id],
+        queue=wanted.queue,
+        priority=wanted.priority,
+        run_at_us=wanted.run_at_us,
+        delay_s=wanted.delay_s,
+        at_once=wanted.at_once,
+    )
+    if wanted.arguments is None:
+        return line
+    new = wanted.arguments(job.name)
+    options = job.options if new.version is None else with_args_version(job.options, new.version)
+    if (new.text, options) == (job.args, job.options):
+        return line
+    return msgspec.structs.replace(line, args=new.text, args_bytes=new.size, options=options)
+
+
+def _refuse_late(job: Idle, wanted: JobChange) -> None:
+    due_us = wanted.run_at_us
+    if wanted.delay_s is not None:
+        due_us = job.now_us + round(wanted.delay_s * 1_000_000)
+    if due_us is not None and job.expires_us is not None and due_us >= job.expires_us:
+        raise InvalidInput(
+            f"job {job.id} would expire {(due_us - job.expires_us) / 1e6:.1f} s before it is due",
+            "what was submitted with expires_s must start within it",
+            "choose an earlier time, or submit the work anew",
+        )
+
+
+def _together(lines: Sequence[_Wanted]) -> list[_Wanted]:
+    """Jobs of which the same is wanted in one line: their arguments travel once."""
+    alike: dict[tuple[str | None, str | None], list[str]] = {}
+    first: dict[tuple[str | None, str | None], _Wanted] = {}
+    for line in lines:
+        what = (line.args, line.options)
+        first.setdefault(what, line)
+        alike.setdefault(what, []).extend(line.ids)
+    return [msgspec.structs.replace(first[what], ids=ids) for what, ids in alike.items()]
+
+
+def _told(job: Idle, row: Row, new_args: bool) -> JobChanged:
+    now = {
+        "queue": str(row[2]),
+        "priority": as_int(row[3]),
+        "run_at_us": as_int(row[4]),
+        "args_bytes": as_int(row[5]),
+    }
+    changes = {
+        name: (getattr(job, name), is_now)
+        for name, is_now in now.items()
+        if getattr(job, name) != is_now or (name == "args_bytes" and new_args)
+    }
+    return JobChanged(job.id, str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), changes)
+
+
+def _detail(job: Idle, done: JobChanged, reason: str | None) -> dict[str, Any]:
+    """What the timeline keeps. Of the arguments before only what identifies them: a repeated submit is known by it."""
+    detail: dict[str, Any] = dict(done.changes)
+    if job.args is not None and "args_bytes" in done.changes:
+        detail["args_was"] = fingerprint(job.name, job.args.encode())
+    return detail if reason is None else {**detail, "reason": reason}
+
+
+def _document(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,55 @@
+-- Changing a job that nobody runs: when it is due, its priority, its queue, its arguments.
+
+-- fragment: idle
+-- What can be changed of these: nobody runs them, and they have not ended. `args` is read where new ones are to come.
+SELECT job.id, job.name, job.queue, job.priority, fencerow.us(job.run_at), job.args_bytes, CAST(job.options AS text),
+       CASE WHEN CAST(:with_args AS boolean) THEN CAST(job.args AS text) END, fencerow.us(job.expires_at),
+       fencerow.us(fencerow.now())
+FROM fencerow.jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+  AND job.state IN ('waiting', 'queued')
+
+-- name: lock_idle
+-- Lock jobs that nobody runs before they are changed, so that what is told of them before stays true.
+-- Guard: waiting or queued; a claim, a cancel or an expiry that came first leaves nothing to lock.
+{{idle}}
+FOR UPDATE;
+
+-- name: lock_free_idle
+-- The same for many jobs. Rows that a stranger has locked are left: they are changed alone.
+{{idle}}
+FOR UPDATE SKIP LOCKED;
+
+-- name: change
+-- Change jobs that nobody runs. A job that is to run at once and is due already keeps its place.
+-- Guard: waiting or queued; a claim, a cancel or an expiry that came first makes this change nothing.
+WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
+wanted AS MATERIALIZED (
+    SELECT CAST(each.id AS uuid) AS id, given.queue, given.priority,
+           COALESCE(fencerow.at(given.run_at_us), clock.now + fencerow.seconds(given.delay_s)) AS run_at,
+           given.at_once, given.args, given.args_bytes, given.options
+    FROM json_to_recordset(CAST(:changes AS json)) AS given (
+        ids json, queue text, priority smallint, run_at_us bigint, delay_s double precision, at_once boolean,
+        args text, args_bytes integer, options text
+    )
+    CROSS JOIN clock
+    CROSS JOIN LATERAL json_array_elements_text(given.ids) AS each (id)
+)
+UPDATE fencerow.jobs AS job
+SET queue = COALESCE(wanted.queue, job.queue),
+    priority = COALESCE(wanted.priority, job.priority),
+    run_at = CASE WHEN wanted.at_once THEN least(job.run_at, clock.now) ELSE COALESCE(wanted.run_at, job.run_at) END,
+    args = COALESCE(CAST(wanted.args AS json), job.args),
+    args_bytes = COALESCE(wanted.args_bytes, job.args_bytes),
+    options = CASE WHEN wanted.args IS NULL THEN job.options ELSE CAST(wanted.options AS json) END
+FROM wanted, clock
+WHERE job.id = wanted.id
+  AND job.state IN ('waiting', 'queued')
+RETURNING CAST(job.id AS text), job.state, job.queue, job.priority, fencerow.us(job.run_at), job.args_bytes;
+
+-- name: note_changed
+-- Tell in the timelines who changed what. Part of the transaction that did; its rows are locked.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT job.id, job.attempt, (SELECT fencerow.now()), 'changed', CAST(:actor AS text), given.detail
+FROM json_to_recordset(CAST(:notes AS json)) AS given (id uuid, detail json)
+JOIN fencerow.jobs AS job ON job.id = given.id;
