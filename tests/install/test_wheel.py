@@ -125,7 +125,16 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("user")
     venv.create(folder / "env", with_pip=True)
     scripts = folder / "env" / "bin"
-    pip: list[str | Path] = [scripts / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    # Python compiles what it imports; pip would compile every file of every package.
+    pip: list[str | Path] = [
+        scripts / "python",
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "--no-compile",
+    ]
     done = subprocess.run([*pip, f"{wheel}[demo]"], env=clean(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return scripts
@@ -200,6 +209,7 @@ def test_a_check_says_what_to_install_until_the_proofs_are(
             "-q",
             "--no-deps",
             "--disable-pip-version-check",
+            "--no-compile",
             proofs,
         ),
         cwd=tmp_path,

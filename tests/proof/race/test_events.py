@@ -184,12 +184,12 @@ BY_ID = (
 
 @named(32)
 def test_nothing_is_missed_and_nothing_aborted_is_seen(race: Race) -> None:
-    race(bus, share=0.1)
+    race(bus, share=0.25)
 
 
 @named(32)
 def test_events_of_a_key_keep_their_order_when_one_commits_late(race: Race) -> None:
-    race(sequencers, share=0.1)
+    race(sequencers, share=0.25)
 
 
 @in_modes("plain")
@@ -206,7 +206,7 @@ def test_without_its_gaps_a_sequencer_leaves_late_events_behind(race: Race) -> N
 @in_modes("plain", "held")
 @named(32)
 def test_two_sequencers_take_turns(race: Race) -> None:
-    race(two, share=0.15)
+    race(two, share=0.4)
 
 
 @in_modes("plain", "held")
@@ -254,7 +254,7 @@ locked_late = writers("two who publish, then lock what the key stands for × seq
 
 
 def test_events_of_a_key_follow_the_commits_of_those_who_lock_first(race: Race) -> None:
-    race(locked_first, share=0.1)
+    race(locked_first, share=0.25)
 
 
 @in_modes("plain", "held")
@@ -354,7 +354,7 @@ FENCE = (
 
 
 def test_a_replaced_reader_commits_nothing(race: Race) -> None:
-    race(drain_drain, share=0.15)
+    race(drain_drain, share=0.4)
 
 
 def test_without_the_fence_a_replaced_reader_commits(race: Race) -> None:
@@ -401,7 +401,7 @@ late_thread = Scenario(
 
 
 def test_a_handler_that_was_given_up_commits_nothing(race: Race) -> None:
-    race(late_thread, share=0.1)
+    race(late_thread, share=0.25)
 
 
 def test_without_the_cursor_in_the_guard_it_would(race: Race) -> None:
@@ -452,7 +452,7 @@ replay_drain = Scenario(
 
 
 def test_a_replay_leaves_nothing_out(race: Race) -> None:
-    race(replay_drain, share=0.1)
+    race(replay_drain, share=0.25)
 
 
 def test_without_the_fence_a_replay_is_passed_over(race: Race) -> None:
@@ -543,11 +543,11 @@ PARKED_GUARD = (
 
 
 def test_a_redriven_event_is_done_once_or_kept(race: Race) -> None:
-    race(redrive_redrive, share=0.1)
+    race(redrive_redrive, share=0.25)
 
 
 def test_a_redrive_moves_only_what_is_parked(race: Race) -> None:
-    race(park_redrive, share=0.1)
+    race(park_redrive, share=0.25)
 
 
 def test_without_its_guard_a_redrive_gives_budgets_away(race: Race) -> None:
@@ -576,7 +576,7 @@ aside_zombie = Scenario(
 
 
 def test_what_was_put_aside_is_fenced_too(race: Race) -> None:
-    race(aside_zombie, share=0.1)
+    race(aside_zombie, share=0.25)
 
 
 # --- taking partitions ---------------------------------------------------------------------------

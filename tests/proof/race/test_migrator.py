@@ -155,7 +155,7 @@ def meeting(arena: Any) -> Scenario:
 
 
 def test_two_migrators_run_each_step_once(shard: Any, explored: Any) -> None:
-    explored(meeting(shard), share=8)
+    explored(meeting(shard), share=3)
 
 
 @pytest.mark.parametrize("shard", ["plain", "held"], indirect=True)
@@ -227,7 +227,7 @@ def test_a_migrator_that_dies_at_any_statement_beside_another(shard: Any, explor
     """It dies at that point of its first migration, and another process takes its place."""
     # A reply that nobody awaits is in tests/proof/crash.
     chosen = [point for point in points(STATEMENTS, alone=False) if point.when != "sent"]
-    explored(*(dying_at(shard, point) for point in chosen), share=100)
+    explored(*(dying_at(shard, point) for point in chosen), share=40)
 
 
 def dying_at(arena: Any, point: Point) -> Scenario:
@@ -255,7 +255,7 @@ def test_forward_and_back_leave_whole_steps(shard: Any, explored: Any) -> None:
         assert not any(isinstance(result, RevertRefused) for result in story.results.values())
 
     both = [actor(shard, "one", migrating), actor(shard, "back", going_back)]
-    explored(Scenario("shard: migrate × down", with_a_ledger(shard), both, whole), share=15)
+    explored(Scenario("shard: migrate × down", with_a_ledger(shard), both, whole), share=6)
 
 
 # --- outside of a transaction ------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def late_and_fresh(arena: Any) -> Scenario:
 
 
 def test_a_step_has_one_holder_who_may_note_it(shard: Any, explored: Any) -> None:
-    explored(late_and_fresh(shard), share=8)
+    explored(late_and_fresh(shard), share=3)
 
 
 def test_without_the_fence_two_note_it(shard: Any, turns_red: Any) -> None:

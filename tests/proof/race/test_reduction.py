@@ -63,7 +63,6 @@ def outcomes(arena: Arena, scenario: Scenario, *, reduced: bool) -> set[str]:
 COMPARED = {  # whose orders are few enough to be played whole
     "plain": [test_finish.group, test_submit.lost_submit, test_marks.taken_over, test_submit.same_key],
     "held": [
-        test_marks.waiting("fail", test_marks.waits),
         test_claim.claim_cancel,
         test_submit.same_key,
         test_submit.lost_submit,
