@@ -62,6 +62,12 @@ class CarriedClock:
                     ahead_s,
                 )
 
+    def now_us(self) -> int | None:
+        """What the database's clock says now, carried on from its last reading; None before the first."""
+        with self._lock:
+            last = self._last
+        return None if last is None else last.at_us + round((steady() - last.replied) * 1e6)
+
     def due(self) -> Due:
         """Until when jobs are due now."""
         with self._lock:

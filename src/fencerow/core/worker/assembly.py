@@ -22,6 +22,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.outcome import Released
 from fencerow.core.model.wanted import Leave
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
@@ -96,7 +97,8 @@ class Assembly:
         calls = Calls(engine, decider, telemetry, middleware, kill_s=config.cancel_kill_s, on_loop=on_loop)
         report = Reports(self.acker, telemetry, lines).report
         together = brought().together
-        executor = Executor(engine, self.lease, report, telemetry, calls, decider, together, lines)
+        held = _held(self.clock)
+        executor = Executor(engine, self.lease, report, telemetry, calls, decider, together, lines, held)
         apart = _apart(executor, calls, decider, config)
         self.dispatch = Dispatch(engine, executor, calls, decider, apart, self.wakeups.wake_claimers)
         self.life = Life(
@@ -254,6 +256,22 @@ def connections(engine: Engine, handlers: Iterable[Handler]) -> Mapping[str, int
 def described(pools: Iterable[Pool]) -> str:
     """The queues and their slots, for the log."""
     return ", ".join(f"{'+'.join(pool.queues)} ({pool.slots} slots)" for pool in pools)
+
+
+def _held(clock: CarriedClock) -> Callable[[Mapping[str, str]], Released | None] | None:
+    """What may keep a claimed job from starting now, by the time of the database; None where no wing brings it.
+
+    The database's time is known: a claim follows a look at the lanes, which reads it.
+    """
+    hold = brought().hold
+    if hold is None:
+        return None
+
+    def held(headers: Mapping[str, str]) -> Released | None:
+        now_us = clock.now_us()
+        return None if now_us is None else hold(headers, now_us)
+
+    return held
 
 
 def _apart(executor: Executor, calls: Calls, decider: Decider, config: CoreConfig) -> Apart | None:

@@ -1,11 +1,12 @@
-"""What wings bring into a worker: chores, and ways to run attempts: several in one call, or in other processes.
+"""What wings bring into a worker: chores, ways to run attempts (several in one call, or in other processes), and what
+keeps a claimed job from starting for a while.
 
 Said once, when the package is imported; see `core/wing.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig
     from fencerow.core.model.handler import Handler
+    from fencerow.core.model.outcome import Released
     from fencerow.core.worker.attempt import Attempt
     from fencerow.core.worker.calling import Calls
     from fencerow.core.worker.deciding import Decider
@@ -42,6 +44,8 @@ class Apart(Protocol):
 if TYPE_CHECKING:
     MakeTogether = Callable[[Executor, Calls, Decider], Together]
     MakeApart = Callable[[Executor, Calls, Decider, CoreConfig], Apart]
+    # The headers of a claimed job, and the database's time; None: it may start now.
+    Hold = Callable[[Mapping[str, str], int], Released | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Brought:
     together: MakeTogether | None = None
     processes: Processes | None = None
     chores: tuple[Callable[[Site], Sequence[Chore]], ...] = ()
+    hold: Hold | None = None
 
 
 _brought = Brought()
@@ -70,6 +75,7 @@ def bring(
     together: MakeTogether | None = None,
     processes: Processes | None = None,
     chores: Callable[[Site], Sequence[Chore]] | None = None,
+    hold: Hold | None = None,
 ) -> None:
     """From now on there is this as well."""
     global _brought
@@ -79,6 +85,8 @@ def bring(
         _brought = replace(_brought, together=together)
     if processes is not None:
         _brought = replace(_brought, processes=processes)
+    if hold is not None:
+        _brought = replace(_brought, hold=hold)
 
 
 def brought() -> Brought:

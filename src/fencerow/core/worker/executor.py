@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -51,7 +51,8 @@ class Together(Protocol):
 class Executor:
     """Runs attempts in this process, and reports what becomes of each: one by itself, or several in one call.
 
-    `together` makes what runs several; None where no wing brings it.
+    `together` makes what runs several; None where no wing brings it. `held` says of a job with headers whether it goes
+    back to its queue for a while instead; None where nothing may.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Executor:
         decider: Decider,
         together: Callable[[Executor, Calls, Decider], Together] | None,
         lines: JobLines,
+        held: Callable[[Mapping[str, str]], Released | None] | None = None,
     ) -> None:
         self.report = report
         self.hung_count = 0  # handlers that were given up and have not ended since
@@ -73,6 +75,7 @@ class Executor:
         self._calls = calls
         self._decider = decider
         self._lines = lines
+        self._held = held
         self._together = None if together is None else together(self, calls, decider)
 
     async def run(self, attempts: Sequence[Attempt], slot_lost: Callable[[], None]) -> bool:
@@ -142,13 +145,16 @@ class Executor:
         return self.refused_start(attempt) or text  # a good deal may have happened while they came
 
     def refused_start(self, attempt: Attempt) -> Outcome | None:
-        """Nothing is started past the lease's deadline, and nothing that was asked to end or withdrawn.
+        """Nothing is started past the lease's deadline, and nothing that was asked to end, held or withdrawn.
 
         Raises:
             LeaseLost: the registration under which it was claimed is over, or others may have taken it back.
         """
         ours = self._lease.holder == attempt.holder and attempt.interrupt is not Interrupt.LOST
         if ours and attempt.interrupt is None and self._lease.holds():
+            headers = attempt.claimed.headers
+            if self._held is not None and headers and (held := self._held(headers)):
+                return held
             if attempt.starts():
                 return None
             ours = False
