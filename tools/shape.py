@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
+from fencerow.core.db.migration import migrations
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.queries import Migration, migrations
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
-from fencerow.core.store.migrate import Prepared, apply_next, ledger_name, lock_number
 from fencerow.core.store.tables import packages
 from fencerow.doctor.examine import with_queries
 from fencerow.doctor.shape import FILE, Shape, shape_of
@@ -45,21 +44,9 @@ def shapes(engine: AnyEngine) -> dict[str, Shape]:
 
 def _migrated(engine: AnyEngine) -> Iterator[tuple[int, Shape]]:
     """Each migration in turn: its number, and the shape of the database after it."""
-    known, name = store.known_migrations(engine.dialect), ledger_name(engine)
-    for count in range(1, len(known) + 1):
-        _apply(engine, known[:count], name)
-        yield known[count - 1].version, shape_of(engine)
-
-
-def _apply(engine: AnyEngine, known: Sequence[Migration], name: str) -> None:
-    prepared: Prepared | None = None
-    while True:
-        got = engine.run(
-            apply_next(known, ledger=name, lock=lock_number(name), actor=None, prepared=prepared)
-        )
-        if got is None:
-            return
-        prepared = got if isinstance(got, Prepared) else None
+    for each in store.known_migrations(engine.dialect):
+        store.migrate(engine, to=each.version)
+        yield each.version, shape_of(engine)
 
 
 def text(shape: Shape) -> str:

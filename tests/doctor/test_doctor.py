@@ -83,6 +83,32 @@ def test_an_index_that_was_dropped_by_hand_is_seen(cli: Cli, url: str, engine: A
     assert "CREATE INDEX" in found["fix"]
 
 
+def test_an_index_that_was_not_built_to_its_end_is_seen_and_mended(
+    cli: Cli, postgres_url: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("FENCEROW_URL", postgres_url)
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as connection,
+        psycopg.connect(postgres_url) as report,
+    ):
+        connection.execute("DROP INDEX fencerow.jobs_holder")
+        report.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        report.execute("SELECT count(*) FROM fencerow.jobs")
+        connection.execute("SET statement_timeout = '50ms'")
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute(
+                "CREATE INDEX CONCURRENTLY jobs_holder ON fencerow.jobs (holder) WHERE state = 'running'"
+            )
+        report.rollback()
+
+    found = finding(cli("doctor", "--json"), "tables")
+    assert "jobs_holder was not built to its end" in found["found"]
+    assert "fencerow migrate" in found["fix"]
+    assert cli("migrate", "--plan").out == "index jobs_holder was not built to its end: would be built anew\n"
+    assert "building jobs_holder" in cli("migrate").err
+    assert levels(cli("doctor", "--json"))["tables"] == "ok"
+
+
 def test_a_constraint_that_is_not_ours_any_more_is_seen(
     cli: Cli, postgres_url: str, monkeypatch: Any
 ) -> None:

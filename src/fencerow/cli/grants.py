@@ -31,7 +31,7 @@ WORKER = (
     "GRANT USAGE ON SCHEMA {schema} TO {role};",
     "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};",
-    "REVOKE INSERT, UPDATE, DELETE ON {schema}.schema_migrations FROM {role};",
+    "REVOKE INSERT, UPDATE, DELETE ON {schema}.schema_migrations, {schema}.schema_work FROM {role};",
 )
 
 

@@ -12,9 +12,10 @@ from fencerow.command.database import actor, opened, parsed_path, reach, resolve
 from fencerow.command.options import app_option, asked, database_options, json_option
 from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
 from fencerow.core.db.filesystem import refuse_network
-from fencerow.core.db.queries import Migration, postgres_names, qualified, sqlite_names
+from fencerow.core.db.migration import Migration
+from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
 from fencerow.core.errors import SchemaMissing, Unavailable, exits
-from fencerow.core.store.migrate import judged, ledger, ledger_name, refuse_foreign
+from fencerow.core.store.migrate import broken_indexes, judged, ledger, ledger_name, refuse_foreign
 from fencerow.core.store.migrate import migrate as migrate_engine
 from fencerow.core.store.tables import known_migrations, postgres_queries, sqlite_queries
 
@@ -28,15 +29,23 @@ from fencerow.core.store.tables import known_migrations, postgres_queries, sqlit
 def migrate(context: click.Context, plan: bool) -> int:
     """Apply the migrations that the database lacks. Safe to repeat, and to run from many processes at once."""
     config = resolved(asked(context))
-    migrations = planned(config) if plan else migrated(config)
+    migrations, broken = planned(config) if plan else (migrated(config), [])
     if asked(context).json:
-        listed = [{"version": each.version, "name": each.name} for each in migrations]
-        output.say_json({"plan": plan, "migrations": listed, "steps": listed})  # the last is the old name
+        listed = [
+            {"version": each.version, "name": each.name, "indexes": each.built_concurrently}
+            for each in migrations
+        ]
+        # The last is the old name of the migrations.
+        output.say_json({"plan": plan, "migrations": listed, "broken": broken, "steps": listed})
         return exits.OK
     verb = "would be applied" if plan else "applied"
     for each in migrations:
         output.say(f"{each.version:04d}  {each.name}  {verb}")
-    if not migrations:
+        for index in each.built_concurrently:
+            output.say(f"      index {index}: built beside the work of others")
+    for index in broken:
+        output.say(f"index {index} was not built to its end: would be built anew")
+    if not migrations and not broken:
         output.say("the schema is up to date")
     return exits.OK
 
@@ -45,22 +54,22 @@ def migrated(config: CoreConfig) -> list[Migration]:
     """Apply what is missing; makes the SQLite file where there is none."""
     _reach_or_make(config)
     with opened(config) as engine:
-        return migrate_engine(engine, actor=actor(config))
+        return migrate_engine(engine, actor=actor(config), tell=output.warn)
 
 
-def planned(config: CoreConfig) -> list[Migration]:
-    """What is missing. Makes nothing, not even the file."""
+def planned(config: CoreConfig) -> tuple[list[Migration], list[str]]:
+    """What is missing, and which indexes are not whole. Makes nothing, not even the file."""
     try:
         reach(config)
     except SchemaMissing:
-        return known_migrations("sqlite")
+        return known_migrations("sqlite"), []
     with opened(config) as engine:
         try:
             refuse_foreign(engine)
         except SchemaMissing:
-            return known_migrations("sqlite")
+            return known_migrations("sqlite"), []
         applied = engine.run(ledger(ledger_name(engine)))
-        return judged(applied, known_migrations(engine.dialect))
+        return judged(applied, known_migrations(engine.dialect)), broken_indexes(engine)
 
 
 def _reach_or_make(config: CoreConfig) -> None:
@@ -108,7 +117,7 @@ def schema_sql(dialect: str, config: CoreConfig) -> str:
     else:
         rename, queries = postgres_names(config.schema), postgres_queries(config.schema)
     head = [f'CREATE SCHEMA IF NOT EXISTS "{config.schema}";'] if dialect == "postgres" else []
-    ledger_text = f"{queries['make_ledger'].statements[0]};"
+    ledger_text = "\n\n".join(f"{queries[name].statements[0]};" for name in ("make_ledger", "make_work"))
     migrations = [
         f"-- migration {each.version:04d}: {each.name}\n{qualified(each.text, rename)}"
         for each in known_migrations(dialect)

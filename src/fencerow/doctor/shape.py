@@ -67,6 +67,12 @@ def examine_shape(engine: PostgresEngine | SqliteEngine) -> Iterator[Finding]:
     for what, text, instead in wrong[:SHOWN_MAX]:
         if instead is None:
             yield fail("tables", f"{what} is missing", f"it was dropped by hand; make it again: {text}"[:400])
+        elif instead.endswith(" INVALID"):
+            yield fail(
+                "tables",
+                f"{what} was not built to its end, so nothing uses it",
+                "run `fencerow migrate`, which builds it anew beside the work of others",
+            )
         else:
             yield fail("tables", f"{what} was changed: {instead}"[:300], f"it should be: {text}"[:400])
     if len(wrong) > SHOWN_MAX:

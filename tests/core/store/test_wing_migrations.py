@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 
 import fencerow.core.store.tables as tables
+from fencerow.core.db.queries import Query
 from fencerow.core.db.run import Steps, as_int, execute, operation
 from fencerow.core.store import store
+from fencerow.core.store.building import indexes_of
 from fencerow.errors import SchemaTampered, SchemaTooOld
 from tests.core.store.starter import engine_of
 from tests.kit.jobs import AnyEngine, submit
@@ -69,6 +72,48 @@ NAME = f"schema_{LAST + 1:04d}_beats"
 def test_what_was_released_keeps_its_name_and_its_text(dialect: str) -> None:
     known = {each.name: each.checksum[:16] for each in store.known_migrations(dialect)}
     assert RELEASED[dialect].items() <= known.items()
+
+
+# Released with their indexes inside a transaction, or with an own way to ask for locks.
+BEFORE_THE_RULES = 8
+
+
+def test_an_index_of_a_table_in_use_is_built_beside_its_users() -> None:
+    """CREATE INDEX keeps writers out for as long as it takes. A table that the migration makes itself has none yet."""
+    for each in store.known_migrations("postgres")[BEFORE_THE_RULES:]:
+        made = set(re.findall(r"CREATE TABLE fencerow\.(\w+)", each.text))
+        for number, part in enumerate(each.parts):
+            if part.concurrently:
+                assert indexes_of(store.postgres_queries()[each.part(number)]), "nothing but plain indexes"
+            else:
+                on = set(re.findall(r"^CREATE .*INDEX \w+ ON fencerow\.(\w+)", part.text, re.MULTILINE))
+                assert on <= made, (
+                    f"{each.name}: put the indexes on {on - made} below `-- built concurrently: why`"
+                )
+
+
+def test_what_locks_a_table_in_use_asks_for_it_briefly() -> None:
+    """Who acknowledges waits behind an ALTER TABLE that waits: it asks briefly, and the migrator asks again."""
+    for each in store.known_migrations("postgres")[BEFORE_THE_RULES:]:
+        for part in each.parts:
+            if re.search(r"^(ALTER TABLE|LOCK TABLE|DROP|CREATE TRIGGER)", part.text, re.MULTILINE):
+                assert "SET LOCAL lock_timeout = '500ms';" in part.text, each.name
+
+
+def test_files_build_nothing_concurrently() -> None:
+    """A file has one writer; its migrations say `next transaction`, or nothing."""
+    assert not any(part.concurrently for each in store.known_migrations("sqlite") for part in each.parts)
+
+
+@pytest.mark.parametrize(
+    "text", ["CREATE INDEX a ON b (c)", "CREATE UNIQUE INDEX a ON b (c) WHERE d IS NULL"]
+)
+def test_what_is_built_concurrently_is_plainly_written(text: str) -> None:
+    (index,) = indexes_of(Query("part", (text,), ()))
+
+    assert index.create("a ON") == text
+    with pytest.raises(ValueError, match="can only make indexes"):
+        indexes_of(Query("part", ("ALTER TABLE b ADD COLUMN c text",), ()))
 
 
 @pytest.fixture(params=DIALECTS)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from fencerow.core.db.migration import Migration
 from fencerow.core.store import store
-from fencerow.core.store.migrate import Prepared, apply_next, lock_number
+from fencerow.core.store.migrate import apply_next, lock_number
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.actor import Script
 from fencerow_proof.arena.race import Scenario, Story, explore
@@ -29,15 +30,13 @@ def bare(race_server: PostgresServer) -> Iterator[Bare]:
 
 
 def migrating() -> Script:
-    applied, prepared = [], None
+    applied = []
     parts = sum(len(step.parts) for step in KNOWN)
     for _ in range(4 * parts):  # a starter tries on; an explorer must come to an end
-        step = yield apply_next(KNOWN, ledger=LEDGER, lock=lock_number(LEDGER), actor=None, prepared=prepared)
+        step = yield apply_next(KNOWN, ledger=LEDGER, lock=lock_number(LEDGER), actor=None)
         if step is None:
             break
-        if isinstance(step, Prepared):
-            prepared = step
-        elif step is not False:
+        if isinstance(step, Migration):
             applied.append(step.version)
     return applied
 

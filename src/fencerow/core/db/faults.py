@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -68,7 +69,8 @@ def translated(*, around_user_code: bool = False, patience_s: float | None = Non
     """Turn what an operator can do something about into our errors; leave all others as they are.
 
     `patience_s` is that of an operation which has one of its own: when it is over, the engine's watchdog cancels the
-    statement, and that is `Busy`. What the statement committed on its way, such as a first half, stays.
+    statement, and that is `Busy`. Where it has no end, only a limit of the server's can have cancelled it. What the
+    statement committed on its way, such as a first half, stays.
     """
     try:
         yield
@@ -79,7 +81,7 @@ def translated(*, around_user_code: bool = False, patience_s: float | None = Non
         if known is None:
             raise
         known.__cause__ = error
-        if patience_s is not None and isinstance(error, pg.QueryCanceled):
+        if patience_s is not None and math.isfinite(patience_s) and isinstance(error, pg.QueryCanceled):
             raise _impatient(patience_s) from known
         raise known from error
 

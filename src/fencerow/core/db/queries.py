@@ -21,20 +21,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from hashlib import sha256
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Protocol
 
+from fencerow.core.db.migration import migrations
 from fencerow.core.errors import ConfigError
 
 MARK = re.compile(r"^--\s*(name|fragment):\s*([a-z_ ]+?)\s*$", re.MULTILINE)
 FRAGMENT = re.compile(r"\{\{(.*?)\}\}")
-MIGRATION = re.compile(r"(\d{4})_([a-z_]+)\.sql")
-COMPATIBLE = re.compile(r"^--\s*compatible_from:\s*(\d+)", re.MULTILINE)
 IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]{0,48}$")
 WRITTEN = re.compile(r""":'([a-z_]+)'|:"([a-z_]+)"|'(?:[^']|'')*'""")
-PART = re.compile(r"^-- next transaction:.*$", re.MULTILINE)
 COPY = re.compile(r"COPY\b.*\bFROM STDIN$", re.DOTALL)
 PIECE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\$\$.*?\$\$|;", re.DOTALL)
 # Strings and comments are matched first so that a colon inside them is left alone.
@@ -132,7 +129,7 @@ def load(package: str, folder: str, dialect: str, rename: Callable[[str], str]) 
     found = {name: _query(name, text, rename) for name, text in texts(package, folder).items()}
     for migration in migrations(package, folder):
         for number, part in enumerate(migration.parts):
-            found[migration.part(number)] = _query(migration.part(number), part, rename)
+            found[migration.part(number)] = _query(migration.part(number), part.text, rename)
     return Queries(dialect, found, rename)
 
 
@@ -173,54 +170,6 @@ def expanded(name: str, body: str, fragments: Mapping[str, str]) -> str:
         return FRAGMENT.sub(lambda match: text(match[1]).replace("\n", further), written)
 
     return "\n".join(each if each.startswith("--") else line(each) for each in body.split("\n"))
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One migration of the schema: a numbered file, also a named query so that explorers can stop inside it.
-
-    A file may consist of parts, divided by `-- next transaction: why`. Each is committed by itself, so that
-    what takes long holds no lock that anybody waits for. The last makes the migration applied; the others must
-    bear to be repeated, and leave a schema with which workers of the migration before go on.
-    """
-
-    version: int
-    name: str
-    text: str
-    compatible_from: int
-    checksum: str
-
-    @property
-    def parts(self) -> list[str]:
-        """The texts of its transactions, in order."""
-        return PART.split(self.text)
-
-    def part(self, number: int) -> str:
-        """The name of the query with this part: the last has the migration's own."""
-        return self.name if number == len(self.parts) - 1 else f"{self.name}_part_{number + 1}"
-
-
-def migrations(package: str, folder: str) -> list[Migration]:
-    """The migrations of a dialect in order; the checksum is over the text as it lies in the package."""
-    schema = files(package).joinpath(folder, "schema")
-    if not schema.is_dir():
-        return []
-    found = []
-    for file in sorted(schema.iterdir(), key=lambda entry: entry.name):
-        match = MIGRATION.fullmatch(file.name)
-        if match:
-            text = file.read_text("utf-8")
-            oldest = COMPATIBLE.search(text)
-            found.append(
-                Migration(
-                    int(match[1]),
-                    f"schema_{match[1]}_{match[2]}",
-                    text,
-                    int(oldest[1]) if oldest else int(match[1]),
-                    sha256(text.encode()).hexdigest(),
-                )
-            )
-    return found
 
 
 def parse(text: str) -> Iterable[tuple[str, str]]:

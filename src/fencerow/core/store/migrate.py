@@ -1,4 +1,4 @@
-"""Our own schema: applied in order, each migration and its ledger row in one transaction, under a lock that is tried.
+"""Our own schema: applied in order, each part of a migration with its note in one transaction, under a tried lock.
 
 Many starters at once are safe: the lock is taken before the ledger is read. A schema that is newer
 than this code is worked with only if it says so (`compatible_from`), never taken for an older one.
@@ -6,6 +6,7 @@ than this code is worked with only if it says so (`compatible_from`), never take
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -13,10 +14,16 @@ from dataclasses import dataclass
 
 from fencerow.core.db import locks
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.queries import Migration
+from fencerow.core.db.migration import INDEX, Migration
 from fencerow.core.db.run import Rows, Steps, as_int, execute, operation
+from fencerow.core.db.steady import steady
 from fencerow.core.errors import Busy, SchemaMissing, SchemaTampered, SchemaTooNew, SchemaTooOld
+from fencerow.core.model.ids import new_id
+from fencerow.core.store.build_lease import Tell, build_kept
+from fencerow.core.store.building import LEASE_S, Building, broken, indexes_of
 from fencerow.core.store.tables import known_migrations
+
+log = logging.getLogger("fencerow")
 
 WAIT_S = 30.0
 
@@ -39,6 +46,9 @@ class Prepared:
     parts: int
 
 
+Advance = Migration | Prepared | Building | bool | None
+
+
 @operation(repeatable=True, writes="schema", patience_s=math.inf)
 def apply_next(
     known: Sequence[Migration],
@@ -46,12 +56,15 @@ def apply_next(
     ledger: str,
     lock: int,
     actor: str | None,
-    prepared: Prepared | None = None,
     to: int | None = None,
-) -> Steps[Migration | Prepared | bool | None]:
-    """Apply the first migration that is missing, or the part of it that comes after those `prepared`.
+    holder: str = "",
+    pressing: bool = False,
+) -> Steps[Advance]:
+    """Apply the next part of the first migration that is missing; note it with it.
 
-    None when no migration is missing, of those up to `to` if that is said, False when another migrator holds the lock.
+    None when no migration is missing, of those up to `to` if that is said, False when another migrator is at work.
+    A part that is built concurrently is not run but taken for building by this `holder`. `pressing`: locks were not to
+    be had, so a vacuum of the server's own is asked to give way.
 
     Raises:
         SchemaTooNew, SchemaTampered: see `judged`. Nothing was changed.
@@ -59,21 +72,29 @@ def apply_next(
     got = yield from execute("try_migration_lock", lock=lock)
     if not got[0][0]:
         return False
-    applied: list[Applied] = []
-    if (yield from execute("ledger_exists", ledger=ledger))[0][0]:
-        applied = _ledger((yield from execute("read_ledger")))
-    else:
-        if not (yield from execute("schema_exists", ledger=ledger))[0][0]:
-            yield from execute("make_schema")
-        yield from execute("make_ledger")
+    applied = yield from _ledger_or_new(ledger)
     missing = judged(applied, known)
     if not missing or (to is not None and missing[0].version > to):
         return None
     migration = missing[0]
-    part = prepared.parts if prepared is not None and prepared.version == migration.version else 0
-    yield from execute(migration.part(part))
-    if part + 1 < len(migration.parts):
-        return Prepared(migration.version, part + 1)
+    parts, is_held = yield from _under_way(migration)
+    if is_held:
+        return False
+    if pressing and applied:
+        yield from execute("make_vacuum_yield")
+    return (yield from _apply_part(migration, parts, holder=holder, actor=actor))
+
+
+def _apply_part(migration: Migration, number: int, *, holder: str, actor: str | None) -> Steps[Advance]:
+    if number < len(migration.parts):
+        if migration.parts[number].concurrently:
+            return (yield from _take(migration, number, holder))
+        yield from execute(migration.part(number))
+    if number + 1 < len(migration.parts):
+        yield from execute(
+            "note_part", version=migration.version, checksum=migration.checksum, parts=number + 1
+        )
+        return Prepared(migration.version, number + 1)
     yield from execute(
         "note_migration",
         version=migration.version,
@@ -85,6 +106,50 @@ def apply_next(
     return migration
 
 
+@operation(repeatable=True, writes="schema")
+def take_broken(newest: Migration, *, lock: int, holder: str) -> Steps[Building | bool]:
+    """Take the building of indexes that are broken although no migration is missing; False when another is at work."""
+    if not (yield from execute("try_migration_lock", lock=lock))[0][0]:
+        return False
+    _, is_held = yield from _under_way(newest)
+    return False if is_held else (yield from _take(newest, None, holder))
+
+
+def _take(migration: Migration, number: int | None, holder: str) -> Steps[Building | bool]:
+    rows = yield from execute(
+        "take_work",
+        version=migration.version,
+        checksum=migration.checksum,
+        parts=len(migration.parts) if number is None else number,
+        holder=holder,
+        lease_s=LEASE_S,
+    )
+    return Building(migration, number, holder, as_int(rows[0][0])) if rows else False
+
+
+def _ledger_or_new(name: str) -> Steps[list[Applied]]:
+    """What the ledger says; made with what belongs to it where there is none."""
+    if not (yield from execute("ledger_exists", ledger=name))[0][0]:
+        if not (yield from execute("schema_exists", ledger=name))[0][0]:
+            yield from execute("make_schema")
+        yield from execute("make_ledger")
+        yield from execute("make_work")
+        return []
+    if not (yield from execute("relation_exists", name=work_name(name)))[0][0]:
+        yield from execute("make_work")
+    return _ledger((yield from execute("read_ledger")))
+
+
+def _under_way(migration: Migration) -> Steps[tuple[int, bool]]:
+    """How many parts of a migration are committed, and whether somebody builds indexes now, be it of another."""
+    rows = yield from execute("read_work")
+    if not rows:
+        return 0, False
+    version, checksum, parts, is_held = rows[0]
+    same = (version, checksum) == (migration.version, migration.checksum)
+    return as_int(parts) if same else 0, bool(is_held)
+
+
 @operation(repeatable=True, writes="")
 def ledger(name: str) -> Steps[list[Applied]]:
     """The migrations that were applied; none when there is no ledger."""
@@ -94,50 +159,88 @@ def ledger(name: str) -> Steps[list[Applied]]:
 
 
 def migrate(
-    engine: Engine, *, actor: str | None = None, wait_s: float = WAIT_S, to: int | None = None
+    engine: Engine,
+    *,
+    actor: str | None = None,
+    wait_s: float = WAIT_S,
+    to: int | None = None,
+    tell: Tell = log.info,
 ) -> list[Migration]:
     """Bring the schema up to what this code knows, or to a number; returns the migrations that this call applied.
 
     Safe with many starters at once, and while workers of an earlier schema go on: a lock that they wait behind
-    is asked for briefly and again. A crash leaves whole migrations and repeatable parts of one; run it again.
+    is asked for briefly and again, and indexes of tables that are in use are built beside them, however long that
+    takes; `tell` hears how far it is. A crash leaves whole parts of migrations; run it again, and it goes on.
 
     Raises:
         SchemaTooNew: a newer Fencerow has been here. Upgrade this process.
         SchemaTampered: an applied migration is not what we know under that number.
-        Busy: another migrator held its lock all the time, or long transactions the tables'.
+        Busy: another migrator was at work all the time, or long transactions held the tables.
     """
-    known = known_migrations(engine.dialect)
-    name = ledger_name(engine)
+    known, name = known_migrations(engine.dialect), ledger_name(engine)
+    lock, holder = lock_number(name), new_id()
     done: list[Migration] = []
-    prepared: Prepared | None = None
     deadline = time.monotonic() + wait_s
+    pressing = False
     while True:
-        following = apply_next(
-            known, ledger=name, lock=lock_number(name), actor=actor, prepared=prepared, to=to
-        )
+        sent = steady()
         try:
-            migration = engine.run(following)
+            got = engine.run(
+                apply_next(
+                    known, ledger=name, lock=lock, actor=actor, to=to, holder=holder, pressing=pressing
+                )
+            )
         except Busy:
             if time.monotonic() > deadline:
                 raise
+            pressing = engine.traits.has_server
             time.sleep(0.5)  # others get through meanwhile
             continue
-        if isinstance(migration, Migration):
-            done.append(migration)
-        elif isinstance(migration, Prepared):
-            prepared = migration
-        elif migration is None:
+        pressing = False
+        if isinstance(got, Migration):
+            done.append(got)
+        elif isinstance(got, Building):
+            assert got.number is not None
+            part = engine.queries[got.migration.part(got.number)]
+            build_kept(engine, name, indexes_of(part), got, sent, tell)
+            deadline = time.monotonic() + wait_s
+        elif got is None:
+            if to is None and engine.traits.has_server:
+                mend(engine, known, lock=lock, holder=holder, tell=tell)
             return done
-        elif time.monotonic() > deadline:
-            raise Busy(
-                "another process is migrating this schema",
-                f"it took longer than {wait_s:g} s",
-                "try again later",
-            )
-        else:
-            time.sleep(
-                0.05
-            )  # in no transaction: a waiter inside one would hang against CREATE INDEX CONCURRENTLY
+        elif got is False:
+            _wait(deadline, wait_s)
+
+
+def mend(engine: Engine, known: Sequence[Migration], *, lock: int, holder: str, tell: Tell) -> None:
+    """Build our indexes anew that are not whole though no migration is missing: somebody began them by hand."""
+    name = ledger_name(engine)
+    indexes = engine.run(broken(name, index_names(known)))
+    if not indexes:
+        return
+    sent = steady()
+    taken = engine.run(take_broken(known[-1], lock=lock, holder=holder))
+    if isinstance(taken, Building):
+        build_kept(engine, name, indexes, taken, sent, tell)
+
+
+def broken_indexes(engine: Engine) -> list[str]:
+    """The names of our indexes that are there and not whole: `migrate` builds them anew."""
+    if not engine.traits.has_server:
+        return []
+    found = engine.run(broken(ledger_name(engine), index_names(known_migrations(engine.dialect))))
+    return [index.name for index in found]
+
+
+def _wait(deadline: float, wait_s: float) -> None:
+    if time.monotonic() > deadline:
+        raise Busy(
+            "another process is migrating this schema",
+            f"it took longer than {wait_s:g} s",
+            "try again later",
+        )
+    # In no transaction: a waiter inside one would hang against CREATE INDEX CONCURRENTLY.
+    time.sleep(0.05)
 
 
 def refuse_foreign(engine: Engine) -> None:
@@ -204,6 +307,16 @@ def newest_known(dialect: str) -> int:
 def ledger_name(engine: Engine) -> str:
     """The ledger's table as the dialect writes it."""
     return engine.queries["read_ledger"].statements[0].split(" FROM ")[1].split()[0]
+
+
+def work_name(ledger: str) -> str:
+    """The table beside the ledger that says which migration is under way."""
+    return ledger.replace("schema_migrations", "schema_work")
+
+
+def index_names(known: Sequence[Migration]) -> list[str]:
+    """The indexes that migrations make."""
+    return [name for each in known for name in INDEX.findall(each.text)]
 
 
 def lock_number(name: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 
-from fencerow.core.db.queries import Migration, Queries, load, migrations, postgres_names, sqlite_names
+from fencerow.core.db.migration import Migration, migrations
+from fencerow.core.db.queries import Queries, load, postgres_names, sqlite_names
 
 PACKAGE = "fencerow.core.store"
 _of_wings: list[str] = []

@@ -27,8 +27,9 @@ FROM (SELECT part.relname AS name,
               WHERE NOT has_table_privilege(part.oid, wanted.privilege)) AS missing
       FROM pg_class AS part
       JOIN pg_namespace AS space ON space.oid = part.relnamespace
-      -- Partitions are reached through their parent, whose privileges count.
-      WHERE space.nspname = :schema AND part.relkind IN ('r', 'p') AND NOT part.relispartition) AS lacking
+      -- Partitions are reached through their parent, whose privileges count. What is under way is the migrator's alone.
+      WHERE space.nspname = :schema AND part.relkind IN ('r', 'p') AND NOT part.relispartition
+        AND part.relname <> 'schema_work') AS lacking
 WHERE lacking.missing IS NOT NULL;
 
 -- name: old_snapshots
