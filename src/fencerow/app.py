@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from fencerow.batches.declare import DeclareBatch
 from fencerow.batches.item import BatchMiddleware
@@ -10,8 +11,15 @@ from fencerow.client import Client
 from fencerow.config import Config
 from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning, UntypedParameters
 from fencerow.core.app.app import JobsApp
+from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import Defaults
 from fencerow.core.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from fencerow.core.chore import Chore
+    from fencerow.schedules.appside import AppSchedules, Program
+    from fencerow.schedules.declared import Declarations, Entities
+    from fencerow.schedules.options import ScheduleOptions
 
 __all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning", "UntypedParameters"]
 
@@ -58,6 +66,7 @@ class App(JobsApp):
             telemetry=telemetry,
         )
         self.batch_job = DeclareBatch(self._declarer)
+        self._declared_schedules: Declarations | None = None
 
     @property
     def client(self) -> Client:
@@ -81,6 +90,60 @@ class App(JobsApp):
         """
         self._batch_middleware.append(middleware)
         return middleware
+
+    @property
+    def schedules(self) -> AppSchedules:
+        """Schedules as they are stored: put, look at, pause, run now. `schedule` declares them in code."""
+        from fencerow.schedules.appside import AppSchedules  # who schedules nothing never loads it
+
+        return AppSchedules(self.client, self._program())
+
+    def schedule(
+        self,
+        work: Submittable[Any, Any] | Call[Any],
+        name: str | None = None,
+        *,
+        entities: Entities | None = None,
+        **given: Unpack[ScheduleOptions],
+    ) -> None:
+        """Declare that a job is submitted again and again: `app.schedule(report, cron="0 3 * * *")`.
+
+        `work` is a declared job, or a call of one: `job.call(...)`, `job.using(...)`. `name` is by default the job's.
+        Workers make what is declared when they start, and remove what is declared no longer. What people made stays.
+
+        `entities`: a function, sync or async, that lists what the schedule has a row for: names, for which the job is
+        called with the name, or `Entity(...)`. One worker at a time asks it again and again. A vanished entity's row
+        goes; an empty list, or an error, changes nothing.
+
+        When (`ScheduleOptions`): `cron` with `tz`, or `rate` `per` "minute", "hour" or "day", or `interval_s`; with
+        `phase_s` and `jitter_s`. `misfire` says what becomes of fires that were missed: "one" (the latest), "skip", or
+        "all", at most `catchup_max` in one pass. `overlap`: "skip" makes no job while an earlier one has not ended;
+        "allow", which is usual with "all", does.
+
+        Raises:
+            InvalidSchedule, UnknownZone: it says nothing that can work. ScheduleTaken: the name is declared already.
+            InvalidArguments: the job needs arguments that it was not given.
+        """
+        from fencerow.schedules.appside import declare
+
+        declare(self._declarations(), self._submitter, work, name, entities, given)
+
+    def _declarations(self) -> Declarations:
+        from fencerow.schedules.declared import Declarations
+
+        if self._declared_schedules is None:
+            self._declared_schedules = Declarations()
+        return self._declared_schedules
+
+    def _program(self) -> Program:
+        from fencerow.schedules.appside import program_of
+
+        return program_of(self._submitter, self._declarations(), self.config, self.jobs)
+
+    def _standing(self) -> Sequence[Chore]:
+        from fencerow.schedules.chores import schedule_chores
+
+        return schedule_chores(lambda: self.client, self.config, self.telemetry, self._program)
 
     def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """Stop claims from a queue, also across restarts: see `Client.pause_queue`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.refs import CancelAnswer
@@ -17,12 +18,15 @@ from fencerow.operators.job_verbs import JobVerbs
 from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.workers import Workers
 
+if TYPE_CHECKING:
+    from fencerow.schedules.verbs import ScheduleVerbs
+
 __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 
 class Client(JobsClient, JobVerbs, QueueVerbs):
-    """Submits jobs, reads them, waits for them and changes their state; pauses queues; `workers` and
-    `mutexes` are for operators.
+    """Submits jobs, reads them, waits for them and changes their state; pauses queues; `workers`,
+    `mutexes` and `schedules` are for operators.
 
     Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
     called before the database is first used. Close the client when done: it may have a thread that waits for
@@ -41,6 +45,13 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         super().__init__(engine, actor=actor, telemetry=telemetry, ready=ready, patience_s=patience_s)
         self.workers = Workers(self)
         self.mutexes = Mutexes(self)
+
+    @property
+    def schedules(self) -> ScheduleVerbs:
+        """Looks at schedules, pauses, runs and removes them; `App.schedules` makes them as well."""
+        from fencerow.schedules.verbs import ScheduleVerbs  # who schedules nothing never loads it
+
+        return ScheduleVerbs(self)
 
     def why_waiting(self, job_id: str) -> Procedure[str]:
         """Why a job has not ended, in a few words: the short form of `fencerow why`."""

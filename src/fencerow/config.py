@@ -9,10 +9,11 @@ from fencerow.events.settings import EventSettings
 from fencerow.guards.settings import GuardSettings
 from fencerow.processes.settings import ChildSettings
 from fencerow.retention.settings import RetentionSettings
+from fencerow.schedules.settings import ScheduleSettings
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Config(GuardSettings, EventSettings, RetentionSettings, ChildSettings, CoreConfig):
+class Config(ScheduleSettings, GuardSettings, EventSettings, RetentionSettings, ChildSettings, CoreConfig):
     """The settings of one process. Built directly or by `load`; either way every value is checked.
 
     Raises:

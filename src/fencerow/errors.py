@@ -99,8 +99,12 @@ from fencerow.migrations.errors import ShardUnreachable as ShardUnreachable
 from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
 from fencerow.proof import moved
+from fencerow.schedules.errors import InvalidEntities as InvalidEntities
 from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule
 from fencerow.schedules.errors import InvalidWindow as InvalidWindow
+from fencerow.schedules.errors import NoEntities as NoEntities
+from fencerow.schedules.errors import ScheduleTaken as ScheduleTaken
+from fencerow.schedules.errors import UnknownSchedule as UnknownSchedule
 from fencerow.schedules.errors import UnknownZone as UnknownZone
 from fencerow.testing.errors import DrainUnfinished as DrainUnfinished
 from fencerow.testing.errors import JobsDidNotSucceed as JobsDidNotSucceed

@@ -13,11 +13,12 @@ from fencerow.migrations.wing import WING as MIGRATIONS
 from fencerow.operators.wing import WING as OPERATORS
 from fencerow.processes.wing import WING as PROCESSES
 from fencerow.retention.wing import WING as RETENTION
+from fencerow.schedules.wing import WING as SCHEDULES
 
 if TYPE_CHECKING:
     from fencerow.config import Config
 
-WINGS = (PROCESSES, BATCHES, OPERATORS, DOCTOR, RETENTION, EVENTS, GUARDS, MIGRATIONS)
+WINGS = (PROCESSES, BATCHES, OPERATORS, DOCTOR, RETENTION, EVENTS, GUARDS, MIGRATIONS, SCHEDULES)
 
 
 def _config() -> type[Config]:

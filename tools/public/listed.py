@@ -35,6 +35,12 @@ PAGES = (
     Page("guards-replace", "fencerow.guards.replace", settings="retention_sources"),
     Page("guards-transitions", "fencerow.guards.transitions"),
     Page("migrations", "fencerow.migrations", "migrations"),
+    Page(
+        "schedules", "fencerow.schedules", "schedules",
+        handed=("fencerow.schedules.appside:AppSchedules",),
+        settings="schedules|entities_refresh_s|retention_ticks_s",
+        used="`App.schedule` declares; `App.schedules` and `Client.schedules` have the verbs.",
+    ),
     Page("batches", "fencerow.batches", "batches"),
     Page(
         "processes", "fencerow.processes", "processes", settings="child_|suspects_|hung_",
@@ -66,6 +72,8 @@ GIVEN = frozenset(
         "Event",
         "Workers",
         "Mutexes",
+        "AppSchedules",
+        "ScheduleRecord",
         "OnceRun",
         "Replacing",
     }

@@ -25,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 SLOTS_MAX = 10_000
 NAME_MAX = 200
 PROCESSES_MAX = 1_000
+SCHEDULES = ("schedules", "declared schedules")  # the chores that --no-schedules leaves to others
 
 
 def log_options(command: F) -> F:
@@ -69,6 +70,7 @@ def log_options(command: F) -> F:
     help="Answer /livez and /readyz there; without an address, to this machine only.",
 )
 @click.option(MEMBER, hidden=True, allow_from_autoenv=False)
+@click.option("--no-schedules", is_flag=True, help="Leave schedules to other workers: make no ticks of them.")
 @click.option("--once", is_flag=True, help="Run what is due, then exit.")
 @click.option("--drain", is_flag=True, help="Run until no job of its queues is left, then exit.")
 @log_options
@@ -83,6 +85,7 @@ def worker(
     processes: int,
     health: str | None,
     member: str | None,
+    no_schedules: bool,
     once: bool,
     drain: bool,
     log_level: str | None,
@@ -112,7 +115,8 @@ def worker(
         )
     with prepared(app, wanted):
         logs.set_up(app.config, log_level, log_format)
-        made = app.worker(queues=chosen, slots=slots, name=name)
+        without = SCHEDULES if no_schedules else ()
+        made = app.worker(queues=chosen, slots=slots, name=name, without=without)
         with attended(made, lifeline, address):
             return run_worker(
                 app, made, once=once, drain=drain, signalled=lifeline.signalled if lifeline else None

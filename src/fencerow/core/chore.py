@@ -24,6 +24,9 @@ class Chore(ABC):
     """
 
     name: str
+    jitter: float = (
+        0.2  # of its pauses, so that workers do not all do it at once; 0.0 where an instant counts
+    )
 
     @abstractmethod
     async def tick(self) -> float:

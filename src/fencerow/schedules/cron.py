@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
-from fencerow.schedules import walls
+import fencerow.schedules.walls as walls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

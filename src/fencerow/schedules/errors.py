@@ -25,3 +25,31 @@ class InvalidWindow(FencerowError):
 
     code = "FR-822"
     exit_code = exits.REFUSED
+
+
+class UnknownSchedule(FencerowError):
+    """There is no schedule of that name, or it has no such entity; the closest names are in `why`."""
+
+    code = "FR-824"
+    exit_code = exits.FAILED
+
+
+class ScheduleTaken(FencerowError):
+    """Two schedules of one name, or a change by hand of one that code declares. Nothing was changed."""
+
+    code = "FR-825"
+    exit_code = exits.REFUSED
+
+
+class NoEntities(FencerowError):
+    """The list of a schedule's entities is empty. That is mostly a mistake of its source, so no row was removed."""
+
+    code = "FR-826"
+    exit_code = exits.REFUSED
+
+
+class InvalidEntities(FencerowError):
+    """The function that lists a schedule's entities raised, or returned what cannot be used. Nothing was changed."""
+
+    code = "FR-827"
+    exit_code = exits.REFUSED

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fencerow.schedules import spec_text
+import fencerow.schedules.spec_text as spec_text
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.evenly import Evenly
 from fencerow.schedules.seeds import below

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from fractions import Fraction
 
-from fencerow.schedules import cron_text, zones
+import fencerow.schedules.cron_text as cron_text
+import fencerow.schedules.zones as zones
 from fencerow.schedules.cron import Cron
 from fencerow.schedules.errors import InvalidSchedule
 from fencerow.schedules.evenly import Evenly

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from fencerow.schedules import zones
+import fencerow.schedules.zones as zones
 from fencerow.schedules.errors import InvalidWindow
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from fencerow.schedules import walls, window_text
+import fencerow.schedules.walls as walls
+import fencerow.schedules.window_text as window_text
 from fencerow.schedules.errors import InvalidWindow
 from fencerow.schedules.window_text import Dated, Weekly
 

@@ -6,6 +6,7 @@ import difflib
 import logging
 from collections.abc import (
     AsyncIterable,
+    Collection,
     Iterable,
     Mapping,
     Sequence,
@@ -222,6 +223,7 @@ class JobsApp(Database):
         slots: int | None = None,
         name: str | None = None,
         ends_process: bool = True,
+        without: Collection[str] = (),
     ) -> Worker:
         """Make a worker for these queues, or for those of all declared jobs: `async with app.worker(): ...`.
 
@@ -229,7 +231,7 @@ class JobsApp(Database):
         `slots`, by default the setting. The log warns of a queue to which no declared job goes. The
         database's tables are checked first, see `check_or_create`. If a handler blocks the event loop
         beyond its time limit and `cancel_kill_s`, the worker ends this process; without `ends_process` it
-        only reports the handler.
+        only reports the handler. `without`: the names of chores that this worker leaves to others.
 
         Raises:
             DeclarationError: no job is declared, so the worker has nothing to run.
@@ -255,7 +257,7 @@ class JobsApp(Database):
             Middleware(tuple(self._run_middleware), tuple(self._batch_middleware)),
             slots=slots,
             name=name,
-            chores=self._chores,
+            chores=[each for each in (*self._chores, *self._standing()) if each.name not in without],
             ends_process=ends_process,
         )
 
@@ -271,6 +273,10 @@ class JobsApp(Database):
     def chores(self) -> Sequence[Chore]:
         """What this app's workers do besides their jobs."""
         return tuple(self._chores)
+
+    def _standing(self) -> Sequence[Chore]:
+        """What each worker does for the wings, whatever the app declares."""
+        return ()
 
     def _served(
         self, queues: Mapping[str, int] | Sequence[str] | None, slots: int | None

@@ -108,6 +108,14 @@ class Submitter:
             handles += map(partial(_handle, client), chunk, answers)
         return handles
 
+    def as_stored(self, call: Call[Any]) -> NewJob:
+        """What a submit of this call would store, without what submit middleware adds.
+
+        Raises:
+            InvalidInput: the job would expire before it is due.
+        """
+        return self._submission(call).job
+
     def _drafted(self, calls: Sequence[Call[Any]]) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
         if self.middleware:
@@ -186,6 +194,10 @@ class Submittable(Generic[P, R]):
             InvalidInput: the arguments do not fit or cannot be kept.
         """
         return Call(self._recipe, self._encode(args, kwargs))
+
+    def call_later(self) -> Call[R]:
+        """A call without arguments, for what only stands for calls to come: it must never be submitted."""
+        return Call(self._recipe, b"null")
 
     def call_with(self, arguments: Mapping[str, Any], options: SubmitOptions) -> Call[R]:
         """Like `call`, with arguments by name that are JSON data from outside, such as a date as text.

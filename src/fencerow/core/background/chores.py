@@ -23,7 +23,8 @@ class Chores:
     def __init__(self, chores: Sequence[Chore | Ticking], telemetry: Telemetry) -> None:
         self._chores = [chore_of(each).for_worker() for each in chores]
         self.loops = [
-            Loop(each.name, each.tick, telemetry, jitter=0.2, background=True) for each in self._chores
+            Loop(each.name, each.tick, telemetry, jitter=each.jitter, background=True)
+            for each in self._chores
         ]
         self._ending: list[asyncio.Task[None]] = []
 

@@ -58,7 +58,11 @@ class Placed(msgspec.Struct, frozen=True, tag_field="k", tag="placed"):
     """Events can be read, or read again."""
 
 
-WakeUp = Queued | Ended | CancelAsked | Ordered | Published | Placed
+class Rescheduled(msgspec.Struct, frozen=True, tag_field="k", tag="rescheduled"):
+    """A schedule was made or changed: its next fire may be earlier than workers think."""
+
+
+WakeUp = Queued | Ended | CancelAsked | Ordered | Published | Placed | Rescheduled
 
 _decoder: msgspec.json.Decoder[WakeUp] = msgspec.json.Decoder(WakeUp)
 

@@ -1,0 +1,154 @@
+"""`app.schedules`: what a program sets, declares and reconciles, beside all that `client.schedules` can do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import fencerow.schedules.definitions as definitions
+from fencerow.core.app.submitter import Call, Submittable, Submitter
+from fencerow.core.client.base import ClientBase
+from fencerow.core.config import CoreConfig
+from fencerow.core.db.run import Procedure, ask
+from fencerow.core.db.verb import averb, verb
+from fencerow.core.store import store
+from fencerow.schedules.declared import Declarations, DeclaredSchedule, Entities
+from fencerow.schedules.definitions import Reconciled, Refreshed, RowKind, WantedRow
+from fencerow.schedules.errors import InvalidSchedule
+from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned, work_of
+from fencerow.schedules.settings import ScheduleSettings
+from fencerow.schedules.shown import ScheduleRecord
+from fencerow.schedules.verbs import ScheduleVerbs, changed, putting
+
+log = logging.getLogger("fencerow.schedules")
+
+ALIVE_MAX = 10_000
+
+
+def declare(
+    declarations: Declarations,
+    submitter: Submitter,
+    work: Submittable[Any, Any] | Call[Any],
+    name: str | None,
+    entities: Entities | None,
+    given: ScheduleOptions,
+) -> None:
+    """Note a schedule of this program; see `App.schedule`."""
+    stored = work_of(submitter, work.call_later() if isinstance(work, Submittable) else work)
+    plan, job = planned(given), stored.template.name
+    named = check_name(job if name is None else name)
+    if entities is None:
+        work_of(submitter, work)  # its arguments fit
+    elif not callable(entities):
+        raise InvalidSchedule(
+            f"entities is of type {type(entities).__name__}",
+            "a function is expected that returns the list of entities",
+            "pass the function itself, or write lambda: [...]",
+        )
+    declarations.add(DeclaredSchedule(named, work, job, plan, entities, submitter))
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What schedules need to know of the app: who it is, what it declares, and which jobs it knows."""
+
+    submitter: Submitter
+    declarations: Declarations
+    owner: str
+    jobs: Collection[str]
+
+
+def program_of(
+    submitter: Submitter, declarations: Declarations, config: CoreConfig, jobs: Collection[str]
+) -> Program:
+    """The program of an app."""
+    return Program(submitter, declarations, ScheduleSettings.of(config).schedules_owner, frozenset(jobs))
+
+
+class AppSchedules(ScheduleVerbs):
+    """The schedules of one app's database. Each method has an async twin with an `a` in front."""
+
+    def __init__(self, client: ClientBase, program: Program) -> None:
+        super().__init__(client)
+        self._program = program
+
+    @verb
+    def put(
+        self,
+        name: str,
+        work: Submittable[Any, Any] | Call[Any],
+        entity: str = "",
+        /,
+        *,
+        take_over: bool = False,
+        **given: Unpack[ScheduleOptions],
+    ) -> Procedure[ScheduleRecord]:
+        """Make a schedule, or change it; returns it as it stands then. May be repeated.
+
+        A change keeps its pause. What is overdue stays due; else it waits for the next fire of its new times. What code
+        declares is changed only with `take_over`: from then on it is a person's, and code leaves it alone.
+
+        Raises:
+            InvalidSchedule, UnknownZone: it says nothing that can be kept. InvalidInput: a name cannot be used.
+            ScheduleTaken: code declares it. Nothing was changed.
+        """
+        wanted = WantedRow(
+            check_name(name),
+            check_entity(entity) if entity else "",
+            RowKind.SINGLE,
+            planned(given).definition(work_of(self._program.submitter, work)),
+        )
+        return (yield from putting(wanted, self._client.actor, take_over))
+
+    aput = averb(put)
+
+    @verb
+    def reconcile(self) -> Procedure[Reconciled]:
+        """Make what this program declares, change what differs, and remove what it declares no longer. Workers do this
+        when they start. Rows that people made stay.
+
+        Raises:
+            InvalidSchedule: what was declared cannot be stored any more.
+        """
+        return (yield from reconciling(self._program, self._client.actor))
+
+    areconcile = averb(reconcile)
+
+    async def arefresh(self, name: str) -> Refreshed:
+        """Ask the function of this declared schedule for its entities, now, and keep their rows in step with the list.
+
+        Raises:
+            NoEntities: the list is empty. InvalidEntities: the function raised. Nothing was changed.
+            UnknownSchedule: this program declares no entities under that name.
+        """
+        declared = self._program.declarations.with_entities(name)
+        return await self._arun(
+            refreshing(declared, await declared.listed(), self._program, self._client.actor)
+        )
+
+
+def reconciling(program: Program, actor: str | None) -> Procedure[Reconciled]:
+    """See `AppSchedules.reconcile`."""
+    wanted = [each.wanted for each in program.declarations.all.values()]
+    alive = yield from ask(store.list_workers(state="alive", limit=ALIVE_MAX))
+    running = {name for worker in alive for name in worker.names or ()}
+    done = yield from ask(
+        definitions.reconcile(wanted, owner=program.owner, own=program.jobs, running=running, actor=actor)
+    )
+    if done.made or done.changed:
+        yield changed()
+    return done
+
+
+def refreshing(
+    declared: DeclaredSchedule, entities: list[WantedRow], program: Program, actor: str | None
+) -> Procedure[Refreshed]:
+    """Keep the rows of the entities in step with this list."""
+    done = yield from ask(
+        definitions.refresh(declared.name, declared.digest, entities, owner=program.owner, actor=actor)
+    )
+    if done.made or done.changed:
+        yield changed()
+    return done

@@ -1,0 +1,194 @@
+"""What every worker does for schedules, with no leader: it makes ticks, and looks after what its program declares."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import fencerow.schedules.definitions as definitions
+import fencerow.schedules.ticking as ticking
+import fencerow.schedules.zones as zones
+from fencerow.core.chore import Chore
+from fencerow.core.client.base import ClientBase
+from fencerow.core.client.submitting import due_lanes
+from fencerow.core.config import CoreConfig
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import FencerowError
+from fencerow.core.model.wakeup import Rescheduled, WakeUp
+from fencerow.core.telemetry import Telemetry, clean
+from fencerow.schedules.appside import Program, reconciling, refreshing
+from fencerow.schedules.declared import DeclaredSchedule
+from fencerow.schedules.definitions import Reconciled, Refreshed
+from fencerow.schedules.settings import ScheduleSettings
+from fencerow.schedules.ticking import Key
+
+log = logging.getLogger("fencerow.schedules")
+
+STAGGER_S = 0.02  # workers that wait for the same instant do not all ask at once
+FORGET_S = 60.0  # what could not be computed is tried again
+SOON_S = 30.0
+IDLE_S = 3600.0
+TROUBLE_MAX = 500
+
+
+@dataclass(frozen=True)
+class ScheduleSite:
+    """Where the chores work."""
+
+    client: Callable[[], ClientBase]
+    settings: ScheduleSettings
+    telemetry: Telemetry
+    program: Callable[[], Program]
+
+    @property
+    def engine(self) -> Engine:
+        """The database, opened when it is first needed."""
+        return self.client().engine
+
+
+def schedule_chores(
+    client: Callable[[], ClientBase],
+    config: CoreConfig,
+    telemetry: Telemetry,
+    program: Callable[[], Program],
+) -> list[Chore]:
+    """What the workers of an app do for schedules; nothing, where the setting `schedules` is off."""
+    settings = ScheduleSettings.of(config)
+    site = ScheduleSite(client, settings, telemetry, program)
+    return [TickChore(site), DeclaredChore(site)] if settings.schedules == "on" else []
+
+
+class TickChore(Chore):
+    """Fires what is due, and sleeps until the next is, or until somebody changes a schedule."""
+
+    name = "schedules"
+    jitter = 0.0
+
+    def __init__(self, site: ScheduleSite) -> None:
+        self._site = site
+        self._besides: dict[
+            Key, float
+        ] = {}  # what this worker cannot compute, and until when it is left to others
+        self._looked = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was due when it looked last."""
+        return self._looked
+
+    def for_worker(self) -> Chore:
+        if zones.database_missing():
+            log.error(
+                "this machine has no time zones: schedules in a zone are left to other workers; %s",
+                zones.NO_DATABASE,
+            )
+        return TickChore(self._site)
+
+    def is_for(self, message: WakeUp | None) -> bool:
+        if isinstance(message, Rescheduled):
+            self._besides.clear()
+        return message is None or isinstance(message, Rescheduled)
+
+    async def tick(self) -> float:
+        """One transaction after the other while there is something due."""
+        engine, now_s = self._site.engine, time.monotonic()
+        self._besides = {key: until for key, until in self._besides.items() if until > now_s}
+        ticked = await engine.arun(ticking.tick(besides=list(self._besides)))
+        if ticked.jobs:
+            engine.wake(due_lanes([job.template for job in ticked.jobs], time.time_ns() // 1000))
+            self._site.telemetry.counters.add("schedule_jobs", len(ticked.jobs))
+        if ticked.troubles:
+            await self._leave(ticked.troubles)
+        self._looked = not ticked.rows
+        if ticked.rows:
+            return 0.0
+        return await self._pause_s()
+
+    async def _pause_s(self) -> float:
+        next_us, now_us = await self._site.engine.arun(ticking.next_fire(besides=list(self._besides)))
+        poll_s = self._site.settings.schedules_poll_s
+        if next_us is None:
+            return poll_s
+        return min(poll_s, max(0.0, (next_us - now_us) / 1e6) + random.uniform(0.001, STAGGER_S))  # noqa: S311
+
+    async def _leave(self, troubles: Mapping[Key, str]) -> None:
+        """Others may know the zone, or the newer form; the row says what is wrong."""
+        until = time.monotonic() + FORGET_S
+        for (name, entity), text in troubles.items():
+            log.error(
+                "schedule %s cannot fire in this worker: %s", f"{name}/{entity}" if entity else name, text
+            )
+            self._besides[name, entity] = until
+        await self._site.engine.arun(ticking.note_troubles(troubles))
+
+
+class DeclaredChore(Chore):
+    """Reconciles what the program declares, once; then asks for its entities again and again."""
+
+    name = "declared schedules"
+
+    def __init__(self, site: ScheduleSite) -> None:
+        self._site = site
+        self._reconciled = False
+
+    def for_worker(self) -> Chore:
+        return DeclaredChore(self._site)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything is as it was declared."""
+        return self._reconciled
+
+    async def tick(self) -> float:
+        program = self._site.program()
+        if not self._reconciled:
+            client = self._site.client()
+            _tell(await client.arun(reconciling(program, client.actor)))
+            self._reconciled = True
+        for declared in program.declarations.all.values():
+            if declared.entities is not None:
+                await self._refresh(declared, program)
+        has_entities = any(each.entities is not None for each in program.declarations.all.values())
+        return self._site.settings.entities_refresh_s / 4 if has_entities else IDLE_S
+
+    async def _refresh(self, declared: DeclaredSchedule, program: Program) -> None:
+        """One worker of all asks the user's function; whatever comes of it, the other schedules go on."""
+        every_s = self._site.settings.entities_refresh_s
+        engine = self._site.engine
+        if not await engine.arun(definitions.claim_refresh(declared.name, declared.digest, every_s=every_s)):
+            return
+        try:
+            listed = await declared.listed()
+            client = self._site.client()
+            done = await client.arun(refreshing(declared, listed, program, client.actor))
+        except FencerowError as error:
+            text = clean(str(error))[:TROUBLE_MAX]
+            log.error("the entities of schedule %s stay as they are: %s", declared.name, text)
+            soon_s = min(SOON_S, every_s)
+            await engine.arun(
+                definitions.refresh_sooner(declared.name, declared.digest, trouble=text, soon_s=soon_s)
+            )
+        else:
+            _tell_entities(declared.name, done)
+
+
+def _tell(done: Reconciled) -> None:
+    for what, names in (("made", done.made), ("changed", done.changed), ("removed", done.removed)):
+        if names:
+            log.info("schedules %s as code declares them: %s", what, ", ".join(names))
+    for name in done.kept:
+        log.warning("schedule %s is declared in code, but a person made it so: it stays as it is", name)
+    for name in done.elsewhere:
+        log.warning(
+            "schedule %s is no longer declared here, but a living worker runs its job: it stays for now. If two "
+            "programs share these tables, give each a name of its own (FENCEROW_SCHEDULES_OWNER)",
+            name,
+        )
+
+
+def _tell_entities(name: str, done: Refreshed) -> None:
+    if done.made or done.removed:
+        log.info("schedule %s: %d entities are new, %d have gone", name, len(done.made), len(done.removed))

@@ -1,0 +1,302 @@
+"""`fencerow schedules`: list, show, next, explain, and the verbs that change none of their times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from fencerow.command import output
+from fencerow.command.database import actor, times, working
+from fencerow.command.documents import instants, plain
+from fencerow.command.layout import Column
+from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
+from fencerow.command.times import Times, iso
+from fencerow.core.client.base import ClientBase
+from fencerow.core.db.engine import Engine
+from fencerow.core.errors import exits
+from fencerow.schedules.definitions import RowKind
+from fencerow.schedules.shown import ScheduleRecord
+from fencerow.schedules.ticking import Made, Tick
+from fencerow.schedules.verbs import ScheduleVerbs
+
+F = TypeVar("F", bound=Callable[..., Any])
+COLUMNS = (
+    Column("schedule", least=12),
+    Column("when", least=16, folds=True, lines=3),
+    Column("next"),
+    Column("last", rank=1),
+    Column("job", least=8, rank=2),
+    Column("made by", rank=3),
+    Column("paused or in trouble", least=16, folds=True, lines=4),
+)
+TICKS = (Column("fire"), Column("entity", least=8), Column("made"), Column("job id"), Column("by", rank=1))
+WHY_NONE = {
+    Made.OVERLAP: "none: an earlier job had not ended",
+    Made.WINDOW: "none: in a maintenance window",
+    Made.LATE: "none: it was missed",
+}
+
+
+def entity_option(command: F) -> F:
+    """--entity: one row of a schedule with entities."""
+    return click.option("--entity", metavar="NAME", help="One entity of the schedule instead of all of it.")(
+        command
+    )
+
+
+def all_options(command: F) -> F:
+    """Those of every command here."""
+    for option in (app_option, database_options, json_option):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def verbs(context: click.Context) -> Iterator[tuple[ScheduleVerbs, Engine]]:
+    """The verbs on the database that is meant, in the name of who calls."""
+    with working(asked(context)) as engine:
+        yield ScheduleVerbs(ClientBase(engine, actor=actor(asked(context).config()))), engine
+
+
+@click.group(invoke_without_command=True)
+@utc_option
+@all_options
+@click.pass_context
+def schedules(context: click.Context) -> None:
+    """List schedules, look at one, and change them. Without a verb: list."""
+    if context.invoked_subcommand is None:
+        _list(context, None, entities=False, limit=1000)
+
+
+@schedules.command("list")
+@click.argument("name", required=False)
+@click.option("--entities", is_flag=True, help="Show the rows of the entities too.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="Show at most so many."
+)
+@utc_option
+@all_options
+@click.pass_context
+def list_(context: click.Context, name: str | None, entities: bool, limit: int) -> None:
+    """List schedules: when they fire, the next and the last fire, and what is paused or in trouble."""
+    _list(context, name, entities=entities, limit=limit)
+
+
+@schedules.command()
+@click.argument("name")
+@entity_option
+@click.option(
+    "--ticks", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show so many fires."
+)
+@utc_option
+@all_options
+@click.pass_context
+def show(context: click.Context, name: str, entity: str | None, ticks: int) -> None:
+    """Show a schedule: its rules, what it submits, and which job each of its last fires made."""
+    with verbs(context) as (known, engine):
+        found = known.get(name, entity or "")
+        fires = known.ticks(name, entity, limit=ticks)
+        at = times(engine, asked(context))
+    if asked(context).json:
+        output.say_json({**_document(found), "ticks": plain(fires)})
+        return
+    output.facts(_facts(found, at))
+    output.say()
+    output.table(TICKS, [_tick(each, at) for each in fires], none="it has not fired yet")
+
+
+@schedules.command("next")
+@click.argument("name")
+@entity_option
+@click.option(
+    "-n", "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show so many."
+)
+@utc_option
+@all_options
+@click.pass_context
+def next_(context: click.Context, name: str, entity: str | None, count: int) -> None:
+    """Show when a schedule fires next, whether or not it is paused."""
+    with verbs(context) as (known, engine):
+        fires = known.next_fires(name, entity or "", count=count)
+        at = times(engine, asked(context))
+    if asked(context).json:
+        output.say_json([iso(each) for each in fires])
+        return
+    for each in fires:
+        output.say(at.full(each) or "")
+
+
+@schedules.command()
+@click.argument("name")
+@entity_option
+@all_options
+@click.pass_context
+def explain(context: click.Context, name: str, entity: str | None) -> None:
+    """Say in words when a schedule fires, and what becomes of fires that are missed or overlap."""
+    with verbs(context) as (known, _):
+        found = known.get(name, entity or "")
+    lines = _in_words(found)
+    if asked(context).json:
+        output.say_json({"name": found.name, "entity": found.entity, "words": lines})
+        return
+    for line in lines:
+        output.say_text(line)
+
+
+@schedules.command()
+@click.argument("name")
+@entity_option
+@click.option("--force", is_flag=True, help="Also while an earlier job has not ended.")
+@all_options
+@click.pass_context
+def run(context: click.Context, name: str, entity: str | None, force: bool) -> int:
+    """Submit its job now, also while it is paused. Its next fire stays where it is."""
+    with verbs(context) as (known, _):
+        runs = known.run(name, entity, force=force)
+    if asked(context).json:
+        output.say_json(plain(runs))
+    else:
+        for each in runs:
+            label = f"{each.entity}: " if each.entity else ""
+            output.say(label + (each.job_id or "no job: an earlier one has not ended (--force)"))
+    return exits.OK if any(each.job_id for each in runs) else exits.FAILED
+
+
+@schedules.command()
+@click.argument("name")
+@entity_option
+@click.option("--reason", metavar="TEXT", help="Why; shown by `schedules list`.")
+@all_options
+@click.pass_context
+def pause(context: click.Context, name: str, entity: str | None, reason: str | None) -> int:
+    """Let a schedule fire no more until it is resumed. Jobs that it made go on. Deploys do not end the pause."""
+    with verbs(context) as (known, _):
+        rows = known.pause(name, entity, reason=reason)
+    _say_change(context, name, entity, rows, "paused", "was paused already; the first reason is kept")
+    return exits.OK
+
+
+@schedules.command()
+@click.argument("name")
+@entity_option
+@click.option("--run-now", is_flag=True, help="Submit its job at once, too.")
+@all_options
+@click.pass_context
+def resume(context: click.Context, name: str, entity: str | None, run_now: bool) -> int:
+    """Let a schedule fire again, at its next time. What it would have fired meanwhile is not made up."""
+    with verbs(context) as (known, _):
+        rows = known.resume(name, entity, run_now=run_now)
+    _say_change(context, name, entity, rows, "resumed", "was not paused")
+    return exits.OK
+
+
+@schedules.command()
+@click.argument("name")
+@entity_option
+@all_options
+@click.pass_context
+def remove(context: click.Context, name: str, entity: str | None) -> int:
+    """Remove a schedule that people made. Its jobs stay."""
+    with verbs(context) as (known, _):
+        rows = known.remove(name, entity)
+    _say_change(context, name, entity, rows, "removed", "is not there")
+    return exits.OK
+
+
+def _say_change(
+    context: click.Context, name: str, entity: str | None, rows: int, what: str, otherwise: str
+) -> None:
+    if asked(context).json:
+        output.say_json({"name": name, "entity": entity, what: rows})
+        return
+    full = f"{name}/{entity}" if entity else name
+    more = f" ({rows} rows)" if rows > 1 else ""
+    output.say(f"{full} is {what}{more}" if rows else f"{full} {otherwise}")
+
+
+def _list(context: click.Context, name: str | None, *, entities: bool, limit: int) -> None:
+    with verbs(context) as (known, engine):
+        found = known.listed(name=name, entities=entities, limit=limit)
+        at = times(engine, asked(context))
+    if asked(context).json:
+        output.say_json([_document(each) for each in found])
+        return
+    output.table(COLUMNS, [_row(each, at) for each in found], none="no schedule is known")
+
+
+def _row(found: ScheduleRecord, at: Times) -> tuple[object, ...]:
+    entities = f"; {found.entities} entities" if found.kind is RowKind.HEAD else ""
+    paused = found.paused_at_us is not None
+    return (
+        found.full_name,
+        found.in_words() + entities,
+        None if paused else at.when(found.next_us),
+        at.when(found.last_us),
+        found.job,
+        found.origin.value,
+        _paused(found, at) or found.trouble,
+    )
+
+
+def _paused(found: ScheduleRecord, at: Times) -> str | None:
+    if found.paused_at_us is None:
+        some = found.paused_entities
+        return f"{some} entities are paused" if some else None
+    by = f" by {found.paused_by}" if found.paused_by else ""
+    reason = f": {found.pause_reason}" if found.pause_reason else ""
+    return f"paused {at.when(found.paused_at_us)}{by}{reason}"
+
+
+def _facts(found: ScheduleRecord, at: Times) -> dict[str, object]:
+    document = found.document()
+    return {
+        "schedule": found.full_name,
+        "when": found.in_words(),
+        "next": at.full(found.next_us),
+        "last": at.full(found.last_us),
+        "last job": found.last_job_id,
+        "job": f"{found.job} in queue {document.get('queue')}",
+        "arguments": None if found.kind is RowKind.HEAD else output.document(document.get("args")),
+        "entities": found.entities if found.kind is RowKind.HEAD else None,
+        "rules": " ".join(_in_words(found)[1:]),
+        "made by": f"{found.origin.value}, version {found.version}",
+        "changed": f"{at.full(found.changed_at_us)} by {found.changed_by}",
+        "time zones": found.zones,
+        "paused": _paused(found, at),
+        "trouble": found.trouble,
+    }
+
+
+def _in_words(found: ScheduleRecord) -> list[str]:
+    """When it fires, and its rules, each a sentence."""
+    rules = found.rules
+    lines = [f"{found.full_name} fires: {found.in_words()}."]
+    if rules is None:
+        return lines
+    missed = {
+        "one": "Of fires that were missed, the latest is made up.",
+        "skip": f"Fires that are more than {rules.late_s:g} s late are left out.",
+        "all": f"All fires that were missed are made up, at most {rules.catchup_max} in one pass.",
+    }
+    overlap = {
+        "skip": "While an earlier job has not ended, a fire makes none.",
+        "allow": "Its jobs may overlap.",
+    }
+    lines += [missed[rules.misfire.value], overlap[rules.overlap.value]]
+    if rules.windows:
+        deferred = "makes a job that is due at its end" if rules.in_window.value == "defer" else "makes none"
+        lines.append(f"A fire in a maintenance window {deferred}.")
+    return lines
+
+
+def _document(found: ScheduleRecord) -> dict[str, Any]:
+    return instants(found.document().items())
+
+
+def _tick(tick: Tick, at: Times) -> tuple[object, ...]:
+    made = f"a job, {tick.state or 'gone'}" if tick.made is Made.JOB else WHY_NONE[tick.made]
+    left_out = f"; {tick.left_out} others were missed" if tick.left_out else ""
+    return at.when(tick.fire_us), tick.entity, made + left_out, tick.job_id, tick.made_by

@@ -1,0 +1,163 @@
+"""Schedules declared in code, and the lists of entities that some of them follow."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fencerow.core.app.submitter import Call, Submittable, Submitter
+from fencerow.core.errors import FencerowError
+from fencerow.core.model.signature import name_of
+from fencerow.schedules.definition import Definition, digest_of
+from fencerow.schedules.definitions import RowKind, WantedRow
+from fencerow.schedules.errors import InvalidEntities, NoEntities, ScheduleTaken, UnknownSchedule
+from fencerow.schedules.options import SchedulePlan, When, check_entity, work_of
+
+ENTITIES_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One thing that a schedule has a row for. By default its job is called with its name, at the schedule's times.
+
+    `call`: what is submitted for it instead. `when`: when it fires instead.
+    """
+
+    name: str
+    call: Call[Any] | None = None
+    when: When | None = None
+
+
+Listed = Iterable[str | Entity]
+Entities = Callable[[], Listed] | Callable[[], Awaitable[Listed]]
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSchedule:
+    """One schedule that code declares. What it submits is made when it is asked for: the app's defaults may change."""
+
+    name: str
+    work: Submittable[Any, Any] | Call[Any]
+    job: str
+    plan: SchedulePlan
+    entities: Entities | None
+    submitter: Submitter
+
+    @property
+    def wanted(self) -> WantedRow:
+        """Its own row."""
+        kind = RowKind.SINGLE if self.entities is None else RowKind.HEAD
+        return WantedRow(self.name, "", kind, self.definition)
+
+    @property
+    def definition(self) -> Definition:
+        """What is stored for it. A head submits nothing itself, so it has no arguments."""
+        if self.entities is not None and isinstance(self.work, Submittable):
+            return self.plan.definition(work_of(self.submitter, self.work.call_later()))
+        return self.plan.definition(work_of(self.submitter, self.work))
+
+    @property
+    def digest(self) -> str:
+        """By which its row is known to be as this program declares it."""
+        return digest_of(self.definition.text())
+
+    async def listed(self) -> list[WantedRow]:
+        """The rows of its entities, as the user's function lists them now. It runs in a thread, or in the event loop.
+
+        Raises:
+            NoEntities: the list is empty. InvalidEntities: the function raised, or a member cannot be used.
+        """
+        entities = await self._listed()
+        if not entities:
+            raise NoEntities(
+                f"{self._function} lists no entity for schedule {self.name}",
+                "an empty list is mostly a mistake of its source, so no row was removed",
+                f"if there is nothing left, take the declaration out, or `fencerow schedules pause {self.name}`",
+            )
+        wanted = [self._wanted_of(each) for each in entities]
+        names = [each.entity for each in wanted]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise self._invalid(f"it lists {twice!r} twice", "each entity has one row")
+        return wanted
+
+    async def _listed(self) -> Sequence[str | Entity]:
+        assert self.entities is not None, "it has no entities"
+        try:
+            if inspect.iscoroutinefunction(self.entities):
+                found: Any = await self.entities()
+            else:
+                found = await asyncio.to_thread(self.entities)
+            members = None if isinstance(found, str) else list(found)
+        except Exception as error:
+            raise self._invalid(
+                f"it raised {type(error).__name__}: {error}"[:300], "a list is expected"
+            ) from error
+        if members is None or len(members) > ENTITIES_MAX:
+            raise self._invalid(
+                "it returned one text, or too much", f"a list of at most {ENTITIES_MAX} is expected"
+            )
+        return members
+
+    def _wanted_of(self, given: object) -> WantedRow:
+        entity = Entity(given) if isinstance(given, str) else given
+        if not isinstance(entity, Entity):
+            raise self._invalid(
+                f"it lists a value of type {type(given).__name__}", "texts and Entity(...) are expected"
+            )
+        try:
+            name = check_entity(entity.name)
+            work = work_of(self.submitter, entity.call or self.work, name)
+            return WantedRow(self.name, name, RowKind.ENTITY, self.plan.at(entity.when).definition(work))
+        except FencerowError as error:
+            raise self._invalid(f"{str(entity.name)[:60]!r}: {error.what}", error.why) from error
+
+    def _invalid(self, what: str, why: str) -> InvalidEntities:
+        return InvalidEntities(
+            f"{self._function} cannot be used for schedule {self.name}: {what}",
+            why,
+            "nothing was changed; correct the function",
+        )
+
+    @property
+    def _function(self) -> str:
+        assert self.entities is not None, "it has no entities"
+        return name_of(self.entities)
+
+
+class Declarations:
+    """The schedules that one app declares, by name."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, DeclaredSchedule] = {}
+
+    def add(self, declared: DeclaredSchedule) -> None:
+        """Raises:
+        ScheduleTaken: the name is declared already.
+        """
+        if declared.name in self.all:
+            raise ScheduleTaken(
+                f"two schedules are declared under the name {declared.name!r}",
+                f"of the jobs {self.all[declared.name].job} and {declared.job}",
+                "give one of them another name: app.schedule(..., name=...)",
+            )
+        self.all[declared.name] = declared
+
+    def with_entities(self, name: str) -> DeclaredSchedule:
+        """The declaration of this name that has entities.
+
+        Raises:
+            UnknownSchedule: there is none.
+        """
+        declared = self.all.get(name)
+        if declared is None or declared.entities is None:
+            known = ", ".join(sorted(key for key, each in self.all.items() if each.entities is not None))
+            raise UnknownSchedule(
+                f"this program declares no schedule {name!r} with entities",
+                f"those with entities are {known}" if known else "none that it declares has entities",
+                "name one of them",
+            )
+        return declared

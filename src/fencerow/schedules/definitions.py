@@ -1,0 +1,305 @@
+"""Schedules made, changed, removed, paused and resumed, by people and by code. Each operation locks what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import msgspec
+
+from fencerow.core.db.locks import lock_number, take_lock
+from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, first_column, operation
+from fencerow.schedules.definition import Definition, digest_of, known, seed_of
+from fencerow.schedules.ticking import Key
+from fencerow.schedules.zones import tzdata_version
+
+LOCK = lock_number("schedules", "reconcile")
+
+
+class RowKind(StrEnum):
+    """A schedule by itself, one that stands for its entities, or an entity."""
+
+    SINGLE = "single"
+    HEAD = "head"
+    ENTITY = "entity"
+
+
+class RowOrigin(StrEnum):
+    """Who made a row."""
+
+    CODE = "code"
+    PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRow:
+    """A row as it should be."""
+
+    name: str
+    entity: str
+    kind: RowKind
+    definition: Definition
+
+    @property
+    def key(self) -> Key:
+        return self.name, self.entity
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRow:
+    """A row as it stands, locked."""
+
+    entity: str
+    kind: RowKind
+    origin: RowOrigin
+    text: str
+    digest: str
+    next_us: int | None
+    paused: bool
+    now_us: int
+
+    def next_us_of(self, name: str) -> int | None:
+        """Its first fire after now, whatever it was missing; None for a head."""
+        if self.kind is RowKind.HEAD:
+            return None
+        return known(self.text).spec.next_after(self.now_us, seed_of(name, self.entity))
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """What came of rows that should be so: made, changed, or left because somebody else made them. The rest was so."""
+
+    made: list[Key] = field(default_factory=list)
+    changed: list[Key] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What came of a program's declarations. `kept`: a person made the row of that name. `elsewhere`: no longer
+    declared here, but a living worker runs the job, so that it may be another program's."""
+
+    made: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What came of a list of entities. `is_stale`: another definition stands there, so nothing was changed."""
+
+    made: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    is_stale: bool = False
+
+
+# --- one schedule, by a person ----------------------------------------------------------------------------
+
+
+@operation(repeatable=True)
+def put_one(
+    wanted: WantedRow, *, actor: str | None, take_over: bool = False
+) -> Steps[tuple[Put, StandingRow | None]]:
+    """Make or change a person's schedule; returns what came of it, and the row that stood there before.
+
+    A row that code declared is changed only by a takeover: from then on it is a person's. May be repeated.
+    """
+    before = yield from locked(wanted.name, wanted.entity)
+    put = yield from _put([wanted], RowOrigin.PERSON, "", actor, take_over)
+    return put, before[0] if before else None
+
+
+@operation(repeatable=True)
+def remove(
+    name: str, entity: str | None, *, declared: bool = False
+) -> Steps[tuple[list[str], list[StandingRow]]]:
+    """Remove a schedule with its entities, or one row: which entities went, and what stood there before.
+
+    What code declared stays, unless `declared` says that it may go. May be repeated.
+    """
+    before = yield from locked(name, entity)
+    if not declared and any(row.origin is RowOrigin.CODE for row in before):
+        return [], before
+    return first_column((yield from execute("remove_schedule", name=name, entity=entity))), before
+
+
+@operation(repeatable=True)
+def pause(name: str, entity: str | None, *, actor: str | None, reason: str | None) -> Steps[tuple[int, int]]:
+    """Pause a schedule with its entities, or one row: how many were paused now, and how many rows there are."""
+    before = yield from locked(name, entity)
+    paused = yield from execute("pause_schedules", name=name, entity=entity, actor=actor, reason=reason)
+    return len(paused), len(before)
+
+
+@operation(repeatable=True)
+def resume(name: str, entity: str | None) -> Steps[tuple[int, int]]:
+    """Let a schedule with its entities fire again, or one row: how many were resumed, and how many rows there are.
+
+    What would have fired meanwhile is not made up.
+    """
+    before = yield from locked(name, entity)
+    rows = [{"entity": row.entity, "next_us": row.next_us_of(name)} for row in before if row.paused]
+    if not rows:
+        return 0, len(before)
+    document = msgspec.json.encode(rows).decode()
+    resumed = yield from execute("resume_schedules", name=name, rows=document, zones=tzdata_version())
+    return len(resumed), len(before)
+
+
+# --- what code declares ------------------------------------------------------------------------------------
+
+
+@operation(repeatable=True)
+def reconcile(
+    declared: Sequence[WantedRow],
+    *,
+    owner: str,
+    own: Collection[str],
+    running: Collection[str],
+    actor: str | None,
+) -> Steps[Reconciled]:
+    """Make what a program declares, change what differs, and remove what it no longer declares. May be repeated.
+
+    `own`: the jobs that the program knows. `running`: those that living workers of any program run. One reconcile after
+    the other, because each looks at all that a program has declared.
+    """
+    yield from take_lock(LOCK)
+    names = [each.name for each in declared]
+    standing = yield from execute("lock_declared", names=names, owner=owner)
+    gone, elsewhere = _gone(standing, set(names), owner, set(own), set(running))
+    singles = [each.name for each in declared if each.kind is RowKind.SINGLE]
+    for name, kind, origin, *_ in standing:
+        if (
+            kind == RowKind.HEAD and origin == RowOrigin.CODE and name in singles
+        ):  # it has no entities any more
+            entities = [str(row[0]) for row in (yield from execute("entities_of", name=str(name)))]
+            yield from execute("remove_entities", name=str(name), entities=entities)
+    put = yield from _put(declared, RowOrigin.CODE, owner, actor)
+    if gone:
+        yield from execute("remove_declared", names=gone)
+    return Reconciled(
+        [name for name, _ in put.made],
+        [name for name, _ in put.changed],
+        gone,
+        sorted(str(row[0]) for row in standing if row[0] in names and row[2] == RowOrigin.PERSON),
+        elsewhere,
+    )
+
+
+@operation(alone=True, repeatable=True)
+def claim_refresh(name: str, digest: str, *, every_s: float) -> Steps[bool]:
+    """Whether this worker is to look at the list of entities now; nobody else does before `every_s` have passed."""
+    return bool((yield from execute("claim_refresh", name=name, digest=digest, every_s=every_s)))
+
+
+@operation(alone=True, repeatable=True)
+def refresh_sooner(name: str, digest: str, *, trouble: str, soon_s: float) -> Steps[None]:
+    """The list could not be had: say why, and have it looked at again soon."""
+    yield from execute("refresh_sooner", name=name, digest=digest, trouble=trouble, soon_s=soon_s)
+
+
+@operation(repeatable=True)
+def refresh(
+    name: str, digest: str, entities: Sequence[WantedRow], *, owner: str, actor: str | None
+) -> Steps[Refreshed]:
+    """Keep the rows of the entities in step with their list: new ones are made, those that vanished go.
+
+    Guard: the head is as this program declares it, and stays so until the end, because it is locked. What a person made
+    stays as it is. May be repeated.
+    """
+    head = yield from locked(name, "")
+    if not head or head[0].kind is not RowKind.HEAD or head[0].digest != digest:
+        return Refreshed(is_stale=True)
+    rows = yield from execute("entities_of", name=name)
+    standing = {str(entity): (str(found), RowOrigin(str(origin))) for entity, found, origin in rows}
+    listed = {each.entity for each in entities}
+    people = {entity for entity, (_, origin) in standing.items() if origin is RowOrigin.PERSON}
+    vanished = sorted(standing.keys() - listed - people)
+    if vanished:
+        yield from execute("remove_entities", name=name, entities=vanished)
+    put = yield from _put(
+        [each for each in entities if each.entity not in people], RowOrigin.CODE, owner, actor
+    )
+    yield from execute("refreshed", name=name)
+    return Refreshed(
+        [entity for _, entity in put.made],
+        [entity for _, entity in put.changed],
+        vanished,
+        sorted(people & listed),
+    )
+
+
+# --- parts -------------------------------------------------------------------------------------------------
+
+
+def locked(name: str, entity: str | None) -> Steps[list[StandingRow]]:
+    """The rows of a schedule, or one of them, locked."""
+    return [_standing(row) for row in (yield from execute("lock_schedules", name=name, entity=entity))]
+
+
+def _put(
+    rows: Sequence[WantedRow], origin: RowOrigin, owner: str, actor: str | None, take_over: bool = False
+) -> Steps[Put]:
+    if not rows:
+        return Put()
+    now_us = as_int((yield from execute("schedules_now"))[0][0])
+    document = msgspec.json.encode(
+        [_document(each, now_us) for each in sorted(rows, key=lambda each: each.key)]
+    )
+    found = yield from execute(
+        "put_schedules",
+        rows=document.decode(),
+        origin=origin.value,
+        owner=owner,
+        actor=actor,
+        take_over=take_over,
+        zones=tzdata_version(),
+    )
+    keys = [((str(name), str(entity)), bool(is_new)) for name, entity, is_new in found]
+    return Put([key for key, is_new in keys if is_new], [key for key, is_new in keys if not is_new])
+
+
+def _document(wanted: WantedRow, now_us: int) -> dict[str, object]:
+    text = wanted.definition.text()
+    seed = seed_of(wanted.name, wanted.entity)
+    is_head = wanted.kind is RowKind.HEAD
+    return {
+        "name": wanted.name,
+        "entity": wanted.entity,
+        "kind": wanted.kind.value,
+        "job": wanted.definition.job,
+        "definition": text,
+        "digest": digest_of(text),
+        "next_us": None if is_head else known(text).spec.next_after(now_us, seed),
+    }
+
+
+def _standing(row: Row) -> StandingRow:
+    entity, kind, origin, text, digest, next_us, paused, now_us = row
+    return StandingRow(
+        str(entity),
+        RowKind(str(kind)),
+        RowOrigin(str(origin)),
+        str(text),
+        str(digest),
+        as_int_or_none(next_us),
+        bool(paused),
+        as_int(now_us),
+    )
+
+
+def _gone(
+    standing: Sequence[Row], names: set[str], owner: str, own: set[str], running: set[str]
+) -> tuple[list[str], list[str]]:
+    """What is no longer declared and goes, and what stays because another program may have declared it."""
+    gone: list[str] = []
+    elsewhere: list[str] = []
+    for name, _kind, origin, row_owner, _digest, job in standing:
+        if name in names or origin != RowOrigin.CODE or row_owner != owner:
+            continue
+        (elsewhere if str(job) in running and str(job) not in own else gone).append(str(name))
+    return gone, elsewhere

@@ -1,0 +1,142 @@
+-- Schedules are made, changed, paused and removed. Whoever changes several rows locks them first, in the order of their
+-- key: two who change the same ones never wait for each other in a ring, and a tick never waits for one.
+
+-- name: schedules_now
+-- The time from which next fires are computed.
+SELECT fencerow.us(fencerow.now());
+
+-- name: lock_schedules
+-- Lock the rows of a schedule, or one of them, as they are now. A statement of its own: what follows sees what whoever
+-- held them before has committed.
+SELECT each.entity, each.kind, each.origin, each.definition, each.digest, fencerow.us(each.next_at),
+       each.paused_at IS NOT NULL, fencerow.us((SELECT fencerow.now()))
+FROM fencerow.schedules AS each
+WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
+ORDER BY each.entity
+FOR UPDATE;
+
+-- name: lock_declared
+-- Lock what a program has declared before, and what has a name that it declares now; entities stay as they are.
+SELECT each.name, each.kind, each.origin, each.owner, each.digest, each.job
+FROM fencerow.schedules AS each
+WHERE each.kind <> 'entity'
+  AND (each.name = ANY(CAST(:names AS text[])) OR (each.origin = 'code' AND each.owner = :owner))
+ORDER BY each.name, each.entity
+FOR UPDATE;
+
+-- name: put_schedules
+-- Make rows, or change those that are there and differ. A new entity is paused as its head is. What is overdue stays
+-- due; else a changed row waits for the next fire of its new definition.
+-- Guard: the primary key; code changes no row of a person's, and a person none of code's without taking it over.
+INSERT INTO fencerow.schedules AS each (
+    name, entity, kind, job, origin, owner, definition, digest, next_at, zones, paused_at, paused_by, pause_reason,
+    changed_at, changed_by
+)
+SELECT given.name, given.entity, given.kind, given.job, CAST(:origin AS text), CAST(:owner AS text), given.definition,
+       given.digest, fencerow.at(given.next_us), CAST(:zones AS text), head.paused_at, head.paused_by,
+       head.pause_reason, (SELECT fencerow.now()), CAST(:actor AS text)
+FROM json_to_recordset(CAST(:rows AS json)) AS given (
+    name text, entity text, kind text, job text, definition text, digest text, next_us bigint
+)
+LEFT JOIN fencerow.schedules AS head
+       ON given.kind = 'entity' AND head.name = given.name AND head.entity = '' AND head.kind = 'head'
+ORDER BY given.name, given.entity
+ON CONFLICT (name, entity) DO UPDATE
+SET kind = excluded.kind, job = excluded.job, origin = excluded.origin, owner = excluded.owner,
+    definition = excluded.definition, digest = excluded.digest, zones = excluded.zones, version = each.version + 1,
+    next_at = CASE WHEN excluded.kind = 'head' THEN NULL
+                   WHEN each.next_at <= (SELECT fencerow.now()) THEN each.next_at
+                   ELSE excluded.next_at END,
+    changed_at = excluded.changed_at, changed_by = excluded.changed_by, refresh_at = NULL, trouble = NULL
+WHERE (each.origin = CAST(:origin AS text) OR CAST(:take_over AS boolean))
+  AND (each.digest <> excluded.digest OR each.kind <> excluded.kind OR each.origin <> excluded.origin
+       OR each.owner <> excluded.owner)
+RETURNING each.name, each.entity, each.version = 1;
+
+-- name: remove_declared
+-- Remove what code declared and no longer declares, with its entities. Guard: nothing of a person's.
+DELETE FROM fencerow.schedules AS each
+WHERE each.name = ANY(CAST(:names AS text[])) AND each.origin = 'code'
+RETURNING each.name, each.entity;
+
+-- name: remove_entities
+-- Remove entities that the list no longer has, or all of a schedule that has none any more. Guard: nothing of a person's.
+DELETE FROM fencerow.schedules AS each
+WHERE each.name = :name AND each.kind = 'entity' AND each.origin = 'code'
+  AND each.entity = ANY(CAST(:entities AS text[]))
+RETURNING each.entity;
+
+-- name: entities_of
+-- The entities of a schedule, with what each is, and who made it so.
+SELECT each.entity, each.digest, each.origin FROM fencerow.schedules AS each
+WHERE each.name = :name AND each.entity <> '';
+
+-- name: remove_schedule
+-- Remove a schedule with its entities, or one of them. The rows are locked.
+DELETE FROM fencerow.schedules AS each
+WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
+RETURNING each.entity;
+
+-- name: pause_schedules
+-- Let none of these fire. Guard: not paused already; the first word is kept.
+UPDATE fencerow.schedules AS each
+SET paused_at = (SELECT fencerow.now()), paused_by = CAST(:actor AS text), pause_reason = CAST(:reason AS text),
+    version = each.version + 1
+WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
+  AND each.paused_at IS NULL
+RETURNING each.entity;
+
+-- name: resume_schedules
+-- Let these fire again, at their next fire after now. Guard: paused.
+UPDATE fencerow.schedules AS each
+SET paused_at = NULL, paused_by = NULL, pause_reason = NULL, version = each.version + 1,
+    next_at = fencerow.at(given.next_us), zones = CAST(:zones AS text)
+FROM json_to_recordset(CAST(:rows AS json)) AS given (entity text, next_us bigint)
+WHERE each.name = :name AND each.entity = given.entity AND each.paused_at IS NOT NULL
+RETURNING each.entity;
+
+-- name: claim_refresh
+-- Whoever gets the row looks at the list of entities; the others wait for the next time.
+-- Guard: its time has come, and the definition is the one that this worker declares.
+UPDATE fencerow.schedules AS each
+SET refresh_at = (SELECT fencerow.now()) + fencerow.seconds(CAST(:every_s AS double precision))
+WHERE each.name = :name AND each.entity = '' AND each.kind = 'head' AND each.digest = :digest
+  AND (each.refresh_at IS NULL OR each.refresh_at <= (SELECT fencerow.now()))
+RETURNING each.name;
+
+-- name: refresh_sooner
+-- It could not be refreshed: try again sooner, and say why. Guard: the definition is still the same.
+UPDATE fencerow.schedules AS each
+SET trouble = CAST(:trouble AS text),
+    refresh_at = least(each.refresh_at, (SELECT fencerow.now()) + fencerow.seconds(CAST(:soon_s AS double precision)))
+WHERE each.name = :name AND each.entity = '' AND each.kind = 'head' AND each.digest = :digest;
+
+-- name: refreshed
+-- It was refreshed: nothing is in the way any more.
+UPDATE fencerow.schedules AS each SET trouble = NULL
+WHERE each.name = :name AND each.entity = '' AND each.trouble IS NOT NULL;
+
+-- name: read_schedules
+-- Schedules in the order of their names, entities behind their head: all, those of a name, or one.
+SELECT each.name, each.entity, each.kind, each.job, each.origin, each.owner, each.definition, each.version,
+       fencerow.us(each.next_at), fencerow.us(each.last_at), each.last_job_id, each.zones, fencerow.us(each.paused_at),
+       each.paused_by, each.pause_reason, fencerow.us(each.changed_at), each.changed_by, each.trouble, each.digest
+FROM fencerow.schedules AS each
+WHERE (CAST(:name AS text) IS NULL OR each.name = CAST(:name AS text))
+  AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
+  AND (CAST(:entities AS boolean) OR each.kind <> 'entity')
+  AND (each.name, each.entity) > (CAST(:after_name AS text), CAST(:after_entity AS text))
+ORDER BY each.name, each.entity
+LIMIT :limit;
+
+-- name: count_entities
+-- How many entities each schedule has, how many of them are paused, and when the first of the others is due.
+SELECT each.name, count(*), count(each.paused_at),
+       fencerow.us(min(each.next_at) FILTER (WHERE each.paused_at IS NULL)), fencerow.us(max(each.last_at))
+FROM fencerow.schedules AS each
+WHERE each.entity <> '' AND (CAST(:name AS text) IS NULL OR each.name = CAST(:name AS text))
+GROUP BY each.name;
+
+-- name: schedule_names
+-- The names that there are, for who asked for another one.
+SELECT DISTINCT each.name FROM fencerow.schedules AS each ORDER BY each.name LIMIT 1000;

@@ -1,0 +1,110 @@
+-- Ticks: what is due fires once, whichever worker sees it first. Three guards stand one behind the other: the lock of
+-- the row, the primary key of the ticks, and the look at what was seen when the row is moved on. Each would do alone for
+-- two ticks that meet; the lock is also what a pause, a change and a removal wait for.
+
+-- name: due_schedules
+-- Lock what is due, but for what this worker cannot compute.
+-- Guard: whoever locked a row first has it; a row that changed meanwhile is looked at again, as it is now.
+SELECT each.name, each.entity, each.definition, each.version, fencerow.us(each.next_at),
+       fencerow.us((SELECT fencerow.now()))
+FROM fencerow.schedules AS each
+WHERE each.paused_at IS NULL
+  AND each.next_at <= (SELECT fencerow.now())
+  AND NOT (each.name || '/' || each.entity = ANY(CAST(:besides AS text[])))
+ORDER BY each.next_at, each.name, each.entity
+LIMIT :limit
+FOR UPDATE SKIP LOCKED;
+
+-- name: next_fire
+-- When the next one is due, and the time now.
+SELECT (
+    SELECT fencerow.us(each.next_at)
+    FROM fencerow.schedules AS each
+    WHERE each.paused_at IS NULL
+      AND each.next_at IS NOT NULL
+      AND NOT (each.name || '/' || each.entity = ANY(CAST(:besides AS text[])))
+    ORDER BY each.next_at
+    LIMIT 1
+), fencerow.us(fencerow.now());
+
+-- name: overlapping
+-- Which of these have a job that has not ended, among those of their latest ticks. A statement of its own, after the
+-- lock of the row: what the tick before submitted is seen.
+SELECT asked.name, asked.entity
+FROM json_to_recordset(CAST(:asked AS json)) AS asked (name text, entity text)
+WHERE EXISTS (
+    SELECT 1 FROM fencerow.jobs AS job
+    WHERE job.id = ANY(ARRAY(
+        SELECT tick.job_id FROM fencerow.schedule_ticks AS tick
+        WHERE tick.name = asked.name AND tick.entity = asked.entity AND tick.job_id IS NOT NULL
+        ORDER BY tick.fire_at DESC
+        LIMIT 20
+    ))
+);
+
+-- name: insert_ticks
+-- Decide fires. Guard: the primary key; one that was decided before is not returned, and so makes no job.
+INSERT INTO fencerow.schedule_ticks (name, entity, fire_at, made, job_id, left_out, at, made_by)
+SELECT given.name, given.entity, fencerow.at(given.fire_us), given.made, given.job_id, given.left_out,
+       (SELECT fencerow.now()), given.made_by
+FROM json_to_recordset(CAST(:ticks AS json)) AS given (
+    name text, entity text, fire_us bigint, made text, job_id uuid, left_out integer, made_by text
+)
+ON CONFLICT (name, entity, fire_at) DO NOTHING
+RETURNING name, entity, fencerow.us(fire_at);
+
+-- name: advance_schedules
+-- Move rows on to their next fire. Guard: they are as they were seen; and no row ever goes back.
+UPDATE fencerow.schedules AS each
+SET next_at = greatest(fencerow.at(given.next_us), each.next_at),
+    last_at = coalesce(greatest(fencerow.at(given.last_us), each.last_at), each.last_at),
+    last_job_id = coalesce(given.job_id, each.last_job_id),
+    zones = CAST(:zones AS text),
+    trouble = NULL
+FROM json_to_recordset(CAST(:moves AS json)) AS given (
+    name text, entity text, seen_us bigint, version bigint, next_us bigint, last_us bigint, job_id uuid
+)
+WHERE each.name = given.name
+  AND each.entity = given.entity
+  AND each.next_at = fencerow.at(given.seen_us)
+  AND each.version = given.version
+RETURNING each.name, each.entity;
+
+-- name: note_run
+-- A person had this one run now. The next fire stays where it is.
+UPDATE fencerow.schedules AS each
+SET last_at = greatest(fencerow.at(given.last_us), each.last_at), last_job_id = given.job_id
+FROM json_to_recordset(CAST(:runs AS json)) AS given (name text, entity text, last_us bigint, job_id uuid)
+WHERE each.name = given.name AND each.entity = given.entity;
+
+-- name: note_trouble
+-- Why this one cannot fire in some worker, or why its entities are not looked after. Guard: it is news.
+UPDATE fencerow.schedules AS each
+SET trouble = CAST(:trouble AS text)
+WHERE each.name = :name AND each.entity = :entity AND each.trouble IS DISTINCT FROM CAST(:trouble AS text);
+
+-- name: read_ticks
+-- The latest ticks of a schedule or of one entity, with the state of the job that each made.
+SELECT tick.entity, fencerow.us(tick.fire_at), tick.made, tick.job_id, tick.left_out, fencerow.us(tick.at),
+       tick.made_by, (SELECT job.state FROM fencerow.all_jobs AS job WHERE job.id = tick.job_id)
+FROM fencerow.schedule_ticks AS tick
+WHERE tick.name = :name
+  AND (CAST(:entity AS text) IS NULL OR tick.entity = CAST(:entity AS text))
+ORDER BY tick.fire_at DESC, tick.entity
+LIMIT :limit;
+
+-- name: purge_ticks
+-- Forget ticks of old. Guard: never one of a fire that is not past for its schedule, so that none is made again.
+DELETE FROM fencerow.schedule_ticks AS tick
+WHERE (tick.name, tick.entity, tick.fire_at) IN (
+    SELECT old.name, old.entity, old.fire_at
+    FROM fencerow.schedule_ticks AS old
+    WHERE old.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+      AND NOT EXISTS (
+          SELECT 1 FROM fencerow.schedules AS each
+          WHERE each.name = old.name AND each.entity = old.entity AND each.next_at <= old.fire_at
+      )
+    ORDER BY old.at
+    LIMIT :limit
+)
+RETURNING 1;

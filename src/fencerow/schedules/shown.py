@@ -1,0 +1,132 @@
+"""Schedules as people and programs read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fencerow.core.db.run import Row, as_int, as_int_or_none, text_or_none
+from fencerow.schedules.definition import Definition, known, seed_of
+from fencerow.schedules.definitions import RowKind, RowOrigin
+
+UNREADABLE = "written by a newer Fencerow, or by hand"
+
+
+class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule as it stands, or one of its entities. Instants are microseconds since 1970, by the database's clock.
+
+    `kind` is single, head (it stands for its entities, and fires for none) or entity. `origin` is code or person.
+    `trouble`: why it does not fire in some worker, or why its entities are not looked after. Of a head, `entities` and
+    `paused_entities` say how many there are, and `next_us` and `last_us` are the first and the latest of them.
+    """
+
+    name: str
+    entity: str
+    kind: RowKind
+    job: str
+    origin: RowOrigin
+    owner: str
+    definition: str
+    digest: str
+    version: int
+    next_us: int | None = None
+    last_us: int | None = None
+    last_job_id: str | None = None
+    zones: str | None = None
+    paused_at_us: int | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
+    changed_at_us: int = 0
+    changed_by: str | None = None
+    trouble: str | None = None
+    entities: int = 0
+    paused_entities: int = 0
+
+    @property
+    def full_name(self) -> str:
+        """The name, with the entity behind a slash."""
+        return seed_of(self.name, self.entity)
+
+    @property
+    def rules(self) -> Definition | None:
+        """What was stored; None if this Fencerow cannot read it."""
+        try:
+            return msgspec.json.decode(self.definition, type=Definition)
+        except msgspec.DecodeError:
+            return None
+
+    def in_words(self) -> str:
+        """When it fires, for people."""
+        try:
+            read = known(self.definition)
+        except msgspec.DecodeError:
+            return UNREADABLE
+        windows = f"; {read.windows.in_words()}" if read.windows.windows else ""
+        return read.spec.in_words() + windows
+
+    def fires(self, after_us: int, count: int) -> list[int]:
+        """Its next fires after an instant, whether or not it is paused; none of a head.
+
+        Raises:
+            UnknownZone: this machine does not know its time zone.
+        """
+        if self.kind is RowKind.HEAD:
+            return []
+        spec, found = known(self.definition).spec, [after_us]
+        for _ in range(count):
+            found.append(spec.next_after(found[-1], seed_of(self.name, self.entity)))
+        return found[1:]
+
+    def document(self) -> dict[str, Any]:
+        """For JSON: instants as texts are made by the command."""
+        rules = self.rules
+        facts: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in self.__struct_fields__
+            if name not in ("definition", "digest")
+        }
+        if rules is not None:
+            facts |= {
+                "when": rules.spec,
+                "misfire": rules.misfire.value,
+                "late_s": rules.late_s,
+                "catchup_max": rules.catchup_max,
+                "overlap": rules.overlap.value,
+                "windows": rules.windows,
+                "in_window": rules.in_window.value,
+                "queue": rules.work.template.queue,
+                "args": _plain(rules.work.args),
+            }
+        return facts
+
+
+def record_of(row: Row) -> ScheduleRecord:
+    """A row of `read_schedules`."""
+    (name, entity, kind, job, origin, owner, definition, version, next_us, last_us, last_job, zones, paused_us,
+     paused_by, reason, changed_us, changed_by, trouble, digest) = row  # fmt: skip
+    return ScheduleRecord(
+        name=str(name),
+        entity=str(entity),
+        kind=RowKind(str(kind)),
+        job=str(job),
+        origin=RowOrigin(str(origin)),
+        owner=str(owner),
+        definition=str(definition),
+        digest=str(digest),
+        version=as_int(version),
+        next_us=as_int_or_none(next_us),
+        last_us=as_int_or_none(last_us),
+        last_job_id=text_or_none(last_job),
+        zones=text_or_none(zones),
+        paused_at_us=as_int_or_none(paused_us),
+        paused_by=text_or_none(paused_by),
+        pause_reason=text_or_none(reason),
+        changed_at_us=as_int(changed_us),
+        changed_by=text_or_none(changed_by),
+        trouble=text_or_none(trouble),
+    )
+
+
+def _plain(text: str) -> Any:
+    return msgspec.json.decode(text)

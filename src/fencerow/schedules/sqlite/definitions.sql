@@ -1,0 +1,137 @@
+-- Schedules are made, changed, paused and removed. One transaction writes at a time: it has all rows locked.
+
+-- name: schedules_now
+-- The time from which next fires are computed.
+SELECT fencerow.now();
+
+-- name: lock_schedules
+-- The rows of a schedule, or one of them, as they are now.
+SELECT each.entity, each.kind, each.origin, each.definition, each.digest, each.next_at, each.paused_at IS NOT NULL,
+       fencerow.now()
+FROM fencerow.schedules AS each
+WHERE each.name = :name AND (:entity IS NULL OR each.entity = :entity)
+ORDER BY each.entity;
+
+-- name: lock_declared
+-- What a program has declared before, and what has a name that it declares now; entities stay as they are.
+SELECT each.name, each.kind, each.origin, each.owner, each.digest, each.job
+FROM fencerow.schedules AS each
+WHERE each.kind <> 'entity'
+  AND (each.name IN (SELECT value FROM json_each(:names)) OR (each.origin = 'code' AND each.owner = :owner))
+ORDER BY each.name, each.entity;
+
+-- name: put_schedules
+-- Make rows, or change those that are there and differ. A new entity is paused as its head is. What is overdue stays
+-- due; else a changed row waits for the next fire of its new definition.
+-- Guard: the primary key; code changes no row of a person's, and a person none of code's without taking it over.
+INSERT INTO fencerow.schedules AS each (
+    name, entity, kind, job, origin, owner, definition, digest, next_at, zones, paused_at, paused_by, pause_reason,
+    changed_at, changed_by
+)
+SELECT json_extract(given.value, '$.name'), json_extract(given.value, '$.entity'), json_extract(given.value, '$.kind'),
+       json_extract(given.value, '$.job'), :origin, :owner, json_extract(given.value, '$.definition'),
+       json_extract(given.value, '$.digest'), json_extract(given.value, '$.next_us'), :zones, head.paused_at,
+       head.paused_by, head.pause_reason, fencerow.now(), :actor
+FROM json_each(:rows) AS given
+LEFT JOIN fencerow.schedules AS head
+       ON json_extract(given.value, '$.kind') = 'entity' AND head.name = json_extract(given.value, '$.name')
+      AND head.entity = '' AND head.kind = 'head'
+WHERE true
+ON CONFLICT (name, entity) DO UPDATE
+SET kind = excluded.kind, job = excluded.job, origin = excluded.origin, owner = excluded.owner,
+    definition = excluded.definition, digest = excluded.digest, zones = excluded.zones, version = each.version + 1,
+    next_at = CASE WHEN excluded.kind = 'head' THEN NULL
+                   WHEN each.next_at <= fencerow.now() THEN each.next_at
+                   ELSE excluded.next_at END,
+    changed_at = excluded.changed_at, changed_by = excluded.changed_by, refresh_at = NULL, trouble = NULL
+WHERE (each.origin = :origin OR :take_over)
+  AND (each.digest <> excluded.digest OR each.kind <> excluded.kind OR each.origin <> excluded.origin
+       OR each.owner <> excluded.owner)
+RETURNING name, entity, version = 1;
+
+-- name: remove_declared
+-- Remove what code declared and no longer declares, with its entities. Guard: nothing of a person's.
+DELETE FROM fencerow.schedules
+WHERE name IN (SELECT value FROM json_each(:names)) AND origin = 'code'
+RETURNING name, entity;
+
+-- name: remove_entities
+-- Remove entities that the list no longer has, or all of a schedule that has none any more. Guard: nothing of a person's.
+DELETE FROM fencerow.schedules
+WHERE name = :name AND kind = 'entity' AND origin = 'code' AND entity IN (SELECT value FROM json_each(:entities))
+RETURNING entity;
+
+-- name: entities_of
+-- The entities of a schedule, with what each is, and who made it so.
+SELECT each.entity, each.digest, each.origin FROM fencerow.schedules AS each
+WHERE each.name = :name AND each.entity <> '';
+
+-- name: remove_schedule
+-- Remove a schedule with its entities, or one of them.
+DELETE FROM fencerow.schedules
+WHERE name = :name AND (:entity IS NULL OR entity = :entity)
+RETURNING entity;
+
+-- name: pause_schedules
+-- Let none of these fire. Guard: not paused already; the first word is kept.
+UPDATE fencerow.schedules
+SET paused_at = fencerow.now(), paused_by = :actor, pause_reason = :reason, version = version + 1
+WHERE name = :name AND (:entity IS NULL OR entity = :entity) AND paused_at IS NULL
+RETURNING entity;
+
+-- name: resume_schedules
+-- Let these fire again, at their next fire after now. Guard: paused.
+UPDATE fencerow.schedules
+SET paused_at = NULL, paused_by = NULL, pause_reason = NULL, version = version + 1, next_at = given.next_us,
+    zones = :zones
+FROM (
+    SELECT json_extract(value, '$.entity') AS row_entity, json_extract(value, '$.next_us') AS next_us
+    FROM json_each(:rows)
+) AS given
+WHERE name = :name AND entity = given.row_entity AND paused_at IS NOT NULL
+RETURNING entity;
+
+-- name: claim_refresh
+-- Whoever gets the row looks at the list of entities; the others wait for the next time.
+-- Guard: its time has come, and the definition is the one that this worker declares.
+UPDATE fencerow.schedules
+SET refresh_at = fencerow.now() + CAST(:every_s * 1000000 AS INTEGER)
+WHERE name = :name AND entity = '' AND kind = 'head' AND digest = :digest
+  AND (refresh_at IS NULL OR refresh_at <= fencerow.now())
+RETURNING name;
+
+-- name: refresh_sooner
+-- It could not be refreshed: try again sooner, and say why. Guard: the definition is still the same.
+UPDATE fencerow.schedules
+SET trouble = :trouble, refresh_at = min(refresh_at, fencerow.now() + CAST(:soon_s * 1000000 AS INTEGER))
+WHERE name = :name AND entity = '' AND kind = 'head' AND digest = :digest;
+
+-- name: refreshed
+-- It was refreshed: nothing is in the way any more.
+UPDATE fencerow.schedules SET trouble = NULL
+WHERE name = :name AND entity = '' AND trouble IS NOT NULL;
+
+-- name: read_schedules
+-- Schedules in the order of their names, entities behind their head: all, those of a name, or one.
+SELECT each.name, each.entity, each.kind, each.job, each.origin, each.owner, each.definition, each.version,
+       each.next_at, each.last_at, each.last_job_id, each.zones, each.paused_at, each.paused_by, each.pause_reason,
+       each.changed_at, each.changed_by, each.trouble, each.digest
+FROM fencerow.schedules AS each
+WHERE (:name IS NULL OR each.name = :name)
+  AND (:entity IS NULL OR each.entity = :entity)
+  AND (:entities OR each.kind <> 'entity')
+  AND (each.name, each.entity) > (:after_name, :after_entity)
+ORDER BY each.name, each.entity
+LIMIT :limit;
+
+-- name: count_entities
+-- How many entities each schedule has, how many of them are paused, and when the first of the others is due.
+SELECT each.name, count(*), count(each.paused_at), min(each.next_at) FILTER (WHERE each.paused_at IS NULL),
+       max(each.last_at)
+FROM fencerow.schedules AS each
+WHERE each.entity <> '' AND (:name IS NULL OR each.name = :name)
+GROUP BY each.name;
+
+-- name: schedule_names
+-- The names that there are, for who asked for another one.
+SELECT DISTINCT each.name FROM fencerow.schedules AS each ORDER BY each.name LIMIT 1000;

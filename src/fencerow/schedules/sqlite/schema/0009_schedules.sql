@@ -1,0 +1,46 @@
+-- compatible_from: 1
+-- Schedules: what is submitted again and again, and the ticks that submitted it.
+
+-- A row for every schedule, and one for each of its entities. The row of a schedule with entities is their head: it
+-- never fires, keeps what holds for all of them, and has no next_at.
+CREATE TABLE fencerow.schedules (
+    name TEXT NOT NULL,
+    entity TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('single', 'head', 'entity')),
+    job TEXT NOT NULL,
+    origin TEXT NOT NULL CHECK (origin IN ('code', 'person')),
+    owner TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    version INTEGER NOT NULL DEFAULT 1,
+    next_at INTEGER,
+    last_at INTEGER,
+    last_job_id TEXT,
+    zones TEXT,
+    paused_at INTEGER,
+    paused_by TEXT,
+    pause_reason TEXT,
+    changed_at INTEGER NOT NULL,
+    changed_by TEXT,
+    refresh_at INTEGER,
+    trouble TEXT,
+    PRIMARY KEY (name, entity),
+    CHECK ((kind = 'head') = (next_at IS NULL)),
+    CHECK ((kind = 'entity') <= (entity <> '') AND (kind = 'head') <= (entity = ''))
+) WITHOUT ROWID;
+CREATE INDEX fencerow.schedules_due ON fencerow.schedules (next_at, name, entity) WHERE paused_at IS NULL;
+
+-- A row for every fire that was decided: the primary key is why none is decided twice.
+CREATE TABLE fencerow.schedule_ticks (
+    name TEXT NOT NULL,
+    entity TEXT NOT NULL,
+    fire_at INTEGER NOT NULL,
+    made TEXT NOT NULL CHECK (made IN ('job', 'overlap', 'window', 'late')),
+    job_id TEXT,
+    left_out INTEGER NOT NULL DEFAULT 0,
+    at INTEGER NOT NULL,
+    made_by TEXT,
+    PRIMARY KEY (name, entity, fire_at),
+    CHECK ((made = 'job') = (job_id IS NOT NULL))
+) WITHOUT ROWID;
+CREATE INDEX fencerow.schedule_ticks_age ON fencerow.schedule_ticks (at);

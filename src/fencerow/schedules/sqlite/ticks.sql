@@ -1,0 +1,114 @@
+-- Ticks: what is due fires once, whichever worker sees it first. One transaction writes at a time, which is the lock of
+-- the rows here; the primary key of the ticks and the look at what was seen stand behind it as on PostgreSQL.
+
+-- name: due_schedules
+-- What is due, but for what this worker cannot compute.
+SELECT each.name, each.entity, each.definition, each.version, each.next_at, fencerow.now()
+FROM fencerow.schedules AS each
+WHERE each.paused_at IS NULL
+  AND each.next_at <= fencerow.now()
+  AND each.name || '/' || each.entity NOT IN (SELECT value FROM json_each(:besides))
+ORDER BY each.next_at, each.name, each.entity
+LIMIT :limit;
+
+-- name: next_fire
+-- When the next one is due, and the time now.
+SELECT (
+    SELECT each.next_at
+    FROM fencerow.schedules AS each
+    WHERE each.paused_at IS NULL
+      AND each.next_at IS NOT NULL
+      AND each.name || '/' || each.entity NOT IN (SELECT value FROM json_each(:besides))
+    ORDER BY each.next_at
+    LIMIT 1
+), fencerow.now();
+
+-- name: overlapping
+-- Which of these have a job that has not ended, among those of their latest ticks.
+SELECT json_extract(asked.value, '$.name'), json_extract(asked.value, '$.entity')
+FROM json_each(:asked) AS asked
+WHERE EXISTS (
+    SELECT 1 FROM fencerow.jobs AS job
+    WHERE job.id IN (
+        SELECT tick.job_id FROM fencerow.schedule_ticks AS tick
+        WHERE tick.name = json_extract(asked.value, '$.name')
+          AND tick.entity = json_extract(asked.value, '$.entity')
+          AND tick.job_id IS NOT NULL
+        ORDER BY tick.fire_at DESC
+        LIMIT 20
+    )
+);
+
+-- name: insert_ticks
+-- Decide fires. Guard: the primary key; one that was decided before is not returned, and so makes no job.
+INSERT INTO fencerow.schedule_ticks (name, entity, fire_at, made, job_id, left_out, at, made_by)
+SELECT json_extract(value, '$.name'), json_extract(value, '$.entity'), json_extract(value, '$.fire_us'),
+       json_extract(value, '$.made'), json_extract(value, '$.job_id'), json_extract(value, '$.left_out'),
+       fencerow.now(), json_extract(value, '$.made_by')
+FROM json_each(:ticks)
+WHERE true
+ON CONFLICT (name, entity, fire_at) DO NOTHING
+RETURNING name, entity, fire_at;
+
+-- name: advance_schedules
+-- Move rows on to their next fire. Guard: they are as they were seen; and no row ever goes back.
+UPDATE fencerow.schedules
+SET next_at = max(given.next_us, next_at),
+    last_at = coalesce(max(given.last_us, last_at), given.last_us, last_at),
+    last_job_id = coalesce(given.job_id, last_job_id),
+    zones = :zones,
+    trouble = NULL
+FROM (
+    SELECT json_extract(value, '$.name') AS row_name, json_extract(value, '$.entity') AS row_entity,
+           json_extract(value, '$.seen_us') AS seen_us, json_extract(value, '$.version') AS seen_version,
+           json_extract(value, '$.next_us') AS next_us, json_extract(value, '$.last_us') AS last_us,
+           json_extract(value, '$.job_id') AS job_id
+    FROM json_each(:moves)
+) AS given
+WHERE name = given.row_name
+  AND entity = given.row_entity
+  AND next_at = given.seen_us
+  AND version = given.seen_version
+RETURNING name, entity;
+
+-- name: note_run
+-- A person had this one run now. The next fire stays where it is.
+UPDATE fencerow.schedules
+SET last_at = coalesce(max(given.last_us, last_at), given.last_us), last_job_id = given.job_id
+FROM (
+    SELECT json_extract(value, '$.name') AS row_name, json_extract(value, '$.entity') AS row_entity,
+           json_extract(value, '$.last_us') AS last_us, json_extract(value, '$.job_id') AS job_id
+    FROM json_each(:runs)
+) AS given
+WHERE name = given.row_name AND entity = given.row_entity;
+
+-- name: note_trouble
+-- Why this one cannot fire in some worker, or why its entities are not looked after. Guard: it is news.
+UPDATE fencerow.schedules
+SET trouble = :trouble
+WHERE name = :name AND entity = :entity AND trouble IS NOT :trouble;
+
+-- name: read_ticks
+-- The latest ticks of a schedule or of one entity, with the state of the job that each made.
+SELECT tick.entity, tick.fire_at, tick.made, tick.job_id, tick.left_out, tick.at, tick.made_by,
+       (SELECT job.state FROM fencerow.all_jobs AS job WHERE job.id = tick.job_id)
+FROM fencerow.schedule_ticks AS tick
+WHERE tick.name = :name AND (:entity IS NULL OR tick.entity = :entity)
+ORDER BY tick.fire_at DESC, tick.entity
+LIMIT :limit;
+
+-- name: purge_ticks
+-- Forget ticks of old. Guard: never one of a fire that is not past for its schedule, so that none is made again.
+DELETE FROM fencerow.schedule_ticks
+WHERE (name, entity, fire_at) IN (
+    SELECT old.name, old.entity, old.fire_at
+    FROM fencerow.schedule_ticks AS old
+    WHERE old.at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+      AND NOT EXISTS (
+          SELECT 1 FROM fencerow.schedules AS each
+          WHERE each.name = old.name AND each.entity = old.entity AND each.next_at <= old.fire_at
+      )
+    ORDER BY old.at
+    LIMIT :limit
+)
+RETURNING 1;

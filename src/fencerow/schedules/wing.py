@@ -1,0 +1,61 @@
+"""Schedules, as the core is told of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencerow.core.wing import Check, Wing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import click
+
+    from fencerow.core.config import CoreConfig, Settings
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.wing import Purge
+
+PURGE_ROWS = 1000
+
+
+def _purges(engine: Engine, config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+    from functools import partial
+
+    from fencerow.core.removal import removed
+    from fencerow.schedules.settings import ScheduleSettings
+    from fencerow.schedules.ticking import purge_ticks
+
+    age_s = ScheduleSettings.of(config).retention_ticks_s
+    return (partial(removed, engine, purge_ticks(age_s=age_s, limit=PURGE_ROWS), limit=PURGE_ROWS),)
+
+
+def _checks() -> Sequence[Check]:
+    from fencerow.schedules.checks import examine_schedules
+
+    return (Check("schedules", examine_schedules),)
+
+
+def _commands() -> Sequence[click.Command]:
+    from fencerow.schedules.changing import reconcile, set_
+    from fencerow.schedules.commands import schedules
+
+    for each in (set_, reconcile):
+        schedules.add_command(each)
+    return (schedules,)
+
+
+def _settings() -> type[Settings]:
+    from fencerow.schedules.settings import ScheduleSettings
+
+    return ScheduleSettings
+
+
+WING = Wing(
+    "schedules",
+    queries=("fencerow.schedules",),
+    purges=_purges,
+    checks=_checks,
+    commands=_commands,
+    settings=_settings,
+)

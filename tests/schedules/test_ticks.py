@@ -1,0 +1,220 @@
+"""What is due fires once: policies for what was missed, for what overlaps, and what a worker cannot compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from fencerow.core.model.job import NewJob
+from fencerow.core.store import store
+from fencerow.schedules import definitions, ticking
+from fencerow.schedules.definition import ENTITY_HEADER, FIRE_HEADER, NAME_HEADER, Overlap
+from fencerow.schedules.misfire import Misfire
+from fencerow.schedules.ticking import Made, Tick
+from fencerow.testing.clock import DatabaseClock
+from tests.kit.jobs import AnyEngine
+
+Put = Callable[..., Any]
+MINUTE_US = 60_000_000
+
+
+def fired(engine: AnyEngine) -> list[NewJob]:
+    return engine.run(ticking.tick()).jobs
+
+
+def ticks(engine: AnyEngine, name: str = "report", entity: str | None = None) -> list[Tick]:
+    return engine.run(ticking.read_ticks(name, entity, 1000))[::-1]
+
+
+def next_us(engine: AnyEngine, name: str = "report", entity: str = "") -> int:
+    ((*_, found, _paused, _now),) = engine.run(_locked(name, entity))
+    assert isinstance(found, int)
+    return found
+
+
+def _locked(name: str, entity: str) -> Any:
+    from fencerow.core.db.run import execute, operation
+
+    @operation()
+    def look() -> Any:
+        return (yield from execute("lock_schedules", name=name, entity=entity))
+
+    return look()
+
+
+def test_a_fire_makes_one_job_that_knows_its_schedule(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    put("report", "ada", spec={"interval_s": 60})
+    due_us = next_us(engine, entity="ada")
+
+    assert fired(engine) == []
+    clock.advance(60)
+    (job,) = fired(engine)
+    assert fired(engine) == []
+
+    stored = engine.run(store.read([job.id])).get(job.id)
+    assert stored is not None and stored.headers is not None
+    assert stored.headers[NAME_HEADER] == "report" and stored.headers[ENTITY_HEADER] == "ada"
+    assert stored.headers[FIRE_HEADER].endswith("+00:00")
+    assert [(each.fire_us, each.made, each.job_id) for each in ticks(engine)] == [(due_us, Made.JOB, job.id)]
+    assert next_us(engine, entity="ada") == due_us + MINUTE_US
+
+
+@pytest.mark.parametrize(
+    ("misfire", "late", "jobs", "left_out"),
+    [(Misfire.ONE, 600, 1, 9), (Misfire.SKIP, 600, 1, 9), (Misfire.ALL, 600, 4, 0)],
+)
+def test_missed_fires_follow_the_policy(
+    engine: AnyEngine, clock: DatabaseClock, put: Put, misfire: Misfire, late: float, jobs: int, left_out: int
+) -> None:
+    put(misfire=misfire, catchup_max=4, overlap=Overlap.ALLOW, late_s=59.0)
+    first_us = next_us(engine)
+
+    clock.advance(late)
+    made = fired(engine)
+
+    assert len(made) == jobs
+    found = ticks(engine)
+    assert sum(each.left_out for each in found) in (left_out, left_out - 1)
+    if misfire is Misfire.ALL:
+        assert [each.fire_us for each in found] == [first_us + MINUTE_US * number for number in range(4)]
+        assert next_us(engine) == first_us + 4 * MINUTE_US
+        assert len(fired(engine)) == 4  # the rest, pass by pass
+    else:
+        assert next_us(engine) > first_us + 9 * MINUTE_US - 1
+
+
+def test_a_fire_that_is_too_late_to_make_leaves_a_tick_without_a_job(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    put(misfire=Misfire.SKIP, late_s=0.0, spec={"interval_s": 3600})
+    clock.advance(3700)
+
+    assert fired(engine) == []
+
+    (tick,) = ticks(engine)
+    assert (tick.made, tick.job_id, tick.left_out) == (Made.LATE, None, 0)
+
+
+def test_no_job_is_made_while_an_earlier_one_has_not_ended(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    put(overlap=Overlap.SKIP)
+    clock.advance(60)
+    (first,) = fired(engine)
+
+    clock.advance(60)
+    assert fired(engine) == []
+    engine.run(store.cancel(first.id, actor=None, reason=None))
+    clock.advance(60)
+    (second,) = fired(engine)
+
+    assert [each.made for each in ticks(engine)] == [Made.JOB, Made.OVERLAP, Made.JOB]
+    assert second.id != first.id
+
+
+def test_jobs_may_overlap_where_that_is_allowed(engine: AnyEngine, clock: DatabaseClock, put: Put) -> None:
+    put(overlap=Overlap.ALLOW)
+    clock.advance(60)
+    fired(engine)
+    clock.advance(60)
+
+    assert len(fired(engine)) == 1
+
+
+def test_what_a_worker_cannot_compute_keeps_nobody_else_waiting(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    put("broken", spec={"interval_s": 60})
+    put("sound", spec={"interval_s": 60})
+    _spoil(engine, "broken")
+    clock.advance(120)
+
+    ticked = engine.run(ticking.tick())
+    engine.run(ticking.note_troubles(ticked.troubles))
+
+    assert [job.template.submitted_by for job in ticked.jobs] == ["schedule sound"]
+    assert list(ticked.troubles) == [("broken", "")]
+    assert engine.run(ticking.tick()).rows == 1
+    assert engine.run(ticking.tick(besides=ticked.troubles)).rows == 0
+    due_us, now_us = engine.run(ticking.next_fire(besides=ticked.troubles))
+    assert due_us is not None and due_us > now_us
+
+
+def _spoil(engine: AnyEngine, name: str) -> None:
+    from fencerow.core.db.run import Statement, operation
+
+    @operation()
+    def spoil() -> Any:
+        text = msgspec.json.encode({"of": "a newer Fencerow"}).decode()
+        yield Statement("spoil_schedule", {"name": name, "definition": text}, _query(engine))
+
+    engine.run(spoil())
+
+
+def _query(engine: AnyEngine) -> Any:
+    return engine.queries.composed(
+        "spoil_schedule", "UPDATE fencerow.schedules SET definition = :definition WHERE name = :name"
+    )
+
+
+def test_a_clock_that_goes_back_and_forth_fires_nothing_twice(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    put(overlap=Overlap.ALLOW)
+    clock.advance(60)
+    assert len(fired(engine)) == 1
+
+    clock.advance(-60)
+    assert fired(engine) == []
+    clock.advance(60)
+    assert fired(engine) == []
+    clock.advance(60)
+    assert len(fired(engine)) == 1
+
+
+def test_a_pause_keeps_it_from_firing_and_what_it_missed_is_not_made_up(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    put(misfire=Misfire.ALL, overlap=Overlap.ALLOW)
+    assert engine.run(definitions.pause("report", None, actor="ada", reason="moving")) == (1, 1)
+    assert engine.run(definitions.pause("report", None, actor="bob", reason="later")) == (0, 1)
+
+    clock.advance(600)
+    assert fired(engine) == []
+    assert engine.run(definitions.resume("report", None)) == (1, 1)
+    assert fired(engine) == []
+    clock.advance(60)
+
+    assert len(fired(engine)) == 1
+
+
+def test_a_changed_one_keeps_its_pause_and_what_is_overdue(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    put()
+    overdue_us = next_us(engine)
+    clock.advance(90)
+    engine.run(definitions.pause("report", None, actor="ada", reason=None))
+
+    put(spec={"interval_s": 3600})
+
+    assert fired(engine) == []
+    assert next_us(engine) == overdue_us
+
+
+def test_old_ticks_are_forgotten_but_for_those_that_still_guard(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    put(overlap=Overlap.ALLOW)
+    clock.advance(60)
+    fired(engine)
+    clock.advance(3600)
+    fired(engine)
+
+    assert engine.run(ticking.purge_ticks(age_s=1800, limit=10)) == 1
+    assert len(ticks(engine)) == 1
