@@ -11,6 +11,7 @@ from fencerow.client import Client
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Procedure
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.change import JobChange
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
@@ -320,3 +321,17 @@ def test_the_command_prints_the_answer(cli: Cli, url: str, engine: AnyEngine) ->
     assert {"name", "holds", "found", "facts"} == document["conditions"][0].keys()
     assert table.code == 0
     assert "a living worker knows the job" in table.out
+
+
+def test_who_changed_a_job_is_told(engine: AnyEngine) -> None:
+    (job_id,) = jobs.submit(engine)
+    assert all(each.name != "is as it was submitted" for each in ask(engine, job_id).conditions)
+
+    engine.run(store.change(job_id, JobChange(delay_s=600.0, priority=3), actor="ada"))
+    engine.run(store.change(job_id, JobChange(queue="bulk"), actor="bob"))
+
+    answer = ask(engine, job_id)
+    told = found(answer, "is as it was submitted")
+    assert told.startswith("changed 2 times, the last time ") and told.endswith(" by bob: queue")
+    assert "is as it was submitted" not in false(answer)
+    assert {"is due"} <= false(answer)

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from fencerow.command.times import span
-from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
+from fencerow.core.model.job import Happening, HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State
 from fencerow.operators.queues import PausedQueue
 
 AHEAD_MAX = 1_000
 NAMES_SHOWN = 5
+CHANGED = {"run_at_us": "when it is due", "priority": "priority", "queue": "queue", "args_bytes": "arguments"}
 SWEEP = "a worker's sweep finds what commits late within max(1 s, 50 × the sweep's cost)"
 
 
@@ -58,6 +59,19 @@ def queued(job: JobRecord) -> Condition:
     if job.state is State.WAITING:
         return Condition("is queued", False, "it is waiting for a signal, a child or a time")
     return Condition("is queued", True, f"in queue {job.queue}, priority {job.priority}")
+
+
+def changed(changes: Sequence[Happening], now_us: int) -> Condition:
+    """What people changed of the job since its submit, if they did: it decides nothing, and explains much."""
+    last = changes[-1]
+    by = f" by {last.actor}" if last.actor else ""
+    times = "changed" if len(changes) == 1 else f"changed {len(changes)} times, the last time"
+    detail = last.detail if isinstance(last.detail, dict) else {}
+    what = sorted(CHANGED[each] for each in detail if each in CHANGED)
+    found = f"{times} {ago(last.at_us, now_us)}{by}: {', '.join(what) or 'something'}"
+    return Condition(
+        "is as it was submitted", None, found, {"at_us": last.at_us, "by": last.actor, "detail": last.detail}
+    )
 
 
 def due(job: JobRecord, living: list[WorkerLoad], now_us: int) -> Condition:

@@ -16,7 +16,7 @@ from fencerow.core.store.read import clock, read, releases
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
 from fencerow.doctor import conditions
 from fencerow.doctor.conditions import SWEEP, Condition, WorkerLoad
-from fencerow.operators.looking import ahead
+from fencerow.operators.looking import ahead, events
 from fencerow.operators.queues import PausedQueue, paused_queues
 
 WORKERS_MAX = 1_000
@@ -58,8 +58,10 @@ def why(job_id: str) -> Steps[Diagnosis]:
     claiming = [each for each in living if each.serves(job) and each.knows(job) and each.worker.claims]
     busy = [] if any(each.free for each in claiming) else (yield from _busy(claiming))
     newer = (yield from releases(job_id, reason=ArgumentsTooNew.code).steps()).count
+    changes = [each for each in (yield from events(job_id).steps()) if each.kind == "changed"]
     looked = [
         *conditions.before_a_slot(job, paused.get(job.queue), living, now_us),
+        *([conditions.changed(changes, now_us)] if changes else []),
         conditions.readable(job, newer),
         conditions.free(claiming, busy, now_us),
         conditions.alone(job, claiming),

@@ -40,6 +40,7 @@ class Row:
     number: int
     result: object
     key: str | None
+    priority: int
 
 
 @dataclass
@@ -72,6 +73,7 @@ def reckon(engine: ledger.Engine, folder: Path) -> Books:
     _check_submits(books, rows, told)
     _check_keys(books, rows, told)
     _check_moving(books, rows, told)
+    _check_changes(books, rows, told)
     _check_effects(books, rows, engine)
     _check_sink(books, rows, folder)
     _check_results(books, rows)
@@ -89,14 +91,20 @@ def reckon(engine: ledger.Engine, folder: Path) -> Books:
 
 def _rows(engine: ledger.Engine) -> dict[str, Row]:
     found = {}
-    text = "SELECT id, name, state, attempt, args, result, key FROM fencerow.all_jobs"
-    for job_id, name, state, attempt, args, result, key in ledger.ask(engine, text):
+    text = "SELECT id, name, state, attempt, args, result, key, priority FROM fencerow.all_jobs"
+    for job_id, name, state, attempt, args, result, key, priority in ledger.ask(engine, text):
         arguments = json.loads(args) if isinstance(args, str) else args
         stored = json.loads(result) if isinstance(result, str) else result
         assert isinstance(arguments, dict)
         number = next(iter(arguments.values()))
         found[str(job_id)] = Row(
-            str(name), State(str(state)), int(str(attempt)), number, stored, None if key is None else str(key)
+            str(name),
+            State(str(state)),
+            int(str(attempt)),
+            number,
+            stored,
+            None if key is None else str(key),
+            int(str(priority)),
         )
     return found
 
@@ -169,6 +177,19 @@ def _check_moving(books: Books, rows: dict[str, Row], told: Sequence[Told]) -> N
         and (_state(rows, each), _result(rows, each)) != (each.answer["ended"], each.answer.get("value"))
     ]
     books.refuse("results are as they were told", wrong, len(results))
+
+
+def _check_changes(books: Books, rows: dict[str, Row], told: Sequence[Told]) -> None:
+    """Whoever was told that a job was changed finds it so, and whoever was refused finds it as it was submitted."""
+    wrong, changes = [], [each for each in told if each.verb == "change"]
+    for each in changes:
+        row, asked = rows.get(each.asked["job"]), int(each.asked["priority"])
+        possible = {"ok": {asked}, "refused": {0}, "no": {0}}.get(each.phase, {0, asked})
+        if row is None or row.priority not in possible:
+            wrong.append(f"{each.asked} {each.phase}: {row}")
+        elif each.phase == "refused" and each.answer["code"] != "IllegalMove":
+            wrong.append(f"{each.asked}: {each.answer}")
+    books.refuse("changes are as they were told", wrong, len(changes))
 
 
 def _check_effects(books: Books, rows: dict[str, Row], engine: ledger.Engine) -> None:

@@ -1,4 +1,4 @@
-"""A client process of a storm: submits in every way there is, cancels, waits, revives, and writes down each answer."""
+"""A client process of a storm: submits in every way, changes, cancels, waits, revives, and writes down each answer."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ ASYNC_KINDS = {
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1, "limited": 8, "limited_plain": 6, "guarded": 10,
     "wedge": 1,
 }  # fmt: skip
+CHANGED = ("pay", "nap", "parcel")
 PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4}
 RESULT_S = 10.0
 
@@ -94,6 +95,16 @@ class Client:
                 if await self._result(handle) != "failed":
                     return
                 await self._told("revive", lambda: handle.arevive(), _nothing, job=handle.id)
+        elif kind in CHANGED and self._chance.random() < 0.5:
+            # Once for each job, and at once: most of them are claimed at about the same time.
+            priority, delay_s = self._chance.randint(1, 5), self._chance.choice([None, 0.0, 0.3])
+            await self._told(
+                "change",
+                lambda: handle.achange(priority=priority, delay_s=delay_s),
+                _nothing,
+                job=handle.id,
+                priority=priority,
+            )
         elif self._chance.random() < 0.1:
             await self._result(handle)
 
@@ -249,5 +260,5 @@ def _answer(answer: Any) -> str:
     return str(answer)
 
 
-def _nothing(_: None) -> None:
+def _nothing(_: object) -> None:
     return None
