@@ -75,7 +75,8 @@ def unit(name: str) -> dict[str, str]:
 def parsed(words: list[str]) -> click.Context:
     """The command that a command line means, with its options; refused if there is no such option."""
     name, *rest = words
-    command = root.commands[name]
+    command = root.get_command(click.Context(root), name)
+    assert command is not None
     return command.make_context(name, rest, resilient_parsing=False)
 
 

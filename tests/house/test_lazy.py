@@ -55,6 +55,16 @@ def test_the_rest_comes_when_it_is_used() -> None:
     assert "fencerow.guards.once.effect" not in modules
 
 
+def test_the_command_of_a_worker_loads_no_other() -> None:
+    wanted = "import click; context = click.Context(root); assert root.get_command(context, 'worker')"
+    modules, _ = loaded(f"from fencerow.cli.main import root; {wanted}")
+    everything, _ = loaded("from fencerow.cli.main import root; root.load()")
+
+    rare = {"fencerow.bench.run", "fencerow_proof.commands", "fencerow.events.commands"}
+    assert modules.isdisjoint(rare)
+    assert rare <= everything
+
+
 @pytest.mark.parametrize("package", LAZY)
 def test_type_checkers_are_told_the_same(package: str) -> None:
     tree = ast.parse((ROOT / "src" / Path(*package.split(".")) / "__init__.py").read_text("utf-8"))

@@ -16,11 +16,8 @@ import psycopg
 
 from fencerow import __version__
 from fencerow.cli import logs
-from fencerow.cli.bench import bench
 from fencerow.cli.completion import completed, completion
-from fencerow.cli.demo import demo
 from fencerow.cli.jobs import jobs
-from fencerow.cli.proof import proof_commands
 from fencerow.cli.schema import migrate, sql
 from fencerow.cli.submit import submit
 from fencerow.cli.worker import dev, worker
@@ -38,7 +35,31 @@ from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, exi
 from fencerow.core.wing import wings
 
 
+class Commands(click.Group):
+    """What is used all day is there at once. To load the rest takes as long again: it comes when it is asked for."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands:
+            self.load()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        self.load()
+        return super().list_commands(ctx)
+
+    def load(self) -> None:
+        """Have all commands there, those of the wings and of the proofs too. It may be repeated."""
+        from fencerow.cli.bench import bench
+        from fencerow.cli.demo import demo
+        from fencerow.cli.proof import proof_commands
+
+        of_wings = (command for wing in wings() for command in wing.commands())
+        for command in (demo, bench, *proof_commands(), *of_wings):
+            self.add_command(command)
+
+
 @click.group(
+    cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 failed or not found, 2 refused, 3 database, 4 schema, 5 job failed (--wait).",
@@ -75,8 +96,7 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-COMMANDS = (demo, dev, worker, submit, jobs, migrate, sql, *proof_commands(), bench, completion)
-for command in (*COMMANDS, *(each for wing in wings() for each in wing.commands())):
+for command in (dev, worker, submit, jobs, migrate, sql, completion):
     root.add_command(command)
 
 

@@ -146,9 +146,10 @@ def refuse_unknown_variables(root: click.Group, environ: Mapping[str, str]) -> N
     Raises:
         ConfigError: a FENCEROW_CLI_ variable belongs to no option.
     """
-    known = set(_variables(root, COMMAND_PREFIX.rstrip("_")))
-    for name in sorted(environ):
-        if name.startswith(COMMAND_PREFIX) and name not in known and not is_injected(name, environ[name]):
+    given = sorted(name for name in environ if name.startswith(COMMAND_PREFIX))
+    known = set(_variables(root, COMMAND_PREFIX.rstrip("_"))) if given else set()
+    for name in given:
+        if name not in known and not is_injected(name, environ[name]):
             close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
             raise ConfigError(
                 f"{ascii(name)[1:-1][:100]} belongs to no option of the command",
@@ -164,5 +165,8 @@ def _variables(command: click.Command, prefix: str) -> Iterator[str]:
             if isinstance(parameter.envvar, str):
                 yield parameter.envvar
     if isinstance(command, click.Group):
-        for name, child in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
             yield from _variables(child, f"{prefix}_{name.upper().replace('-', '_')}")
