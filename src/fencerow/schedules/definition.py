@@ -17,6 +17,7 @@ import msgspec
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template, moment
 from fencerow.core.model.labels import encode_headers
+from fencerow.schedules.holding import windows_header
 from fencerow.schedules.misfire import Catching, Misfire
 from fencerow.schedules.spec import Spec
 from fencerow.schedules.windows import MaintenanceWindows
@@ -76,17 +77,22 @@ class Computable:
     catching: Catching
     windows: MaintenanceWindows
 
-    def job_of(self, name: str, entity: str, fire_us: int, run_at_us: int | None = None) -> NewJob:
+    def job_of(
+        self, name: str, entity: str, fire_us: int, run_at_us: int | None = None, *, defers: bool = False
+    ) -> NewJob:
         """The job of one fire, under a new id, due at once or later. Its headers say which schedule made it, and when
-        that was due."""
+        that was due; with `defers` also the windows in which no worker may start it, however long it waited."""
         work, seed = self.definition.work, seed_of(name, entity)
         template = msgspec.structs.replace(
             work.template,
             submitted_by=f"schedule {seed}"[:200],
-            headers=_with_headers(work.template, name, entity, fire_us),
+            headers=_with_headers(work.template, name, entity, fire_us, self._carried() if defers else {}),
             run_at_us=run_at_us,
         )
         return msgspec.structs.replace(work, id=new_id(), template=template)
+
+    def _carried(self) -> dict[str, str]:
+        return windows_header(self.windows) if self.definition.in_window is InWindow.DEFER else {}
 
 
 @lru_cache(maxsize=4096)
@@ -112,7 +118,10 @@ def seed_of(name: str, entity: str) -> str:
     return f"{name}/{entity}" if entity else name
 
 
-def _with_headers(template: Template, name: str, entity: str, fire_us: int) -> str | None:
+def _with_headers(
+    template: Template, name: str, entity: str, fire_us: int, more: dict[str, str]
+) -> str | None:
     own = {} if template.headers is None else msgspec.json.decode(template.headers, type=dict[str, str])
     entities = {ENTITY_HEADER: entity} if entity else {}
-    return encode_headers({**own, NAME_HEADER: name, **entities, FIRE_HEADER: moment(fire_us).isoformat()})
+    fire = {FIRE_HEADER: moment(fire_us).isoformat()}
+    return encode_headers({**own, NAME_HEADER: name, **entities, **fire, **more})

@@ -225,7 +225,7 @@ def _fired(rows: Sequence[DueRow], busy: set[Key]) -> tuple[list[NewTick], dict[
             )  # of several at once the first has a job, and is the next one's
             job_id = None
             if made is Made.JOB:
-                job = row.known.job_of(*row.key, fire_us, row.run_at_us)
+                job = row.known.job_of(*row.key, fire_us, row.run_at_us, defers=True)
                 jobs[job.id], job_id = job, job.id
             ticks.append(NewTick(*row.key, fire_us, made, job_id, left_out))
             left_out = 0

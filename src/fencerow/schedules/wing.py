@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from fencerow.core.wing import Check, Wing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import click
 
     from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
+    from fencerow.core.model.outcome import Released
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.wing import Purge
 
@@ -45,6 +46,12 @@ def _commands() -> Sequence[click.Command]:
     return (schedules,)
 
 
+def _hold(headers: Mapping[str, str], now_us: int) -> Released | None:
+    from fencerow.schedules.holding import hold
+
+    return hold(headers, now_us)
+
+
 def _settings() -> type[Settings]:
     from fencerow.schedules.settings import ScheduleSettings
 
@@ -54,6 +61,7 @@ def _settings() -> type[Settings]:
 WING = Wing(
     "schedules",
     queries=("fencerow.schedules",),
+    hold=_hold,
     purges=_purges,
     checks=_checks,
     commands=_commands,
