@@ -169,6 +169,17 @@ def record(ticks: Sequence[NewTick], jobs: Mapping[str, NewJob]) -> Steps[list[N
     if not ticks:
         return []
     rows = yield from execute("insert_ticks", ticks=msgspec.json.encode(ticks).decode())
+    return (yield from submit_of(rows, ticks, jobs))
+
+
+def make_up(ticks: Sequence[NewTick], jobs: Mapping[str, NewJob]) -> Steps[list[NewJob]]:
+    """The same for fires of the past, of which some may have been decided without a job."""
+    rows = yield from execute("make_up_ticks", ticks=msgspec.json.encode(ticks).decode())
+    return (yield from submit_of(rows, ticks, jobs))
+
+
+def submit_of(rows: Rows, ticks: Sequence[NewTick], jobs: Mapping[str, NewJob]) -> Steps[list[NewJob]]:
+    """Submit the jobs of the ticks that were written now; returns them."""
     fresh = {(str(name), str(entity), as_int(fire)) for name, entity, fire in rows}
     submitted = [
         jobs[each.job_id]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Unpack
 
 import fencerow.schedules.definitions as definitions
 import fencerow.schedules.looking as looking
+import fencerow.schedules.past as past
 import fencerow.schedules.running as running
 import fencerow.schedules.ticking as ticking
 from fencerow.core.client.base import Verbs
@@ -23,6 +25,7 @@ from fencerow.schedules.definition import known
 from fencerow.schedules.definitions import RowKind, RowOrigin, WantedRow
 from fencerow.schedules.errors import InvalidSchedule, ScheduleTaken, UnknownSchedule
 from fencerow.schedules.options import ScheduleOptions, check_entity, check_name, planned
+from fencerow.schedules.past import BackfilledFire
 from fencerow.schedules.running import RunNow
 from fencerow.schedules.shown import UNREADABLE, ScheduleRecord
 from fencerow.schedules.ticking import Tick
@@ -151,6 +154,45 @@ class ScheduleVerbs(Verbs):
         return (yield from _running(name, entity, self._client.actor, force))
 
     arun = averb(run)
+
+    @verb
+    def backfill(
+        self,
+        name: str,
+        entity: str | None = None,
+        *,
+        start: datetime,
+        end: datetime,
+        at_most: int = 1000,
+        dry_run: bool = False,
+    ) -> Procedure[list[BackfilledFire]]:
+        """Make the jobs of the fires from `start` up to `end`, a time in the past; with `dry_run` only say which.
+
+        A fire that has made a job makes no other, so it may be repeated. One that was left out, because it was missed,
+        overlapped or fell into a maintenance window, is made. The jobs are due at once, and may overlap. What the
+        ticks say is known for `retention_ticks_s`.
+
+        Raises:
+            InvalidInput: no stretch of the past, or more than `at_most` fires. UnknownSchedule: there is none.
+        """
+        past.check_at_most(at_most)
+        start_us, end_us = past.stretch(start, end, (yield from ask(looking.now_us())))
+        rows = yield from ask(
+            looking.read_schedules(name=check_name(name), entity=entity, entities=True, limit=LIMIT_MAX)
+        )
+        rows = [row for row in rows if row.kind is not RowKind.HEAD]
+        if not rows:
+            raise (yield from _unknown(name, entity))
+        fires = past.fires_of(rows, start_us, end_us, at_most)
+        if dry_run:
+            before = yield from ask(past.fires_with_job(name, entity, start_us, end_us))
+            return [BackfilledFire(*fire, was_made=fire in before) for fire in fires]
+        found, jobs = yield from past.backfilling(name, entity, fires, start_us, end_us, self._client.actor)
+        if messages := due_lanes([job.template for job in jobs], time.time_ns() // 1000):
+            yield WakeUp(messages)
+        return found
+
+    abackfill = averb(backfill)
 
     @verb
     def tick(self) -> Procedure[Sequence[str]]:

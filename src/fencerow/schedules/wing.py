@@ -38,10 +38,11 @@ def _checks() -> Sequence[Check]:
 
 
 def _commands() -> Sequence[click.Command]:
+    from fencerow.schedules.backfilling import backfill
     from fencerow.schedules.changing import reconcile, set_
     from fencerow.schedules.commands import schedules
 
-    for each in (set_, reconcile):
+    for each in (set_, reconcile, backfill):
         schedules.add_command(each)
     return (schedules,)
 

@@ -53,6 +53,29 @@ FROM json_to_recordset(CAST(:ticks AS json)) AS given (
 ON CONFLICT (name, entity, fire_at) DO NOTHING
 RETURNING name, entity, fencerow.us(fire_at);
 
+-- name: make_up_ticks
+-- Fires of the past that a person wants made, also those that were decided without a job.
+-- Guard: the primary key, and that no job was made: a fire that has one is not returned, and so makes none.
+INSERT INTO fencerow.schedule_ticks AS tick (name, entity, fire_at, made, job_id, left_out, at, made_by)
+SELECT given.name, given.entity, fencerow.at(given.fire_us), given.made, given.job_id, given.left_out,
+       (SELECT fencerow.now()), given.made_by
+FROM json_to_recordset(CAST(:ticks AS json)) AS given (
+    name text, entity text, fire_us bigint, made text, job_id uuid, left_out integer, made_by text
+)
+ON CONFLICT (name, entity, fire_at) DO UPDATE
+SET made = excluded.made, job_id = excluded.job_id, at = excluded.at, made_by = excluded.made_by
+WHERE tick.job_id IS NULL
+RETURNING tick.name, tick.entity, fencerow.us(tick.fire_at);
+
+-- name: fires_with_job
+-- Which fires of a stretch of time have made a job.
+SELECT tick.entity, fencerow.us(tick.fire_at)
+FROM fencerow.schedule_ticks AS tick
+WHERE tick.name = :name
+  AND (CAST(:entity AS text) IS NULL OR tick.entity = CAST(:entity AS text))
+  AND tick.fire_at >= fencerow.at(:start_us) AND tick.fire_at < fencerow.at(:end_us)
+  AND tick.job_id IS NOT NULL;
+
 -- name: advance_schedules
 -- Move rows on to their next fire. Guard: they are as they were seen; and no row ever goes back.
 UPDATE fencerow.schedules AS each

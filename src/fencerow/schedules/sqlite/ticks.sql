@@ -50,6 +50,29 @@ WHERE true
 ON CONFLICT (name, entity, fire_at) DO NOTHING
 RETURNING name, entity, fire_at;
 
+-- name: make_up_ticks
+-- Fires of the past that a person wants made, also those that were decided without a job.
+-- Guard: the primary key, and that no job was made: a fire that has one is not returned, and so makes none.
+INSERT INTO fencerow.schedule_ticks (name, entity, fire_at, made, job_id, left_out, at, made_by)
+SELECT json_extract(value, '$.name'), json_extract(value, '$.entity'), json_extract(value, '$.fire_us'),
+       json_extract(value, '$.made'), json_extract(value, '$.job_id'), json_extract(value, '$.left_out'),
+       fencerow.now(), json_extract(value, '$.made_by')
+FROM json_each(:ticks)
+WHERE true
+ON CONFLICT (name, entity, fire_at) DO UPDATE
+SET made = excluded.made, job_id = excluded.job_id, at = excluded.at, made_by = excluded.made_by
+WHERE job_id IS NULL
+RETURNING name, entity, fire_at;
+
+-- name: fires_with_job
+-- Which fires of a stretch of time have made a job.
+SELECT entity, fire_at
+FROM fencerow.schedule_ticks
+WHERE name = :name
+  AND (:entity IS NULL OR entity = :entity)
+  AND fire_at >= :start_us AND fire_at < :end_us
+  AND job_id IS NOT NULL;
+
 -- name: advance_schedules
 -- Move rows on to their next fire. Guard: they are as they were seen; and no row ever goes back.
 UPDATE fencerow.schedules
