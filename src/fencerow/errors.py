@@ -55,6 +55,7 @@ from fencerow.core.errors.settings import NoDatabase as NoDatabase
 from fencerow.core.errors.settings import NotImportable as NotImportable
 from fencerow.core.errors.settings import UnsupportedPlatform as UnsupportedPlatform
 from fencerow.core.errors.settings import UrlError as UrlError
+from fencerow.core.errors.workers import OlderWorkers as OlderWorkers
 from fencerow.core.errors.workers import OrderRefused as OrderRefused
 from fencerow.core.errors.workers import OutOfResources as OutOfResources
 from fencerow.core.errors.workers import WorkerGone as WorkerGone

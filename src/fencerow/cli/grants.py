@@ -5,11 +5,12 @@ from __future__ import annotations
 from fencerow.core.db.queries import identifier
 
 # What a submit writes. Column by column: a submitter reads no payload, and writes nothing that makes a job look as
-# if it had run. Counters, holders and states are the workers' own.
+# if it had run: of the states, those of finished jobs are refused by a constraint. Counters and holders are the
+# workers' own.
 SUBMITTED = (
     "id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at, "
     "retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers, "
-    "ephemeral, subscribed"
+    "ephemeral, subscribed, state, exclusive, exclusive_slots, strict, limits, gate"
 )
 SUBMIT = (
     "GRANT USAGE ON SCHEMA {schema} TO {role};",
@@ -18,6 +19,8 @@ SUBMIT = (
     "GRANT SELECT ON {schema}.schema_migrations TO {role};",
     "GRANT SELECT (outcomes) ON {schema}.event_groups TO {role};",
     "GRANT SELECT (id) ON {schema}.repeated_ids TO {role};",
+    "GRANT INSERT (gate, priority, run_at) ON {schema}.gate_arrivals TO {role};",
+    "GRANT SELECT (name, state, info, lease_until, registered_at) ON {schema}.workers TO {role};",
 )
 KEYED = (
     "GRANT SELECT (id, state, attempt), DELETE ON {schema}.jobs TO {role};",

@@ -157,11 +157,13 @@ async def _until_quiet(app: App, queues: Sequence[str] | None, slots: int, heard
     while True:
         before = len(heard.ends)
         await _sweep(app.engine)
+        await _hand_over(app.engine)
         was_due = await _is_due(app.engine, served)
         if was_due and app.handlers:
             await _work(app, served, slots, heard)
         if not heard.is_full():
             await do_chores(app)
+        await _hand_over(app.engine)
         is_due = await _is_due(app.engine, served)
         if heard.is_full() or not is_due:
             return not is_due
@@ -203,6 +205,12 @@ async def _sweep(engine: Engine) -> None:
         await _perform(engine, sweep(judge))
     finally:
         await engine.arun(store.retire(holder=judge))
+
+
+async def _hand_over(engine: Engine) -> None:
+    """Queue the jobs whose turn it is: a worker does so too, if one runs."""
+    while (await engine.arun(store.turns_wanted()))[0]:
+        await engine.arun(store.hand_over())
 
 
 async def _perform(engine: Engine, script: Script) -> None:

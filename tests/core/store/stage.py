@@ -74,8 +74,9 @@ def bring(engine: AnyEngine, state: State) -> Placed:
             release(engine, placed)
         case State.WAITING:
             release(engine, placed)
-            # No verb leads here yet: jobs that wait for something are a later feature.
-            rows(engine, "UPDATE {jobs} SET state = 'waiting' WHERE id = '" + placed.id + "'")
+            # At a gate of its own, as if it had been submitted so.
+            turn = f"state = 'waiting', exclusive = '{placed.id}', gate = 'key:{placed.id}'"
+            rows(engine, "UPDATE {jobs} SET " + turn + " WHERE id = '" + placed.id + "'")
         case State.SUCCEEDED:
             succeed(engine, placed)
         case State.FAILED:
@@ -190,6 +191,7 @@ def disown(engine: AnyEngine, clock: DatabaseClock) -> bool:
 def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
     verbs: dict[Move, Callable[[], bool]] = {
+        Move.WAKE: lambda: bool(engine.run(store.hand_over([f"key:{job.id}"])).queued),
         Move.CLAIM: lambda: bool(claim(engine, register(engine))),
         Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
         Move.SUCCEED: lambda: succeed(engine, job),

@@ -31,7 +31,7 @@ ONLY: dict[str, dict[str, str]] = {
         "widen_workers": "and so it is brought up to date",
     },
     "postgres": {
-        **dict.fromkeys(("before_copy", "copy_jobs", "refuse_repeated"), "SQLite has no COPY"),
+        **dict.fromkeys(("before_copy", "copy_gated", "copy_jobs", "refuse_repeated"), "SQLite has no COPY"),
         **dict.fromkeys(
             (
                 "close_periods",
@@ -80,6 +80,7 @@ UNFENCED = {
     "time_out": "names the holder and the attempt that the holder's own row calls overdue",
     "cancel_idle": "nobody runs it",
     "change": "nobody runs it",
+    "give_turns": "nobody runs it: it waits at its gate",
     "ask_cancel": "it asks and moves nothing; the holder's own writes stay fenced",
     "expire": "nobody runs it",
     "disown": "nobody runs it",

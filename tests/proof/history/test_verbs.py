@@ -15,6 +15,10 @@ WRITES = re.compile(r"\b(INSERT INTO|(?<!FOR )UPDATE|DELETE FROM|COPY)\b", re.IG
 COMING = {"crash", "note_alone"}  # statements of the child processes
 UNRECORDED = {
     "note_changed": "it tells of what `change` did in the same transaction",
+    **dict.fromkeys(
+        ("arrive", "copy_gated", "give_turns", "know_gates", "note_gates", "take_arrivals"),
+        "turns: who runs beside whom is told by the claims and the ends",
+    ),
     "mark_awaited": "says only that the end is to be announced",
     "keep_key": "goes with revive, in one transaction",
     "purge_row_leases": "which attempt claimed a row of the user's; its fence lies in the row itself",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from fencerow.core.app.doors import refuse_uncallable, warn_of_untyped
+from fencerow.core.app.exclusive import refuse_other_parameters
 from fencerow.core.app.handlers import handler_of
 from fencerow.core.app.options import (
     NAME_LENGTH_MAX,
@@ -164,7 +165,10 @@ class Declarer:
         )
         if handler.process:
             check_apart(handler, served=False)
-        declaration = Declaration(name, queue, options.limits, options.key_lifetime_s, handler)
+        refuse_other_parameters(options.exclusive, codec, decorator)
+        declaration = Declaration(
+            name, queue, options.limits, options.key_lifetime_s, handler, options.exclusive
+        )
         declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
             self.submitter, declaration, called or function, runs_here
         )

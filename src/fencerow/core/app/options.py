@@ -12,6 +12,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
+from fencerow.core.app.exclusive import (
+    NOT_EXCLUSIVE,
+    Exclusive,
+    ExclusiveOption,
+    exclusive_of,
+    refuse_without_key,
+)
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import Upgrade
@@ -67,6 +74,11 @@ class GivenSubmitOptions(TypedDict, total=False):
     expires_s: Seconds | None  # from the submit to the start of an attempt
     retention_s: Seconds | None  # how long it is kept once finished
     ephemeral: bool | None  # its success leaves no row
+    exclusive: (
+        ExclusiveOption | None
+    )  # the key of which one job runs at a time, or a function of the arguments
+    exclusive_slots: int | None  # not one, but so many
+    strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
     tags: Sequence[str]
     metadata: Mapping[str, Any] | None
     headers: Mapping[str, str] | None
@@ -85,6 +97,7 @@ class SubmitOptions:
     run_at_us: int | None = None
     queue: str | None = None
     limits: Defaults = Defaults()  # noqa: RUF009 - it is frozen
+    exclusive: Exclusive = NOT_EXCLUSIVE
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +129,7 @@ def submit_options(**given: Unpack[GivenSubmitOptions]) -> SubmitOptions:
         run_at_us=None if run_at is None else instant_us(run_at, "run_at"),
         queue=None if queue is None else check_text(queue, "queue", QUEUE_LENGTH_MAX),
         limits=_limits(given),
+        exclusive=_exclusive(given),
         tags=tuple(tags),
         metadata=dict(metadata),
         headers=dict(headers),
@@ -175,6 +189,13 @@ def _limits(given: Mapping[str, Any]) -> Defaults:
         raise InvalidInput(error.what, error.why, error.fix) from None
 
 
+def _exclusive(given: Mapping[str, Any]) -> Exclusive:
+    try:
+        return exclusive_of(given)
+    except ConfigError as error:
+        raise InvalidInput(error.what, error.why, error.fix) from None
+
+
 class ContractOptions(TypedDict, total=False):
     """The options that a program needs to submit the job."""
 
@@ -189,6 +210,11 @@ class ContractOptions(TypedDict, total=False):
     crashes_max: int | None
     snoozes_max: int | None
     key_lifetime_s: Seconds | None
+    exclusive: (
+        ExclusiveOption | None
+    )  # the key of which one job runs at a time, or a function of the arguments
+    exclusive_slots: int | None  # not one, but so many
+    strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
     payload_bytes_max: int | None
     args_version: int  # of the arguments' form, from 1; stored with every job
 
@@ -220,6 +246,7 @@ class JobOptions:
     retry_on: Matchers = ()
     fail_on: Matchers = ()
     key_lifetime_s: float | None = None
+    exclusive: Exclusive = NOT_EXCLUSIVE
     payload_bytes_max: int | None = None
     args_version: int = 1
     upgrade: Upgrade | None = None
@@ -263,7 +290,9 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         limits = Defaults(**{name: given[name] for name in JOB_LIMITS if name in given})
         args_version = given.get("args_version", 1)
         check_number("args_version", args_version, 1, ARGS_VERSION_MAX)
-    except ConfigError as error:
+        exclusive = exclusive_of(given)
+        refuse_without_key(exclusive)
+    except (ConfigError, InvalidInput) as error:
         raise DeclarationError(error.what, error.why, error.fix) from None
     return JobOptions(
         name=given.get("name"),
@@ -272,6 +301,7 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         retry_on=given.get("retry_on", ()),
         fail_on=given.get("fail_on", ()),
         key_lifetime_s=_checked_key_lifetime(given.get("key_lifetime_s"), DeclarationError),
+        exclusive=exclusive,
         payload_bytes_max=given.get("payload_bytes_max"),
         args_version=args_version,
         upgrade=_checked_upgrade(given.get("upgrade")),

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from fencerow.core.app.exclusive import NOT_EXCLUSIVE, Exclusive, key_of, refuse_without_key
 from fencerow.core.app.options import SubmitOptions
 from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
@@ -30,6 +31,7 @@ class Declaration:
     limits: Defaults
     key_lifetime_s: float | None
     handler: Handler
+    exclusive: Exclusive = NOT_EXCLUSIVE
 
 
 @dataclass(slots=True)
@@ -81,15 +83,19 @@ class Recipe:
     What follows from them is decided here once, and not at each submit.
 
     `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before.
+    `needs_turn`: it has an exclusive key, or a function that computes one.
     """
 
-    __slots__ = ("declaration", "decode", "is_plain", "made", "options")
+    __slots__ = ("declaration", "decode", "exclusive", "is_plain", "made", "needs_turn", "options")
 
     def __init__(self, declaration: Declaration, options: SubmitOptions) -> None:
         self.declaration = declaration
         self.options = options
         self.decode = declaration.handler.result.decode
         self.is_plain = options.key is None and options.id is None
+        self.exclusive = options.exclusive.over(declaration.exclusive)
+        refuse_without_key(self.exclusive)
+        self.needs_turn = self.exclusive.key is not None
         # The template, made for the app that submitted it last: mostly there is but one.
         self.made: tuple[Layers, Template] | None = None
 
@@ -102,6 +108,14 @@ class Recipe:
         template = _template_of(self, layers, actor)
         self.made = layers, template
         return template
+
+    def exclusive_key(self, args: bytes) -> str | None:
+        """The key of which few jobs run at a time; None if a job with these arguments needs no turn.
+
+        Raises:
+            InvalidInput: the function that computes it failed, or gave no text.
+        """
+        return key_of(self.exclusive, args, self.declaration.handler.arguments)
 
     def key_claim(self, job_id: str, args: bytes, layers: Layers) -> KeyClaim | None:
         """The key that a job with these arguments is to own, if it was submitted under one."""
@@ -169,6 +183,8 @@ def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
         tags=encode_tags(options.tags),
         metadata=encode_metadata(options.metadata),
         headers=encode_headers(options.headers),
+        exclusive_slots=recipe.exclusive.slots,
+        strict=bool(recipe.exclusive.strict),
         **_counts(limits),
     )
 

@@ -131,7 +131,8 @@ class Submitter:
         recipe, args = call.recipe, call.args
         made = recipe.made
         template = made[1] if made is not None and made[0] is self.layers else self._template_of(recipe)
-        job = NewJob(recipe.options.id or new or new_id(), args.decode(), len(args), template)
+        exclusive = recipe.exclusive_key(args) if recipe.needs_turn else None
+        job = NewJob(recipe.options.id or new or new_id(), args.decode(), len(args), template, exclusive)
         if recipe.is_plain:
             return Submission(job)
         return Submission(job, recipe.key_claim(job.id, args, self.layers), recipe.options.id is not None)

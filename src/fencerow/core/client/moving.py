@@ -12,7 +12,7 @@ from fencerow.core.db.run import Operation, Procedure, WakeUp, ask
 from fencerow.core.errors import Busy, IllegalMove, OutcomeUnknown, Unavailable
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
-from fencerow.core.model.wakeup import CancelAsked, Queued, encode, encode_ended
+from fencerow.core.model.wakeup import Arrived, CancelAsked, Queued, encode, encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.store.moves import Cancelled
@@ -27,7 +27,8 @@ def cancelling(ref: Ref, actor: str | None, reason: str | None, only_queued: boo
     job_id = yield from resolving(ref)
     done = yield from cancelled_surely(job_id, actor=actor, reason=reason, only_queued=only_queued)
     if done.moved is not None:
-        yield WakeUp(encode_ended([job_id] if done.moved.awaited else []))
+        free = [encode(Arrived())] if done.moved.had_turns else []
+        yield WakeUp(encode_ended([job_id] if done.moved.awaited else []) + free)
         return CancelAnswer.CANCELLED
     yield WakeUp([] if done.holder is None else [encode(CancelAsked(done.holder, job_id))])
     return CancelAnswer.REQUESTED
@@ -38,7 +39,14 @@ def reviving(ref: Ref, actor: str | None, reason: str | None) -> Procedure[None]
     check_reason(reason)
     job_id = yield from resolving(ref)
     queued = yield from revived_surely(job_id, actor=actor, reason=reason)
-    yield WakeUp([encode(Queued(queued.queue, queued.priority, queued.run_at_us))])
+    yield WakeUp([revived_hint(queued)])
+
+
+def revived_hint(revived: Requeued) -> str:
+    """What tells workers of a job that was revived."""
+    if revived.waits:
+        return encode(Arrived())
+    return encode(Queued(revived.queue, revived.priority, revived.run_at_us))
 
 
 def check_reason(reason: str | None) -> None:

@@ -11,7 +11,7 @@ import copy
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, proxy
 
 from fencerow.core.client.base import ClientBase
@@ -19,11 +19,14 @@ from fencerow.core.client.submission import Submission, answered_each, once_each
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
 from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
-from fencerow.core.model.job import Template
-from fencerow.core.model.wakeup import Queued, encode
+from fencerow.core.model.job import NewJob, Template
+from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
 from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Fact, Telemetry
+
+if TYPE_CHECKING:
+    from fencerow.core.client.fleet import Fleet
 
 T = TypeVar("T")
 
@@ -31,6 +34,7 @@ PATIENCE_S = 5.0
 IDS_SHOWN = 3
 COPY_ROWS_MIN = 500  # below, what COPY asks first costs more than it saves: decision 28 has both prices
 HINT_US = 10_000  # a hint may name an earlier instant: a little coarser, those of a burst are one
+ARRIVED = encode(Arrived())
 FIRST_PAUSE_S = 0.05
 PAUSE_S_MAX = 1.0
 GROUP_ROWS_MAX = 500
@@ -52,6 +56,7 @@ class Submits(ClientBase):
         super().__init__(engine, actor=actor, ready=ready)
         self.telemetry = telemetry or Telemetry()
         self.patience_s = patience_s
+        self._fleet: Fleet | None = None  # looked at by who submits what needs a rule
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
 
     def submit(
@@ -64,12 +69,16 @@ class Submits(ClientBase):
             OutcomeUnknown: the answer was lost and could not be had within `patience_s`; `job_ids` are
                 the ids to ask for or to submit again.
         """
+        if any(each.job.needs_turn for each in submissions):
+            self._known_fleet().check(submissions)
         return self.run(self._submitting(submissions, connection), connection)
 
     async def asubmit(
         self, submissions: Sequence[Submission], *, connection: object | None = None
     ) -> list[Submitted]:
         """`submit` for async code. A plain single job may share its insert with those submitted meanwhile."""
+        if any(each.job.needs_turn for each in submissions):
+            await self._known_fleet().acheck(submissions)
         if connection is None and len(submissions) == 1 and _is_plain(submissions[0]):
             loop = asyncio.get_running_loop()
             group = self._groups.get(loop)
@@ -78,6 +87,13 @@ class Submits(ClientBase):
             await group.submit(submissions[0])
             return [Submitted(submissions[0].job.id)]
         return await self.arun(self._submitting(submissions, connection), connection)
+
+    def _known_fleet(self) -> Fleet:
+        if self._fleet is None:
+            from fencerow.core.client.fleet import Fleet  # few programs need it
+
+            self._fleet = Fleet(self.engine)
+        return self._fleet
 
     async def _drain_submits(self) -> None:
         """Wait until what this event loop submits is stored or refused."""
@@ -103,9 +119,12 @@ class Submits(ClientBase):
             made = {
                 id(each.job.template): each.job.template
                 for each, answer in zip(submissions, answers, strict=True)
-                if not answer.replay
+                if not answer.replay and not each.job.needs_turn
             }
-            self.engine.wake(due_lanes(made.values(), now_us))
+            hints = due_lanes(made.values(), now_us)
+            if any(each.job.needs_turn for each in submissions):
+                hints.append(ARRIVED)
+            self.engine.wake(hints)
         if self.telemetry.is_heard:
             self._emit_submitted(submissions, answers)
         return answers
@@ -146,9 +165,8 @@ def storing(
     """
     if all(map(_is_plain, submissions)):
         jobs = [each.job for each in submissions]
-        first = store.submit_by_copy if may_copy and len(jobs) >= COPY_ROWS_MIN else store.submit
         try:
-            yield joining(first(jobs), connection)
+            yield joining(_first(jobs, may_copy=may_copy), connection)
         except OutcomeUnknown as error:
             yield from _insisting(store.resubmit(jobs), [job.id for job in jobs], patience_s, error)
         return [Submitted(job.id) for job in jobs]
@@ -159,6 +177,14 @@ def storing(
     except OutcomeUnknown as error:
         answers = yield from _insisting(whole, [each.job.id for each in once], patience_s, error)
     return answers if len(once) == len(submissions) else answered_each(submissions, once, answers)
+
+
+def _first(jobs: Sequence[NewJob], *, may_copy: bool) -> Operation[list[str]]:
+    """How jobs are stored that nobody can have stored before."""
+    if may_copy and len(jobs) >= COPY_ROWS_MIN:
+        return store.submit_by_copy(jobs)
+    waits = any(job.needs_turn for job in jobs)
+    return store.submit_gated(jobs) if waits else store.submit(jobs)
 
 
 def _insisting(again: Operation[T], ids: Sequence[str], patience_s: float, doubt: Exception) -> Procedure[T]:

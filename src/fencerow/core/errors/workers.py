@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fencerow.core.errors.exits as exits
 from fencerow.core.errors.base import FencerowError
 
 
@@ -51,3 +52,14 @@ class WorkersNotStarted(FencerowError):
         super().__init__(what, why, fix)
         if exit_code:
             self.exit_code = exit_code
+
+
+class OlderWorkers(FencerowError):
+    """A job needs a rule that a living worker of an older release does not know. Nothing was stored.
+
+    Deploy this release to all workers first. A worker that has died counts until its lease ends.
+    """
+
+    code = "FR-609"
+    exit_code = exits.REFUSED
+    repeat = "yes"

@@ -55,15 +55,35 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     metadata: str | None = None
     headers: str | None = None
     ephemeral: bool = False
+    exclusive_slots: int | None = None
+    strict: bool = False
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
-    """A job to be submitted. `args` is the JSON that will be stored, byte for byte."""
+    """A job to be submitted. `args` is the JSON that will be stored, byte for byte.
+
+    `exclusive` is the key of which few jobs run at a time, `limits` are the limits that it names. With one of them the
+    job waits for its turn.
+    """
 
     id: str
     args: str
     args_bytes: int
     template: Template
+    exclusive: str | None = None
+    limits: tuple[str, ...] | None = None
+
+    @property
+    def needs_turn(self) -> bool:
+        """Whether it waits until it is its turn."""
+        return self.exclusive is not None or self.limits is not None
+
+    @property
+    def gate(self) -> str | None:
+        """Where it waits for its turn first; None if it needs none."""
+        if self.exclusive is not None:
+            return f"key:{self.exclusive}"
+        return f"limit:{self.limits[0]}" if self.limits else None
 
 
 class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,6 +176,11 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     error: Any = None
     progress: float | None = None
     progress_note: str | None = None
+    exclusive: str | None = None  # the key of which few run at a time
+    exclusive_slots: int | None = None  # how many; None is one
+    strict: bool = False  # it keeps its turn between its attempts
+    limits: list[str] | None = None
+    gate: str | None = None  # where it waits for its turn, while it does
     damaged: tuple[str, ...] = ()
 
     @property

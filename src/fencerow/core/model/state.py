@@ -84,7 +84,11 @@ def rule(
 FENCE = "holder and attempt match"
 
 RULES: dict[Move, Rule] = {
-    Move.WAKE: rule("waiting", State.QUEUED, "what it waited for has happened"),
+    Move.WAKE: rule(
+        "waiting",
+        State.QUEUED,
+        "it is due, and a turn is free at its gate; the gate's row is locked and counted",
+    ),
     Move.CLAIM: rule(
         "queued", State.RUNNING, "run_at <= now; queue not paused; holder alive; attempt becomes attempt + 1"
     ),
@@ -93,15 +97,19 @@ RULES: dict[Move, Rule] = {
     Move.RETRY: rule(
         "running",
         State.QUEUED,
-        f"{FENCE}; failures + 1; run_at moves on; cancelled instead if a cancel was asked",
+        f"{FENCE}; failures + 1; run_at moves on; cancelled instead if a cancel was asked, "
+        "waiting if it gives its turn up",
         State.CANCELLED,
+        State.WAITING,
         fenced=True,
     ),
     Move.RELEASE: rule(
         "running",
         State.QUEUED,
-        f"{FENCE}; counts as no failure; cancelled instead if a cancel was asked",
+        f"{FENCE}; counts as no failure; cancelled instead if a cancel was asked, "
+        "waiting if it comes back later and gives its turn up",
         State.CANCELLED,
+        State.WAITING,
         fenced=True,
     ),
     Move.SUSPEND: rule(
@@ -117,9 +125,11 @@ RULES: dict[Move, Rule] = {
         "running",
         State.QUEUED,
         f"{FENCE}; its own child process died; it becomes suspect, crashes + 1; "
-        "cancelled instead if a cancel was asked, failed when the crash budget is spent",
+        "cancelled instead if a cancel was asked, failed when the crash budget is spent, "
+        "waiting if it gives its turn up",
         State.CANCELLED,
         State.FAILED,
+        State.WAITING,
         fenced=True,
     ),
     Move.RECLAIM: rule(
@@ -134,9 +144,11 @@ RULES: dict[Move, Rule] = {
         "running",
         State.QUEUED,
         "its living holder calls this attempt overdue, by its own clock; failures + 1 if it had started; "
-        "cancelled instead if a cancel was asked, failed when the failure budget is spent",
+        "cancelled instead if a cancel was asked, failed when the failure budget is spent, "
+        "waiting if it had started and gives its turn up",
         State.CANCELLED,
         State.FAILED,
+        State.WAITING,
     ),
     Move.CHANGE: rule(
         "waiting queued",
@@ -154,7 +166,9 @@ RULES: dict[Move, Rule] = {
     Move.REVIVE: rule(
         "succeeded failed cancelled",
         State.QUEUED,
-        "a person asked; its key is free or its own; budgets start anew, attempt goes on",
+        "a person asked; its key is free or its own; budgets start anew, attempt goes on; "
+        "waiting instead if it needs a turn",
+        State.WAITING,
     ),
     Move.DELETE: rule("succeeded failed cancelled", None, "a person or retention asked"),
 }

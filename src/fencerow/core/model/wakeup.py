@@ -50,6 +50,10 @@ class Ordered(msgspec.Struct, frozen=True, tag_field="k", tag="ordered", rename=
     holder: str
 
 
+class Arrived(msgspec.Struct, frozen=True, tag_field="k", tag="arrived"):
+    """Jobs came to gates where they wait for their turn, or turns became free there."""
+
+
 class Published(msgspec.Struct, frozen=True, tag_field="k", tag="published"):
     """Events were published, and have no position yet."""
 
@@ -62,7 +66,7 @@ class Rescheduled(msgspec.Struct, frozen=True, tag_field="k", tag="rescheduled")
     """A schedule was made or changed: its next fire may be earlier than workers think."""
 
 
-WakeUp = Queued | Ended | CancelAsked | Ordered | Published | Placed | Rescheduled
+WakeUp = Queued | Ended | CancelAsked | Ordered | Arrived | Published | Placed | Rescheduled
 
 _decoder: msgspec.json.Decoder[WakeUp] = msgspec.json.Decoder(WakeUp)
 

@@ -184,19 +184,21 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class Requeued(msgspec.Struct, frozen=True):
-    """A job that is queued again: what a wake-up has to say."""
+    """A job that is queued again: what a wake-up has to say. `waits`: it waits for its turn again instead."""
 
     id: str
     queue: str
     priority: int
     run_at_us: int
+    waits: bool = False
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """A job that is finished now, and whether somebody waits for it."""
+    """A job that is finished now, whether somebody waits for it, and whether it had turns that are free now."""
 
     id: str
     awaited: bool
+    had_turns: bool = False
 
 
 @operation(alone=True, prepared=True)
@@ -294,11 +296,11 @@ def archive(ids: Iterable[str]) -> Steps[list[Moved]]:
 
 
 def moved_rows(rows: Rows) -> list[Moved]:
-    return [Moved(str(row[0]), bool(row[1])) for row in rows]
+    return [Moved(str(row[0]), bool(row[1]), bool(row[2])) for row in rows]
 
 
 def requeued_rows(rows: Rows) -> list[Requeued]:
-    return [Requeued(str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3])) for row in rows]
+    return [Requeued(str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3]), bool(row[4])) for row in rows]
 
 
 def _then_archive(name: str, outcomes: Sequence[msgspec.Struct], holder: str) -> Steps[list[Moved]]:

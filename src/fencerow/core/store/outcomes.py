@@ -60,6 +60,7 @@ class Confirmed(NamedTuple):
     queued: list[Requeued]
     ended: list[str]  # of these somebody waits for the end
     failed: list[str]  # ended as failed, though their outcome alone did not say so
+    had_turns: bool = False  # turns are free now, for the next that wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +147,12 @@ def _cancelled(outcome: Stopped) -> str:
 
 
 def _when_moved(moved: list[Moved]) -> Confirmed:
-    return Confirmed({job.id for job in moved}, [], [job.id for job in moved if job.awaited], [])
+    awaited = [job.id for job in moved if job.awaited]
+    return Confirmed({job.id for job in moved}, [], awaited, [], any(job.had_turns for job in moved))
 
 
 def _when_requeued(queued: list[Requeued]) -> Confirmed:
-    return Confirmed({job.id for job in queued}, queued, [], [])
+    return Confirmed({job.id for job in queued}, queued, [], [], any(job.waits for job in queued))
 
 
 def _when_crashed(answer: tuple[list[Reclaimed], list[Moved]]) -> Confirmed:
@@ -193,7 +195,7 @@ WRITINGS: Mapping[str, Writing] = {
     "park": Writing(_park, _when_moved),
 }
 
-_QUEUED = frozenset({State.QUEUED})
+_QUEUED = frozenset({State.QUEUED, State.WAITING})
 
 RULES: Mapping[type[Outcome], OutcomeRule] = {
     Succeeded: OutcomeRule("succeed", Fact.SUCCEEDED, frozenset({State.SUCCEEDED}), _nothing),
@@ -205,7 +207,7 @@ RULES: Mapping[type[Outcome], OutcomeRule] = {
     Crashed: OutcomeRule(
         "crash",
         Fact.CRASHED,
-        frozenset({State.QUEUED, State.FAILED, State.CANCELLED}),
+        frozenset({State.QUEUED, State.WAITING, State.FAILED, State.CANCELLED}),
         _reason,
         is_lasting=False,
     ),

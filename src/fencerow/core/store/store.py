@@ -91,6 +91,7 @@ from fencerow.core.store.submit import (
     resubmit as resubmit,
     submit as submit,
     submit_by_copy as submit_by_copy,
+    submit_gated as submit_gated,
     submit_keyed as submit_keyed,
 )
 from fencerow.core.store.tables import (
@@ -98,9 +99,15 @@ from fencerow.core.store.tables import (
     postgres_queries as postgres_queries,
     sqlite_queries as sqlite_queries,
 )
+from fencerow.core.store.turns import (
+    HandedOver as HandedOver,
+    hand_over as hand_over,
+    turns_wanted as turns_wanted,
+)
 from fencerow.core.store.workers import (
     Holding as Holding,
     Renewed as Renewed,
+    Unaware as Unaware,
     describe_worker as describe_worker,
     forget_workers as forget_workers,
     held_counts as held_counts,
@@ -113,4 +120,5 @@ from fencerow.core.store.workers import (
     retire as retire,
     server_identity as server_identity,
     spent_workers as spent_workers,
+    unaware_workers as unaware_workers,
 )

@@ -25,6 +25,7 @@ from fencerow.core.errors import KeyConflict
 from fencerow.core.model.ids import may_be_ours
 from fencerow.core.model.job import KeyClaim, NewJob, Template, instant
 from fencerow.core.store.known import refuse_other_work
+from fencerow.core.store.turns import arriving
 
 ROUNDS_MAX = 20  # of reserve and look; each loses only to somebody who won
 NONE: frozenset[str] = frozenset()
@@ -33,7 +34,9 @@ NULL = r"\N"
 ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 Pair = tuple[str, str]  # scope and key
-Row = tuple[str, int, str]  # id, size and arguments
+Row = tuple[
+    str | int | tuple[str, ...] | None, ...
+]  # id, size and arguments; and the key and limits of one with turns
 
 
 class Submitted(msgspec.Struct, frozen=True, gc=False):
@@ -59,9 +62,18 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     finished meanwhile would run a second time. Delivered after the `resubmit` it is an integrity error too.
     """
     if len(jobs) == 1:
+        assert jobs[0].gate is None, "a job that waits for its turn is submitted by submit_gated"
         yield Statement("submit_one", as_parameters(jobs[0]))
     else:
         yield Statement("submit", {"jobs": as_document(jobs)})
+    return [job.id for job in jobs]
+
+
+@operation()
+def submit_gated(jobs: Sequence[NewJob]) -> Steps[list[str]]:
+    """`submit` for jobs of which some wait for their turn: stored `waiting`, for `hand_over` to queue."""
+    yield from arriving(jobs)
+    yield from execute("submit", jobs=as_document(jobs))
     return [job.id for job in jobs]
 
 
@@ -72,7 +84,14 @@ def submit_by_copy(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     COPY takes rows as they are, so the time they count from is asked first.
     """
     ((now_us, subscribed),) = yield from execute("before_copy")
-    yield from execute("copy_jobs", lines=as_lines(jobs, Acceptance(as_int(now_us), bool(subscribed))))
+    gated = any(job.gate is not None for job in jobs)
+    if gated:
+        yield from arriving(jobs)
+    lines = as_lines(jobs, Acceptance(as_int(now_us), bool(subscribed)), gated=gated)
+    if gated:
+        yield from execute("copy_gated", lines=lines)
+    else:
+        yield from execute("copy_jobs", lines=lines)
     ids = [job.id for job in jobs]
     # As the text of an array: to look at each id once more for what to quote would cost a tenth of the whole submit.
     yield from execute("refuse_repeated", ids=f"{{{','.join(ids)}}}")
@@ -144,6 +163,7 @@ def _insert_absent(jobs: Sequence[NewJob], known: bool, own: Collection[str]) ->
 
     An id of the caller's own is left for a first submit to find only if it may be one of ours, submitted in vain.
     """
+    yield from arriving(jobs)
     inserted = first_column((yield from execute("resubmit", jobs=as_document(jobs))))
     if not inserted:
         return set()
@@ -226,6 +246,7 @@ class Alike(msgspec.Struct):
 
     template: Template
     rows: list[Row]
+    gated: bool = False
 
 
 def alike(jobs: Iterable[NewJob]) -> list[Alike]:
@@ -236,7 +257,11 @@ def alike(jobs: Iterable[NewJob]) -> list[Alike]:
         group = found.get(id(job.template))
         if group is None:
             group = found[id(job.template)] = Alike(job.template, [])
-        group.rows.append((job.id, job.args_bytes, job.args))
+        if job.exclusive is None and job.limits is None:
+            group.rows.append((job.id, job.args_bytes, job.args))
+        else:
+            group.gated = True
+            group.rows.append((job.id, job.args_bytes, job.args, job.exclusive, job.limits))
     return list(found.values())
 
 
@@ -252,20 +277,39 @@ def as_parameters(job: NewJob) -> dict[str, Param]:
 
 def as_document(jobs: Iterable[NewJob]) -> str:
     """The document of `submit` and `resubmit`: templates, each with its jobs as [id, bytes, arguments]."""
-    document = [{**msgspec.to_builtins(group.template), "jobs": group.rows} for group in alike(jobs)]
+    document = [
+        {**msgspec.to_builtins(group.template), "gated": group.gated, "jobs": group.rows}
+        for group in alike(jobs)
+    ]
     return msgspec.json.encode(document).decode()
 
 
-def as_lines(jobs: Iterable[NewJob], acceptance: Acceptance) -> str:
-    """The rows of `copy_jobs`, its columns in their order."""
+def as_lines(jobs: Iterable[NewJob], acceptance: Acceptance, *, gated: bool = False) -> str:
+    """The rows of `copy_jobs`, or of `copy_gated`, the columns in their order."""
     parts: dict[int, tuple[str, str]] = {}
     lines: list[str] = []
     for job in jobs:
         around = parts.get(id(job.template))
         if around is None:
             around = parts[id(job.template)] = _around(job.template, acceptance)
-        lines.append(f"{job.id}{around[0]}{job.args_bytes}\t{_field(job.args)}{around[1]}")
+        turns = _turns(job) if gated else ""
+        lines.append(f"{job.id}{around[0]}{job.args_bytes}\t{_field(job.args)}{around[1]}{turns}\n")
     return "".join(lines)
+
+
+def _turns(job: NewJob) -> str:
+    """The columns of `copy_gated` that `copy_jobs` has not."""
+    state = "queued" if job.gate is None else "waiting"
+    limits = None if job.limits is None else _array(job.limits)
+    template = job.template
+    turns = (state, job.exclusive, template.exclusive_slots, template.strict, limits, job.gate)
+    return f"\t{_fields(turns)}"
+
+
+def _array(texts: Iterable[str]) -> str:
+    """An array of texts as PostgreSQL reads one."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"
 
 
 def _around(template: Template, acceptance: Acceptance) -> tuple[str, str]:
@@ -282,7 +326,7 @@ def _around(template: Template, acceptance: Acceptance) -> tuple[str, str]:
         template.options, template.tags, template.metadata, template.headers, template.ephemeral,
         acceptance.subscribed,
     )  # fmt: skip
-    return f"\t{_fields(before)}\t", f"\t{_fields(after)}\n"
+    return f"\t{_fields(before)}\t", f"\t{_fields(after)}"
 
 
 def _fields(values: Iterable[object]) -> str:

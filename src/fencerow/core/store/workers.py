@@ -21,6 +21,13 @@ class Holding(msgspec.Struct, frozen=True):
     cancel_requested_by: str | None
 
 
+class Unaware(msgspec.Struct, frozen=True):
+    """A living worker that does not know a rule."""
+
+    name: str
+    version: str
+
+
 class Renewed(msgspec.Struct, frozen=True):
     """The lease was extended; and what is wanted of the worker, None while nobody asked for anything that can be read.
 
@@ -154,3 +161,10 @@ def spent_workers(*, age_s: float) -> Steps[list[str]]:
 def forget_workers(ids: Sequence[str], *, age_s: float) -> Steps[list[str]]:
     """Drop the rows of these workers, if they ended longer ago than this."""
     return first_column((yield from execute("forget_workers", ids=list(ids), age_s=age_s)))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def unaware_workers(rule: str) -> Steps[list[Unaware]]:
+    """The living workers that do not say that they know this rule, at most 100."""
+    rows = yield from execute("unaware_workers", rule=rule)
+    return [Unaware(str(row[0]), str(row[1] or "unknown")) for row in rows]

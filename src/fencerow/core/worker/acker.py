@@ -113,6 +113,8 @@ class Acker:
         """The handler's own transaction has written the success."""
         self._confirm([Pending(attempt, attempt.key, Succeeded(b""), duration_s)])
         self._wakeups.announce_ended([moved.id] if moved.awaited else [])
+        if moved.had_turns:
+            self._wakeups.announce_free_turns()
 
     def forget(self, attempt: Attempt) -> None:
         """The job is not ours any more; nothing is written."""
@@ -219,6 +221,8 @@ class Acker:
         written = writing.confirmed(await self._engine.arun(writing.write(batch, holder)))
         self._wakeups.announce_queued(written.queued)
         self._wakeups.announce_ended(written.ended)
+        if written.had_turns:
+            self._wakeups.announce_free_turns()
         for job_id in written.failed:
             each = next(each for each in batch if each.id == job_id)
             ended = {"duration_s": each.duration_s, "code": FailureCode.CRASHES_EXHAUSTED}

@@ -23,6 +23,7 @@ from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Released
+from fencerow.core.model.rules import KNOWN
 from fencerow.core.model.wanted import Leave
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
@@ -42,6 +43,7 @@ from fencerow.core.worker.lines import JobLines
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import AHEAD, Roster
 from fencerow.core.worker.shutdown import Shutdown
+from fencerow.core.worker.turns import Turns
 from fencerow.core.worker.wakeups import WakeUps
 from fencerow.version import __version__
 
@@ -181,10 +183,12 @@ class Assembly:
         acker = Loop("acker", self.acker.tick, telemetry, endures_s=site.config.lease_s)
         actor = f"worker {site.worker}"
         reaper = Reaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
+        turns = Turns(site.engine, self.wakeups, poll_max_s=site.config.poll_max_s)
+        handing = Loop("turns", turns.tick, telemetry, background=True, woken=self.wakeups.arrived)
         chores = [("reaper", reaper.tick)]
         chores += [(chore.name, chore.tick) for make in brought().chores for chore in make(site)]
         background = [Loop(name, tick, telemetry, jitter=0.2, background=True) for name, tick in chores]
-        self.loops.add(acker, *background, *self.chores.loops)
+        self.loops.add(acker, handing, *background, *self.chores.loops)
 
 
 def shared(queues: Mapping[str, int] | Sequence[str], slots: int) -> list[tuple[tuple[str, ...], int]]:
@@ -243,6 +247,7 @@ def registration(pools: Sequence[Pool], handlers: Iterable[str]) -> dict[str, ob
         "names": sorted(handlers),
         "slots": sum(pool.slots for pool in pools),
         "version": __version__,
+        "rules": KNOWN,
     }
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from fencerow.core.background.chores import Chores
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.service import soon
-from fencerow.core.model.wakeup import CancelAsked, Ordered, Queued, decode, encode, encode_ended
+from fencerow.core.model.wakeup import Arrived, CancelAsked, Ordered, Queued, decode, encode, encode_ended
 from fencerow.core.store.attempts import Requeued
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.pool import Pool
@@ -27,6 +27,7 @@ class WakeUps:
         self._lease = lease
         self._pools = pools
         self._chores = chores
+        self.arrived = asyncio.Event()  # gates are to be looked at
         # Takes a wake-up in any thread. None: some may have been missed.
         self.hear: Callable[[str | None], None] = partial(soon, asyncio.get_running_loop(), self._heard)
 
@@ -41,6 +42,9 @@ class WakeUps:
             return
         lanes: dict[tuple[str, int], int] = {}
         for job in jobs:
+            if job.waits:
+                self.arrived.set()
+                continue
             lane = (job.queue, job.priority)
             lanes[lane] = min(job.run_at_us, lanes.get(lane, job.run_at_us))
         self._engine.wake(
@@ -48,6 +52,10 @@ class WakeUps:
         )
         for (queue, priority), run_at_us in lanes.items():
             self._hint(queue, priority, run_at_us)
+
+    def announce_free_turns(self) -> None:
+        """Jobs with turns have ended here: this worker gives them to the next at once."""
+        self.arrived.set()
 
     def announce_ended(self, ids: list[str]) -> None:
         """Somebody waits for these."""
@@ -62,6 +70,7 @@ class WakeUps:
         if message is None:
             for pool in self._pools:
                 pool.look.look_again()
+            self.arrived.set()
             self._chores.tell(None)
             return
         decoded = decode(message)
@@ -70,6 +79,8 @@ class WakeUps:
                 self._hint(queue, priority, run_at_us)
             case CancelAsked(holder, _) | Ordered(holder) if holder == self._lease.holder:
                 self._lease.renew_now()
+            case Arrived():
+                self.arrived.set()
             case None:
                 pass  # of a newer Fencerow
             case _ if self._chores.loops:

@@ -297,19 +297,29 @@ class Worker:
         parts = self._parts
         while True:
             await asyncio.sleep(self.config.poll_min_s)
-            is_idle = not parts.roster.held and not parts.acker.backlog
-            if not is_idle or not parts.chores.are_idle() or not parts.claims.are_idle():
+            if not self._is_idle() or not parts.chores.are_idle():
                 continue
-            if parts.life.paused or not await self._any_due():
+            if parts.life.paused:
+                return
+            # Again: a job may have got its turn meanwhile, and be claimed by now.
+            if not await self._any_due() and self._is_idle():
                 return
             parts.claims.look_again()
             await asyncio.sleep(LOOK_AGAIN_S)
+
+    def _is_idle(self) -> bool:
+        """Whether nothing is held here, and a look from the beginning found nothing due."""
+        parts = self._parts
+        return not parts.roster.held and not parts.acker.backlog and parts.claims.are_idle()
 
     async def _any_due(self) -> bool:
         """Whether a job is due here; while the database cannot tell, there may be."""
         queues = self._parts.roster.queues()
         try:
-            return await self._engine.arun(store.any_due(queues, list(self._handlers)))
+            arrived, _ = await self._engine.arun(
+                store.turns_wanted()
+            )  # first: what it hands over is due then
+            return arrived or await self._engine.arun(store.any_due(queues, list(self._handlers)))
         except Exception as error:
             if not is_trouble(error):
                 raise

@@ -14,7 +14,8 @@
 'submitted_at_us', job.submitted_at, 'submitted_by', job.submitted_by,
 'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
 'args_bytes', job.args_bytes,
-'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'progress', progress.percent, 'progress_note', progress.note
+'error', CASE WHEN json_valid(job.error) THEN json(job.error) END, 'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots, 'strict', json(CASE WHEN job.strict THEN 'true' ELSE 'false' END),
+'limits', CASE WHEN json_valid(job.limits) THEN json(job.limits) END, 'gate', job.gate, 'progress', progress.percent, 'progress_note', progress.note
 
 -- fragment: jobs with progress
 -- Live and finished, each with what its attempt said last.

@@ -18,11 +18,21 @@ job.id = ANY(ARRAY(
   AND job.attempt = outcome.attempt
 
 -- fragment: job columns
--- All columns but those that say where a finished job lies: period, ephemeral, subscribed.
+-- All columns but those that say where a finished job lies (period, ephemeral, subscribed) and which turns it needs.
 id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
 attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
 cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
 revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error
+
+-- fragment: turn columns
+-- Which turns a job needs; what has ended waits at no gate.
+exclusive, exclusive_slots, strict, limits, gate
+
+-- fragment: gates of the ended
+-- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
+SELECT 'key:' || ended.exclusive FROM ended WHERE ended.exclusive IS NOT NULL
+UNION
+SELECT 'limit:' || unnest(ended.limits) FROM ended WHERE ended.limits IS NOT NULL
 
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
@@ -71,8 +81,12 @@ told AS (
     FROM ended CROSS JOIN clock
     WHERE ended.subscribed
 ),
+left_gates AS (
+    INSERT INTO fencerow.gate_arrivals (gate)
+    {{gates of the ended}}
+),
 kept AS (
-    INSERT INTO fencerow.finished_jobs ({{job columns}}, period, ephemeral, subscribed)
+    INSERT INTO fencerow.finished_jobs ({{job columns}}, period, ephemeral, subscribed, {{turn columns}})
     SELECT
         id, queue, name, 'succeeded', priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
         attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
@@ -81,12 +95,12 @@ kept AS (
         scope, key, submitted_at, submitted_by,
         revived_at, clock.now, args_bytes, args, options, tags, metadata, headers, CAST(outcome_result AS json), NULL,
         CASE WHEN ephemeral OR retention_s IS NOT NULL THEN 0 ELSE opened.place END, ephemeral,
-        subscribed
+        subscribed, {{turn columns}}
     FROM ended CROSS JOIN clock CROSS JOIN opened
     WHERE awaited OR NOT ephemeral
     ON CONFLICT DO NOTHING
 )
-SELECT CAST(id AS text), awaited FROM ended;
+SELECT CAST(id AS text), awaited, exclusive IS NOT NULL OR limits IS NOT NULL FROM ended;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
@@ -117,6 +131,7 @@ SELECT id FROM moved;
 -- Give running jobs back to their queue: after a failure (retried), a snooze (snoozed) or untouched (released).
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
 -- Without delay_s the job keeps its place in its lane; one that lies ahead, because the clock went back since, is now.
+-- With a delay it gives up the turns that it needs to run, unless it is strict, and waits for them again.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
     SELECT *
@@ -126,7 +141,8 @@ outcome AS MATERIALIZED (
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
-    SET state = 'queued',
+    SET state = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN 'waiting' ELSE 'queued' END,
+        gate = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN {{first gate}} END,
         failures = job.failures + outcome.failures,
         snoozes = job.snoozes + outcome.snoozes,
         suspect = job.suspect AND outcome.kind = 'released',
@@ -137,7 +153,11 @@ moved AS (
     WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.run_at, job.queue, job.priority, outcome.kind, outcome.detail,
-              clock.now AS at
+              clock.now AS at, job.state, job.exclusive, job.limits
+),
+left_gates AS (
+    INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+    {{gates of the moved}}
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
@@ -146,7 +166,7 @@ noted AS (
                              'detail', CAST(moved.detail AS json))
     FROM moved
 )
-SELECT id, queue, priority, fencerow.us(run_at) FROM moved;
+SELECT id, queue, priority, fencerow.us(run_at), state = 'waiting' FROM moved;
 
 -- name: stop
 -- End running jobs as cancelled. The rows are moved by archive in the same transaction.
@@ -187,7 +207,7 @@ SET state = 'failed',
     ended_at = (SELECT fencerow.now())
 FROM outcome
 WHERE {{fence of outcome}}
-RETURNING CAST(job.id AS text), job.awaited;
+RETURNING CAST(job.id AS text), job.awaited, job.exclusive IS NOT NULL OR job.limits IS NOT NULL;
 
 -- name: parked
 -- Jobs that have ended and could not be moved, the oldest first.
@@ -226,8 +246,12 @@ told AS (
     FROM ended
     WHERE ended.subscribed
 ),
+left_gates AS (
+    INSERT INTO fencerow.gate_arrivals (gate)
+    {{gates of the ended}}
+),
 kept AS (
-INSERT INTO fencerow.finished_jobs ({{job columns}}, period, ephemeral, subscribed)
+INSERT INTO fencerow.finished_jobs ({{job columns}}, period, ephemeral, subscribed, {{turn columns}})
 SELECT
     {{job columns}},
     COALESCE((SELECT min(period.id)
@@ -237,12 +261,12 @@ SELECT
                 AND period.ends_at > ended.ended_at
                 AND period.closed_at IS NULL
                 AND ended.retention_s IS NULL), 0),
-    ephemeral, subscribed
+    ephemeral, subscribed, {{turn columns}}
 FROM ended
 WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS known WHERE known.id = ended.id)
 ON CONFLICT DO NOTHING
 )
-SELECT CAST(id AS text), awaited FROM ended;
+SELECT CAST(id AS text), awaited, exclusive IS NOT NULL OR limits IS NOT NULL FROM ended;
 
 -- name: read_fences
 -- What became of these jobs: state, holder and attempt over live and finished together, and of ephemeral ones

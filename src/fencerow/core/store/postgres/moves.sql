@@ -18,6 +18,7 @@ moved AS (
     SET state = 'cancelled',
         cancel_requested_at = COALESCE(job.cancel_requested_at, clock.now),
         cancel_requested_by = COALESCE(job.cancel_requested_by, CAST(:actor AS text)),
+        gate = NULL,
         ended_at = clock.now
     FROM clock
     WHERE job.id = ANY(CAST(:ids AS uuid[]))
@@ -59,6 +60,7 @@ moved AS (
     UPDATE fencerow.jobs AS job
     SET state = 'failed',
         error = json_build_object('type', 'Expired', 'code', 'expired', 'message', 'nobody waits for this job any more'),
+        gate = NULL,
         ended_at = clock.now
     FROM clock
     WHERE job.id = ANY(ARRAY(
@@ -121,6 +123,7 @@ RETURNING owned.job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
+-- A job that needs turns waits for them again.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 gone AS (
     DELETE FROM fencerow.finished_jobs AS job
@@ -133,18 +136,24 @@ noted AS (
     SELECT gone.id, gone.attempt, clock.now, 'revived', CAST(:actor AS text),
            json_build_object('was', gone.state, 'reason', CAST(:reason AS text), 'ended_at_us', fencerow.us(gone.ended_at))
     FROM gone CROSS JOIN clock
+),
+come AS (
+    INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+    SELECT {{first gate}}, job.priority, clock.now
+    FROM gone AS job CROSS JOIN clock
+    WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL
 )
-INSERT INTO fencerow.jobs (
+INSERT INTO fencerow.jobs AS job (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate
 )
 SELECT
-    id, queue, name, 'queued', priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
+    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END, priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
-FROM gone CROSS JOIN clock
-RETURNING id, queue, priority, fencerow.us(run_at);
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}
+FROM gone AS job CROSS JOIN clock
+RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting';
 
 -- name: delete
 -- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.

@@ -16,7 +16,8 @@ SELECT CAST(json_build_object(
            'revived_at_us', fencerow.us(job.revived_at), 'ended_at_us', fencerow.us(job.ended_at),
            'args_bytes', job.args_bytes, 'args', job.args, 'options', job.options, 'tags', job.tags,
            'metadata', job.metadata, 'headers', job.headers, 'result', job.result, 'error', job.error,
-           'progress', progress.percent, 'progress_note', progress.note
+           'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots, 'strict', job.strict, 'limits', job.limits,
+           'gate', job.gate, 'progress', progress.percent, 'progress_note', progress.note
        ) AS text)
 FROM fencerow.all_jobs AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt

@@ -207,7 +207,10 @@ moved AS (
     UPDATE fencerow.jobs AS job
     SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
                      WHEN overdue.begun AND job.failures + 1 >= job.attempts_max THEN 'failed'
+                     WHEN overdue.begun AND {{gives its turns up}} THEN 'waiting'
                      ELSE 'queued' END,
+        gate = CASE WHEN job.cancel_requested_at IS NULL AND overdue.begun AND job.failures + 1 < job.attempts_max
+                     AND {{gives its turns up}} THEN {{first gate}} END,
         failures = job.failures + CAST(overdue.begun AS integer),
         run_at = CASE WHEN overdue.begun THEN clock.now + fencerow.seconds(CAST(:delay_s AS double precision))
                       ELSE least(job.run_at, clock.now) END,
@@ -234,7 +237,11 @@ moved AS (
       AND job.holder = overdue.holder
       AND job.attempt = overdue.attempt
     RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.claimed_at, overdue.begun,
-              overdue.holder AS late_holder, clock.now AS at
+              overdue.holder AS late_holder, clock.now AS at, job.exclusive, job.limits
+),
+left_gates AS (
+    INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+    {{gates of the moved}}
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)

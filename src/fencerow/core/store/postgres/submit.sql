@@ -6,8 +6,13 @@ id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeo
 retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
 ephemeral, subscribed
 
+-- fragment: new columns with turns
+-- The same for jobs that may have to wait for their turn.
+{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate
+
 -- fragment: jobs alike
--- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`.
+-- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
+-- [id, bytes, arguments, exclusive key, limits] where one of the group is `gated`: it waits for its turn.
 WITH alike AS MATERIALIZED (
     SELECT
         given.queue, given.name, given.priority,
@@ -18,24 +23,32 @@ WITH alike AS MATERIALIZED (
         CAST(given.options AS json) AS options, CAST(given.tags AS json) AS tags,
         CAST(given.metadata AS json) AS metadata, CAST(given.headers AS json) AS headers, given.ephemeral,
         EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes) AS subscribed,
-        given.jobs
+        given.exclusive_slots, given.strict, given.gated, given.jobs
     FROM json_to_recordset(CAST(:jobs AS json)) AS given (
         queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
         attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,
         expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
-        options text, tags text, metadata text, headers text, ephemeral boolean, jobs json
+        options text, tags text, metadata text, headers text, ephemeral boolean,
+        exclusive_slots integer, strict boolean, gated boolean, jobs json
     )
     CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 )
 
 -- fragment: each of the jobs alike
--- In the order of the new columns.
+-- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
+-- first limit; what the others do not have is not looked for.
 SELECT
     CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
     alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, CAST(job.value ->> 1 AS integer),
     CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
-    alike.subscribed
+    alike.subscribed,
+    CASE WHEN alike.gated AND (job.value ->> 3 IS NOT NULL OR job.value ->> 4 IS NOT NULL) THEN 'waiting'
+         ELSE 'queued' END,
+    CASE WHEN alike.gated THEN job.value ->> 3 END, alike.exclusive_slots, alike.strict,
+    CASE WHEN alike.gated AND job.value ->> 4 IS NOT NULL
+         THEN ARRAY(SELECT json_array_elements_text(job.value -> 4)) END,
+    CASE WHEN alike.gated THEN COALESCE('key:' || (job.value ->> 3), 'limit:' || (job.value -> 4 ->> 0)) END
 FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
 
 -- name: submit
@@ -45,7 +58,7 @@ FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
 -- are in, at the ids that were submitted again: one of these has come too late, and fails the whole as well.
 {{jobs alike}},
 inserted AS (
-INSERT INTO fencerow.jobs ({{new columns}})
+INSERT INTO fencerow.jobs ({{new columns with turns}})
 {{each of the jobs alike}}
 RETURNING id
 )
@@ -53,6 +66,7 @@ SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
 
 -- name: submit_one
 -- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
+-- It waits for no turn.
 -- Guard: the primary key and the look at what was submitted again, as in submit; RETURNING comes after the insert.
 INSERT INTO fencerow.jobs ({{new columns}})
 SELECT
@@ -74,7 +88,7 @@ RETURNING fencerow.refuse_repeated(ARRAY[id]);
 -- What submit does, for ids that may be known.
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
 {{jobs alike}}
-INSERT INTO fencerow.jobs ({{new columns}})
+INSERT INTO fencerow.jobs ({{new columns with turns}})
 {{each of the jobs alike}}
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
@@ -87,6 +101,10 @@ SELECT fencerow.us(fencerow.now()), EXISTS (SELECT 1 FROM fencerow.event_groups 
 -- Insert many new jobs, whose columns the client has computed from one reading of the clock.
 -- Guard: the primary key, as in submit; refuse_repeated follows in the same transaction.
 COPY fencerow.jobs ({{new columns}}) FROM STDIN;
+
+-- name: copy_gated
+-- The same where some of the jobs wait for their turn.
+COPY fencerow.jobs ({{new columns with turns}}) FROM STDIN;
 
 -- name: refuse_repeated
 -- The look that belongs to a COPY, which returns nothing: at the ids that were submitted again, as in submit.
@@ -106,7 +124,7 @@ WITH noted AS (
 )
 DELETE FROM fencerow.jobs AS job
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
-  AND job.state = 'queued'
+  AND job.state IN ('waiting', 'queued')
   AND job.attempt = 0
   AND (EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = job.id)
        OR EXISTS (SELECT 1 FROM fencerow.spent_ids AS spent WHERE spent.id = job.id))

@@ -131,3 +131,16 @@ WHERE worker.id = ANY(CAST(:ids AS uuid[]))
   AND worker.ended_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id AND job.state = 'running')
 RETURNING worker.id;
+
+-- name: unaware_workers
+-- Living workers whose row does not say that they know this rule. One that is silent counts until its lease ends.
+SELECT worker.name, worker.info ->> 'version'
+FROM fencerow.workers AS worker
+WHERE worker.state = 'alive'
+  AND worker.lease_until > (SELECT fencerow.now())
+  AND NOT EXISTS (SELECT 1
+                  FROM json_array_elements_text(CASE WHEN json_typeof(worker.info -> 'rules') = 'array'
+                                                     THEN worker.info -> 'rules' ELSE '[]' END) AS known (rule)
+                  WHERE known.rule = :rule)
+ORDER BY worker.registered_at
+LIMIT 100;

@@ -28,7 +28,8 @@ INSERT INTO fencerow.finished_jobs (
     id, queue, name, state, priority, suspect, awaited, run_at, attempt, failures, crashes, snoozes,
     attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
     cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
-    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed
+    revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed,
+    exclusive, exclusive_slots, strict, limits, gate
 )
 SELECT
     job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.run_at, job.attempt,
@@ -37,7 +38,7 @@ SELECT
     CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.submitted_at,
     job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.args_bytes, job.args, job.options, job.tags, job.metadata,
     job.headers, json_extract(o.value, '$.result'), NULL, job.period, job.ephemeral,
-    job.subscribed
+    job.subscribed, job.exclusive, job.exclusive_slots, job.strict, job.limits, job.gate
 {{outcomes under the fence}}
   AND (job.awaited = 1 OR job.ephemeral = 0)
 ON CONFLICT (id) DO NOTHING;
@@ -51,11 +52,25 @@ SELECT 'job.succeeded', job.id,
 {{outcomes under the fence}}
   AND job.subscribed = 1
   AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.subscribed = 1);
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT 'key:' || job.exclusive
+{{outcomes under the fence}}
+  AND job.exclusive IS NOT NULL
+  AND {{any job needs turns}}
+UNION
+SELECT 'limit:' || named.value
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+JOIN json_each(job.limits) AS named
+WHERE job.state = 'running'
+  AND +job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt')
+  AND {{any job needs turns}};
 DELETE FROM fencerow.jobs WHERE id IN (
 SELECT job.id
 {{outcomes under the fence}}
 )
-RETURNING id, awaited;
+RETURNING id, awaited, exclusive IS NOT NULL OR limits IS NOT NULL;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
@@ -75,6 +90,7 @@ RETURNING id;
 -- Give running jobs back to their queue: after a failure (retried), a snooze (snoozed) or untouched (released).
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
 -- Without delay_s the job keeps its place in its lane; one that lies ahead, because the clock went back since, is now.
+-- With a delay it gives up the turns that it needs to run, unless it is strict, and waits for them again.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :holder, json_object('claimed_at_us', job.claimed_at,
                    'run_at_us', COALESCE(fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER),
@@ -83,7 +99,9 @@ SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :ho
 {{outcomes under the fence}}
   AND job.cancel_requested_at IS NULL;
 UPDATE fencerow.jobs
-SET state = 'queued',
+SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives its turns up}} THEN 'waiting'
+                 ELSE 'queued' END,
+    gate = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives its turns up}} THEN {{first gate}} END,
     failures = failures + json_extract(o.value, '$.failures'),
     snoozes = snoozes + json_extract(o.value, '$.snoozes'),
     suspect = suspect AND json_extract(o.value, '$.kind') = 'released',
@@ -93,7 +111,9 @@ SET state = 'queued',
     deadline_at = NULL
 {{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
-RETURNING id, queue, priority, run_at;
+RETURNING id, queue, priority, run_at, state = 'waiting';
+INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+{{gates of the outcomes}};
 
 -- name: stop
 -- End running jobs as cancelled. The rows are moved by archive in the same transaction.
@@ -120,7 +140,7 @@ SET state = 'failed',
     error = json_extract(o.value, '$.error'),
     ended_at = fencerow.now()
 {{outcomes under the fence of the row}}
-RETURNING id, awaited;
+RETURNING id, awaited, exclusive IS NOT NULL OR limits IS NOT NULL;
 
 -- name: parked
 -- Jobs that have ended and could not be moved, the oldest first.
@@ -153,10 +173,19 @@ FROM fencerow.jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled')
   AND job.subscribed = 1;
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT 'key:' || job.exclusive
+FROM json_each(:ids) AS given JOIN fencerow.jobs AS job ON job.id = given.value
+WHERE job.state IN ('succeeded', 'failed', 'cancelled') AND job.exclusive IS NOT NULL
+UNION
+SELECT 'limit:' || named.value
+FROM json_each(:ids) AS given JOIN fencerow.jobs AS job ON job.id = given.value
+JOIN json_each(job.limits) AS named
+WHERE job.state IN ('succeeded', 'failed', 'cancelled');
 DELETE FROM fencerow.jobs
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state IN ('succeeded', 'failed', 'cancelled')
-RETURNING id, awaited;
+RETURNING id, awaited, exclusive IS NOT NULL OR limits IS NOT NULL;
 UPDATE fencerow.keys
 SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
 WHERE expires_at IS NULL

@@ -23,3 +23,25 @@ WHERE fencerow.jobs.id = json_extract(o.value, '$.id')
   AND +fencerow.jobs.holder = :holder
   AND fencerow.jobs.attempt = json_extract(o.value, '$.attempt')
 
+-- fragment: first gate
+-- Where a job that needs turns waits first.
+COALESCE('key:' || exclusive, 'limit:' || json_extract(limits, '$[0]'))
+
+-- fragment: gives its turns up
+-- An attempt is over and the next one comes later: others go first meanwhile. A strict job keeps what it has.
+strict = 0 AND (exclusive IS NOT NULL OR limits IS NOT NULL)
+
+-- fragment: gates of the outcomes
+-- Where those wait now that have given their turns up. The gates are to be looked at: a turn is free there.
+SELECT 'key:' || job.exclusive, job.priority, job.run_at
+FROM json_each(:outcomes) AS o JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+WHERE job.state = 'waiting' AND job.exclusive IS NOT NULL
+UNION
+SELECT 'limit:' || named.value, job.priority, job.run_at
+FROM json_each(:outcomes) AS o JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+JOIN json_each(job.limits) AS named
+WHERE job.state = 'waiting'
+
+-- fragment: any job needs turns
+-- Ends a statement at once where none does.
+EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.exclusive IS NOT NULL OR any_job.limits IS NOT NULL)

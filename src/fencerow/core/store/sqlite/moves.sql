@@ -19,6 +19,7 @@ UPDATE fencerow.jobs
 SET state = 'cancelled',
     cancel_requested_at = COALESCE(cancel_requested_at, fencerow.now()),
     cancel_requested_by = COALESCE(cancel_requested_by, :actor),
+    gate = NULL,
     ended_at = fencerow.now()
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state IN ('waiting', 'queued')
@@ -54,6 +55,7 @@ WHERE job.state IN ('waiting', 'queued')
 UPDATE fencerow.jobs
 SET state = 'failed',
     error = json_object('type', 'Expired', 'code', 'expired', 'message', 'nobody waits for this job any more'),
+    gate = NULL,
     ended_at = fencerow.now()
 WHERE state IN ('waiting', 'queued')
   AND id IN (SELECT due.id
@@ -102,6 +104,7 @@ RETURNING job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
+-- A job that needs turns waits for them again.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'revived', :actor, json_object('was', job.state, 'reason', :reason, 'ended_at_us', job.ended_at)
 FROM fencerow.finished_jobs AS job
@@ -109,17 +112,21 @@ WHERE job.id IN (SELECT value FROM json_each(:ids));
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate
 )
 SELECT
-    job.id, job.queue, job.name, 'queued', job.priority, job.awaited, fencerow.now(), job.attempt, job.attempts_max,
+    job.id, job.queue, job.name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END, job.priority, job.awaited, fencerow.now(), job.attempt, job.attempts_max,
     job.crashes_max, job.snoozes_max, job.timeout_s, job.retention_s, job.scope, job.key, job.submitted_at,
     job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers,
-    job.ephemeral, job.subscribed
+    job.ephemeral, job.subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}
 FROM fencerow.finished_jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled')
-RETURNING id, queue, priority, run_at;
+RETURNING id, queue, priority, run_at, state = 'waiting';
+INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+SELECT job.gate, job.priority, job.run_at
+FROM fencerow.jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids)) AND job.gate IS NOT NULL;
 DELETE FROM fencerow.finished_jobs
 WHERE id IN (SELECT value FROM json_each(:ids));
 

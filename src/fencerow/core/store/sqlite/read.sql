@@ -17,7 +17,10 @@ SELECT json_object(
            'revived_at_us', job.revived_at, 'ended_at_us', job.ended_at,
            'args_bytes', job.args_bytes, 'args', CASE WHEN json_valid(job.args) THEN json(job.args) END, 'options', CASE WHEN json_valid(job.options) THEN json(job.options) END, 'tags', CASE WHEN json_valid(job.tags) THEN json(job.tags) END,
            'metadata', CASE WHEN json_valid(job.metadata) THEN json(job.metadata) END, 'headers', CASE WHEN json_valid(job.headers) THEN json(job.headers) END, 'result', CASE WHEN json_valid(job.result) THEN json(job.result) END, 'error', CASE WHEN json_valid(job.error) THEN json(job.error) END,
-           'progress', progress.percent, 'progress_note', progress.note
+           'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots,
+           'strict', json(CASE WHEN job.strict THEN 'true' ELSE 'false' END),
+           'limits', CASE WHEN json_valid(job.limits) THEN json(job.limits) END,
+           'gate', job.gate, 'progress', progress.percent, 'progress_note', progress.note
        )
 FROM fencerow.all_jobs AS job
 LEFT JOIN fencerow.job_progress AS progress ON progress.job_id = job.id AND progress.attempt = job.attempt

@@ -170,7 +170,9 @@ WHERE job.state = 'running'
   AND job.attempt = overdue.attempt
 ORDER BY job.id
 LIMIT :limit;
-SELECT job.id, json_extract(note.detail, '$.became'), job.queue, job.priority,
+SELECT job.id,
+       CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued' AND {{gives its turns up}}
+            THEN 'waiting' ELSE json_extract(note.detail, '$.became') END, job.queue, job.priority,
        CASE WHEN note.kind = 'timed_out' THEN fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER) ELSE min(job.run_at, fencerow.now()) END,
        job.attempt, job.holder, note.kind = 'timed_out'
 FROM fencerow.jobs AS job
@@ -181,7 +183,12 @@ WHERE job.id IN (SELECT json_extract(said.value, '$[0]')
   AND job.state = 'running'
   AND note.kind IN ('timed_out', 'released');
 UPDATE fencerow.jobs
-SET state = json_extract(note.detail, '$.became'),
+SET state = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
+                      AND {{gives its turns up}}
+                 THEN 'waiting' ELSE json_extract(note.detail, '$.became') END,
+    gate = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
+                     AND {{gives its turns up}}
+                THEN {{first gate}} END,
     failures = failures + (note.kind = 'timed_out'),
     run_at = CASE WHEN note.kind = 'timed_out' THEN fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER)
                   ELSE min(run_at, fencerow.now()) END,
@@ -200,3 +207,14 @@ WHERE note.job_id = fencerow.jobs.id
                            FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
                            WHERE worker.state = 'alive')
   AND fencerow.jobs.state = 'running';
+INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+SELECT 'key:' || job.exclusive, job.priority, job.run_at
+FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
+CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
+WHERE worker.state = 'alive' AND job.state = 'waiting' AND job.exclusive IS NOT NULL
+UNION
+SELECT 'limit:' || named.value, job.priority, job.run_at
+FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
+CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
+JOIN json_each(job.limits) AS named
+WHERE worker.state = 'alive' AND job.state = 'waiting';

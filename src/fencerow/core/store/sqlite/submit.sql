@@ -6,8 +6,13 @@ id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeo
 retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers,
 ephemeral, subscribed
 
+-- fragment: new columns with turns
+-- The same for jobs that may have to wait for their turn.
+{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate
+
 -- fragment: jobs alike
--- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`.
+-- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
+-- [id, bytes, arguments, exclusive key, limits] where one of the group is `gated`: it waits for its turn.
 WITH alike AS MATERIALIZED (
     SELECT
         json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
@@ -20,18 +25,26 @@ WITH alike AS MATERIALIZED (
         json_extract(value, '$.options') AS options, json_extract(value, '$.tags') AS tags, json_extract(value, '$.metadata') AS metadata,
         json_extract(value, '$.headers') AS headers, json_extract(value, '$.ephemeral') AS ephemeral,
         EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1) AS subscribed,
-        json_extract(value, '$.jobs') AS jobs
+        json_extract(value, '$.exclusive_slots') AS exclusive_slots, json_extract(value, '$.strict') AS strict,
+        json_extract(value, '$.gated') AS gated, json_extract(value, '$.jobs') AS jobs
     FROM json_each(:jobs) AS given CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 )
 
 -- fragment: each of the jobs alike
--- In the order of the new columns.
+-- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
+-- first limit; what the others do not have is not looked for.
 SELECT
     json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
     alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, json_extract(job.value, '$[1]'),
     json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
-    alike.subscribed
+    alike.subscribed,
+    CASE WHEN alike.gated AND COALESCE(json_extract(job.value, '$[3]'), json_extract(job.value, '$[4]')) IS NOT NULL
+         THEN 'waiting' ELSE 'queued' END,
+    CASE WHEN alike.gated THEN json_extract(job.value, '$[3]') END, alike.exclusive_slots, alike.strict,
+    CASE WHEN alike.gated THEN json_extract(job.value, '$[4]') END,
+    CASE WHEN alike.gated
+         THEN COALESCE('key:' || json_extract(job.value, '$[3]'), 'limit:' || json_extract(job.value, '$[4][0]')) END
 FROM alike CROSS JOIN json_each(alike.jobs) AS job
 
 -- name: submit
@@ -40,7 +53,7 @@ FROM alike CROSS JOIN json_each(alike.jobs) AS job
 -- Guard: the primary key. Their ids are new, so none can be there; one that is fails the whole. And the look at the ids
 -- that were submitted again: one that is there is written there a second time, which its primary key refuses.
 {{jobs alike}}
-INSERT INTO fencerow.jobs ({{new columns}})
+INSERT INTO fencerow.jobs ({{new columns with turns}})
 {{each of the jobs alike}};
 INSERT INTO fencerow.repeated_ids (id, at)
 SELECT repeated.id, repeated.at
@@ -48,7 +61,7 @@ FROM json_each(:jobs) AS given CROSS JOIN json_each(given.value, '$.jobs') AS jo
 JOIN fencerow.repeated_ids AS repeated ON repeated.id = json_extract(job.value, '$[0]');
 
 -- name: submit_one
--- Insert one new job from parameters of its own.
+-- Insert one new job from parameters of its own. It waits for no turn.
 -- Guard: the primary key and the look at what was submitted again, as in submit.
 INSERT INTO fencerow.jobs ({{new columns}})
 SELECT
@@ -65,7 +78,7 @@ SELECT repeated.id, repeated.at FROM fencerow.repeated_ids AS repeated WHERE rep
 -- What submit does, for ids that may be known.
 -- Guard: an id that is already live is left as it is; the rows returned are those that were inserted.
 {{jobs alike}}
-INSERT INTO fencerow.jobs ({{new columns}})
+INSERT INTO fencerow.jobs ({{new columns with turns}})
 {{each of the jobs alike}}
 WHERE true
 ON CONFLICT (id) DO NOTHING
@@ -82,7 +95,7 @@ WHERE true
 ON CONFLICT (id) DO NOTHING;
 DELETE FROM fencerow.jobs
 WHERE id IN (SELECT value FROM json_each(:ids))
-  AND state = 'queued'
+  AND state IN ('waiting', 'queued')
   AND attempt = 0
   AND (id IN (SELECT finished.id FROM fencerow.finished_jobs AS finished
               WHERE finished.id IN (SELECT value FROM json_each(:ids)))

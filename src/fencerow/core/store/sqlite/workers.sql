@@ -153,3 +153,16 @@ WHERE id IN (SELECT value FROM json_each(:ids))
   AND state IN ('dead', 'retired')
   AND ended_at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
 RETURNING id;
+
+-- name: unaware_workers
+-- Living workers whose row does not say that they know this rule. One that is silent counts until its lease ends.
+SELECT worker.name, CASE WHEN json_valid(worker.info) THEN json_extract(worker.info, '$.version') END
+FROM fencerow.workers AS worker
+WHERE worker.state = 'alive'
+  AND worker.lease_until > fencerow.now()
+  AND NOT EXISTS (SELECT 1
+                  FROM json_each(CASE WHEN json_valid(worker.info) AND json_type(worker.info, '$.rules') = 'array'
+                                      THEN json_extract(worker.info, '$.rules') ELSE '[]' END) AS known
+                  WHERE known.value = :rule)
+ORDER BY worker.registered_at
+LIMIT 100;

@@ -1,0 +1,37 @@
+-- compatible_from: 1
+-- Turns: jobs that run one at a time for each key, or few at a time, wait at a gate until it is their turn.
+
+ALTER TABLE fencerow.jobs ADD COLUMN exclusive TEXT;
+ALTER TABLE fencerow.jobs ADD COLUMN exclusive_slots INTEGER;
+ALTER TABLE fencerow.jobs ADD COLUMN strict INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE fencerow.jobs ADD COLUMN limits TEXT;
+ALTER TABLE fencerow.jobs ADD COLUMN gate TEXT;
+ALTER TABLE fencerow.finished_jobs ADD COLUMN exclusive TEXT;
+ALTER TABLE fencerow.finished_jobs ADD COLUMN exclusive_slots INTEGER;
+ALTER TABLE fencerow.finished_jobs ADD COLUMN strict INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE fencerow.finished_jobs ADD COLUMN limits TEXT;
+ALTER TABLE fencerow.finished_jobs ADD COLUMN gate TEXT;
+DROP VIEW fencerow.all_jobs;
+CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
+CREATE INDEX fencerow.jobs_gate ON fencerow.jobs (gate, priority DESC, run_at, id)
+    WHERE state = 'waiting' AND gate IS NOT NULL;
+CREATE INDEX fencerow.jobs_turned ON fencerow.jobs (exclusive, exclusive_slots)
+    WHERE state IN ('queued', 'running') AND exclusive IS NOT NULL;
+-- Whether any job needs turns at all: what ends ask before they look further.
+CREATE INDEX fencerow.jobs_gated ON fencerow.jobs (id) WHERE exclusive IS NOT NULL OR limits IS NOT NULL;
+
+CREATE TABLE fencerow.gates (
+    name TEXT PRIMARY KEY NOT NULL,
+    slots INTEGER,
+    next_at INTEGER,
+    mark_priority INTEGER,
+    mark_at INTEGER
+) WITHOUT ROWID;
+CREATE INDEX fencerow.gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
+
+CREATE TABLE fencerow.gate_arrivals (
+    id INTEGER PRIMARY KEY,
+    gate TEXT NOT NULL,
+    priority INTEGER,
+    run_at INTEGER
+);
