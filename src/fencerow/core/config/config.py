@@ -93,6 +93,12 @@ class CoreConfig:
     # --- running jobs ---
     slots: int = number(10, 1, 10_000, "How many jobs one process runs at a time.")
     prefetch_s: float = number(1.0, 0.0, 60.0, "How much work, in seconds, a worker may claim ahead.")
+    priority_ageing_s: float | None = number(
+        None,
+        0.1,
+        30 * DAY_S,
+        "So many seconds that a job has been due count as one step of priority. By default they count nothing.",
+    )
     payload_bytes_max: int = number(
         MIB,
         1_024,

@@ -21,6 +21,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
+from fencerow.core.worker.ageing import Ageing
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.lease import WorkerLease
@@ -219,7 +220,8 @@ class Claims:
     def open(self, queues: Sequence[str], slots: int) -> Pool:
         """Serve these queues, which nobody serves here, with slots of their own."""
         config = self._site.config
-        pool = Pool(queues, slots, config.prefetch_s, config.poll_max_s, self._roster.started)
+        ageing = Ageing(config.priority_ageing_s)
+        pool = Pool(queues, slots, config.prefetch_s, config.poll_max_s, self._roster.started, ageing)
         self._roster.pools.append(pool)
         claimer = Claimer(
             self._site,

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from fencerow.core.model.job import Claimed, Lane
 from fencerow.core.store.attempts import NIL, Mark
+from fencerow.core.worker.ageing import STRICT, Ageing
 
 SWEEP_S_MIN = 1.0
 SWEEP_SHARE = 50.0
@@ -25,9 +26,10 @@ LOOKS_AFTER_HINT_S = (0.008, 0.06)
 class QueueView:
     """One queue as this worker sees it. All times are this host's monotonic seconds."""
 
-    def __init__(self, queue: str, poll_max_s: float) -> None:
+    def __init__(self, queue: str, poll_max_s: float, ageing: Ageing = STRICT) -> None:
         self.queue = queue
         self._poll_max_s = poll_max_s
+        self._ageing = ageing
         self.suspect_due_at: float | None = None
         self._marks: dict[int, Mark] = {}
         self._dry = True
@@ -110,10 +112,16 @@ class QueueView:
         self._sweep_at = 0.0
 
     def marks(self) -> list[Mark]:
-        """Where the next claim starts, highest priority first; empty when nothing is thought to be due."""
+        """Where the next claim starts, the lane whose turn it is first; empty when nothing is thought to be due.
+
+        A mark lies at the first job of its lane or just before it, so its instant is that job's, as far as is known.
+        """
         if self._dry:
             return []
-        return [self._marks[priority] for priority in sorted(self._marks, reverse=True)]
+        return sorted(self._marks.values(), key=self._rank)
+
+    def _rank(self, mark: Mark) -> tuple[float, int]:
+        return self._ageing.rank(mark.priority, mark.run_at_us), -mark.priority
 
     def claimed(self, jobs: Sequence[Claimed], asked: int, sent: float | None = None) -> None:
         """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them.
@@ -170,15 +178,18 @@ class QueueView:
 class Look:
     """What is known of the queues that one pool serves, and what wakes its claimer. Used on the event loop only."""
 
-    def __init__(self, poll_max_s: float) -> None:
+    def __init__(self, poll_max_s: float, ageing: Ageing = STRICT) -> None:
         self.views: dict[str, QueueView] = {}
+        self._ageing = ageing
         self.woken = asyncio.Event()  # the claimer's loop waits for it
         self._poll_max_s = poll_max_s
 
     def follow(self, queues: Sequence[str]) -> None:
         """These are served from now on; what is known of those that stay is kept."""
         kept = self.views
-        self.views = {queue: kept.get(queue) or QueueView(queue, self._poll_max_s) for queue in queues}
+        self.views = {
+            queue: kept.get(queue) or QueueView(queue, self._poll_max_s, self._ageing) for queue in queues
+        }
 
     def wake(self) -> None:
         """Look at once, without knowing more than that there may be reason to."""

@@ -10,6 +10,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Protocol
 
+from fencerow.core.worker.ageing import STRICT, Ageing
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.marks import Look
 
@@ -43,17 +44,19 @@ class Pool:
         prefetch_s: float,
         poll_max_s: float,
         limit: Limit,
+        ageing: Ageing = STRICT,
     ) -> None:
         self.queues = tuple(queues)
-        self.look = Look(poll_max_s)
+        self.look = Look(poll_max_s, ageing)
+        self._ageing = ageing
         self.look.follow(self.queues)
         self.slots = slots
         self.open = 0  # slots that take jobs; one that runs a job when there are too many ends after it
         self.running = 0
         self._prefetch_s = prefetch_s
         self._limit = limit
-        # A heap: higher priority first, then in order of arrival.
-        self._ready: list[tuple[int, int, Attempt]] = []
+        # A heap: higher priority first, or with age as it counts, then in order of arrival.
+        self._ready: list[tuple[float, int, Attempt]] = []
         self._numbers = count()
         self._idle: deque[asyncio.Future[None]] = deque()  # slots that wait, the longest first
         self._stirs = False  # a slot that was woken has not come yet; it will take a job, or wake the next
@@ -88,7 +91,8 @@ class Pool:
         self._is_awaited = True
 
     def put(self, attempt: Attempt) -> None:
-        heappush(self._ready, (-attempt.claimed.priority, next(self._numbers), attempt))
+        rank = self._ageing.rank(attempt.claimed.priority, attempt.claimed.run_at_us)
+        heappush(self._ready, (rank, next(self._numbers), attempt))
         self._limit.waiting += 1
         if not self._stirs:
             self._wake_one()
@@ -157,7 +161,7 @@ class Pool:
             self._pace, self._buffer, self._reach = 0.0, 0, 1
         self.queues, self.slots = tuple(queues), slots
         self.look.follow(self.queues)
-        kept: list[tuple[int, int, Attempt]] = []
+        kept: list[tuple[float, int, Attempt]] = []
         returned: list[Attempt] = []
         for entry in sorted(self._ready, key=lambda entry: entry[:2]):
             if entry[2].claimed.queue in self.queues and len(kept) < room:
@@ -196,7 +200,7 @@ class Pool:
             self._is_awaited = False
             self.look.woken.set()
 
-    def _keep(self, entries: list[tuple[int, int, Attempt]]) -> None:
+    def _keep(self, entries: list[tuple[float, int, Attempt]]) -> None:
         """Only these wait from now on."""
         self._limit.waiting -= len(self._ready) - len(entries)
         self._ready = entries
