@@ -2,6 +2,7 @@
 
 Only LISTEN goes to the server, as FENCEROW_LISTEN_URL makes it do in production. A missing pooler fails; nothing is
 skipped. Tests that bring a server of their own are not played: no pooler stands before it, so they would be the same.
+So would be those that ask for a SQLite file alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from fencerow_proof.servers.pgbouncer import PgBouncer
 POOLERS = ("pgbouncer",)
 POOLED = {"pooler", "fronted"}
 OWN_SERVERS = {"tcp_server", "own_server", "pair"}
+# A test on both engines asks for its engine in turn; then only its parameter tells which it has.
+SERVED = {"server", "engine", "lent_engine", "users"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +39,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def may_be_pooled(item: pytest.Item) -> bool:
     """Whether a pooler can stand before the server of this test."""
     asked = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
-    return bool(asked & POOLED) or not asked & OWN_SERVERS
+    has_only_a_file = "sqlite_path" in asked and not asked & SERVED
+    return bool(asked & POOLED) or not (asked & OWN_SERVERS or has_only_a_file)
 
 
 @pytest.fixture(scope="session")
