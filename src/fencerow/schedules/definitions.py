@@ -221,9 +221,13 @@ def refresh(
     vanished = sorted(standing.keys() - listed - people)
     if vanished:
         yield from execute("remove_entities", name=name, entities=vanished)
-    put = yield from _put(
-        [each for each in entities if each.entity not in people], RowOrigin.CODE, owner, actor
-    )
+    news = [
+        each
+        for each in entities
+        if each.entity not in people
+        and standing.get(each.entity, ("",))[0] != digest_of(each.definition.text())
+    ]
+    put = yield from _put(news, RowOrigin.CODE, owner, actor)
     yield from execute("refreshed", name=name)
     return Refreshed(
         [entity for _, entity in put.made],
