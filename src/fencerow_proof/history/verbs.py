@@ -134,6 +134,17 @@ def _moved(
     ]
 
 
+def _changed(params: Params, rows: Rows) -> list[End]:
+    """Each is where it was, or waits for its turn again; what is not among the rows was refused."""
+    states = {str(row[0]): str(row[1]) for row in rows}
+    return [
+        (Kind.OK, fact | {"state": states[fact["job"]]})
+        if fact["job"] in states
+        else (Kind.FAIL, fact | {"code": REFUSED})
+        for fact in _changing(params)
+    ]
+
+
 def _crashed(params: Params, rows: Rows) -> list[End]:
     """Each went where its budget allowed; what is not among the rows was refused."""
     states = {str(row[0]): str(row[1]) for row in rows}
@@ -281,7 +292,7 @@ VERBS: dict[str, Verb] = {
     "progress": _single(_one(*_FENCE)),
     "log": _single(_one(*_FENCE)),
     "note_alone": _single(_one(*_FENCE)),
-    "change": Verb(_changing, partial(_moved, _changing, None)),
+    "change": Verb(_changing, _changed),
     "cancel_idle": _each(_ids, State.CANCELLED),
     "ask_cancel": Verb(_ids, _asked_of),
     "expire": _rows(partial(_as_job, State.FAILED)),

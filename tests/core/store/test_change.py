@@ -233,3 +233,82 @@ def test_many_are_changed_in_one_statement_each_for_itself(engine: AnyEngine) ->
         {"args_version": 2},
         {"args_version": 2, "base_s": 2.0},
     ]
+
+
+# --- turns -------------------------------------------------------------------------------------------
+
+
+def exclusive(engine: AnyEngine, count: int = 2) -> list[str]:
+    """Jobs of one key: the first has the turn, the others wait."""
+    ids = submit(engine, *(new_job(exclusive="k") for _ in range(count)))
+    assert hand_over(engine) == ids[:1]
+    return ids
+
+
+def hand_over(engine: AnyEngine) -> list[str]:
+    return [job.id for job in engine.run(store.hand_over()).queued]
+
+
+def test_a_job_that_is_put_off_gives_its_turn_up(engine: AnyEngine, clock: DatabaseClock) -> None:
+    first, second = exclusive(engine)
+
+    assert change(engine, first, JobChange(delay_s=60.0)).state == State.WAITING
+
+    assert hand_over(engine) == [second]
+    clock.advance(61)
+    assert hand_over(engine) == []
+    (job,) = claim(engine, register(engine))
+    assert job.id == second
+    assert engine.run(store.succeed([store.Success(second, 1, "1")], holder=_holder(engine, second)))
+    assert hand_over(engine) == [first]
+
+
+def _holder(engine: AnyEngine, job_id: str) -> str:
+    return read(engine, job_id).holder or ""
+
+
+@pytest.mark.parametrize("wanted", [JobChange(at_once=True), JobChange(priority=4), JobChange(delay_s=0.0)])
+def test_a_turn_is_kept_by_a_change_that_does_not_put_it_off(engine: AnyEngine, wanted: JobChange) -> None:
+    first, _ = exclusive(engine)
+    assert change(engine, first, wanted).state == State.QUEUED
+    assert hand_over(engine) == []
+
+
+def test_who_waits_is_found_at_its_new_place(engine: AnyEngine) -> None:
+    later, sooner = submit(engine, new_job(exclusive="k", delay_s=3600), new_job(exclusive="k", delay_s=7200))
+    assert hand_over(engine) == []
+
+    assert change(engine, sooner, JobChange(at_once=True)).state == State.WAITING
+
+    assert hand_over(engine) == [sooner]
+    change(engine, later, JobChange(at_once=True))
+    assert hand_over(engine) == []
+
+
+def test_of_those_who_wait_the_raised_one_is_next(engine: AnyEngine) -> None:
+    first, _, third = exclusive(engine, 3)
+    change(engine, third, JobChange(priority=9))
+    claim(engine, holder := register(engine))
+    engine.run(store.succeed([store.Success(first, 1, "1")], holder=holder))
+    assert hand_over(engine) == [third]
+
+
+def with_key(key: str | None, *, known: bool = True) -> JobChange:
+    return JobChange(arguments=lambda _: NewArguments('{"to":"eve"}', 12, exclusive=key, turns_known=known))
+
+
+def test_arguments_of_a_job_with_a_key_change_only_where_the_key_stays(engine: AnyEngine) -> None:
+    first, second = exclusive(engine)
+    (plain,) = submit(engine)
+    for job_id, wrong in (
+        (first, with_key(None, known=False)),
+        (second, with_key("other")),
+        (second, with_key(None)),
+        (plain, with_key("k")),
+    ):
+        with pytest.raises(InvalidInput, match="submit the work anew"):
+            change(engine, job_id, wrong)
+        assert engine.run(store.change_many([job_id], wrong, actor=None)) == []
+    for job_id in (first, second):
+        assert change(engine, job_id, with_key("k")).changes
+    assert change(engine, plain, with_key(None, known=False)).changes

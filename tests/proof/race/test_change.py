@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange, JobChanged, NewArguments
+from fencerow.core.model.job import NewJob
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove
@@ -27,6 +29,7 @@ from tests.proof.race.people import (
     claim,
     fence,
     new_job,
+    register,
     requeue,
     revive,
     state,
@@ -276,3 +279,81 @@ def test_two_changes_come_one_after_the_other(race: Race) -> None:
 @in_modes("plain", "held")
 def test_the_timeline_has_a_gap_when_nobody_locks(race: Race) -> None:
     race.turns_red(change_change, Cut("lock_idle", ("\nFOR UPDATE", "")))
+
+
+# Hand-over.
+
+
+def of_a_key(job_id: str, **fields: Any) -> NewJob:
+    return msgspec.structs.replace(new_job(job_id, **fields), exclusive="k")
+
+
+def one_has_the_turn() -> Script:
+    yield register(FIRST)
+    yield store.submit_gated([of_a_key(JOB), of_a_key(OTHER_JOB)])
+    yield store.hand_over()
+
+
+def nobody_has_the_turn() -> Script:
+    yield store.submit_gated([of_a_key(JOB, delay_s=600.0)])
+    yield store.hand_over()
+
+
+def one_at_a_time(story: Story) -> None:
+    honest(story)
+    story.run(store.hand_over())
+    turned = [each for each in (JOB, OTHER_JOB) if state(story, each) in (State.QUEUED, State.RUNNING)]
+    assert len(turned) <= 1, "two of a key have a turn"
+    # Whoever is put off blocks nobody.
+    assert turned or state(story, OTHER_JOB) in FINAL, "a turn is free, and nobody has it who is due"
+
+
+change_off = Scenario(
+    "change that puts off × hand_over × claim × succeed",
+    one_has_the_turn,
+    [
+        doing("change", change(JobChange(delay_s=600.0))),
+        doing("hand_over", store.hand_over()),
+        claiming("worker", FIRST),
+    ],
+    one_at_a_time,
+)
+
+
+def nobody_is_stranded(story: Story) -> None:
+    assert honest(story)
+    story.run(store.hand_over())
+    assert state(story) == State.QUEUED, "it is due, a turn is free, and nobody looks"
+
+
+change_on = Scenario(
+    "change to run now × hand_over",
+    nobody_has_the_turn,
+    [doing("change", change(JobChange(at_once=True))), doing("hand_over", store.hand_over())],
+    nobody_is_stranded,
+)
+
+
+@named(61)
+def test_a_turn_goes_on_when_its_job_is_put_off(race: Race) -> None:
+    race(change_off)
+
+
+@named(61)
+def test_who_waits_and_is_to_run_now_gets_the_turn(race: Race) -> None:
+    race(change_on)
+
+
+@named(61)
+def test_it_is_stranded_where_it_does_not_arrive_anew(race: Race) -> None:
+    race.turns_red(
+        change_on,
+        Cut(
+            "change",
+            (
+                "FROM moved WHERE moved.state = 'waiting' AND moved.exclusive IS NOT NULL",
+                "FROM moved WHERE false",
+            ),
+            ("WHERE job.state = 'waiting' AND job.exclusive IS NOT NULL", "WHERE false"),
+        ),
+    )

@@ -237,7 +237,8 @@ def checked(call: Call[R]) -> Call[R]:
 def stored_arguments(call: Call[Any]) -> NewArguments:
     """The arguments of a call as they are stored, with the version of their form."""
     version = call.recipe.declaration.handler.arguments.version
-    return NewArguments(call.args.decode(), len(call.args), version)
+    exclusive = call.recipe.exclusive_key(call.args) if call.recipe.needs_turn else None
+    return NewArguments(call.args.decode(), len(call.args), version, exclusive, turns_known=True)
 
 
 def _no_call(given: object) -> InvalidInput:

@@ -13,7 +13,7 @@ from fencerow.core.errors import IllegalMove, InvalidArguments, OutcomeUnknown
 from fencerow.core.model.change import JobChange, JobChanged, NewArguments
 from fencerow.core.model.state import State
 from fencerow.core.model.value import PAYLOAD_BYTES_MAX, ValueType, check_size
-from fencerow.core.model.wakeup import Queued, encode
+from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
 
 ArgumentsEncoder = Callable[[str, Mapping[str, Any]], NewArguments]
@@ -70,7 +70,8 @@ def tell_changed(done: Sequence[JobChanged]) -> Procedure[None]:
         if job.state == State.QUEUED:
             lane = (job.queue, job.priority)
             first[lane] = min(job.run_at_us, first.get(lane, job.run_at_us))
-    yield WakeUp([encode(Queued(*lane, run_at_us)) for lane, run_at_us in first.items()])
+    come = [encode(Arrived())] if any(job.state == State.WAITING and job.changes for job in done) else []
+    yield WakeUp([*(encode(Queued(*lane, run_at_us)) for lane, run_at_us in first.items()), *come])
 
 
 def new_arguments(

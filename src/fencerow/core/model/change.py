@@ -22,11 +22,17 @@ NOTHING: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class NewArguments:
-    """Arguments to store, as JSON. `version`: that of their form; None: that of the arguments before."""
+    """Arguments to store, as JSON. `version`: that of their form; None: that of the arguments before.
+
+    `exclusive`: the exclusive key of a submit with these arguments, where the job's declaration is at hand to tell it
+    (`turns_known`).
+    """
 
     text: str
     size: int
     version: int | None = None
+    exclusive: str | None = None
+    turns_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,9 @@ RULES: dict[Move, Rule] = {
     Move.CHANGE: rule(
         "waiting queued",
         State.QUEUED,
-        "nobody runs it; when it is due, its priority, its queue or its arguments change",
+        "nobody runs it; when it is due, its priority, its queue or its arguments change; "
+        "waiting instead if it has a turn and is put off",
+        State.WAITING,
         stays=True,
     ),
     Move.CANCEL: rule("waiting queued", State.CANCELLED, "nothing runs; a running job is asked, not moved"),

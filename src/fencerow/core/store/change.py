@@ -10,7 +10,7 @@ import msgspec
 from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput
 from fencerow.core.model.backoff import with_args_version
-from fencerow.core.model.change import JobChange, JobChanged
+from fencerow.core.model.change import JobChange, JobChanged, NewArguments
 from fencerow.core.model.codec import fingerprint
 from fencerow.core.model.job import Fence
 from fencerow.core.model.state import FINAL, State
@@ -31,6 +31,8 @@ class Idle(msgspec.Struct, frozen=True):
     args: str | None
     expires_us: int | None
     now_us: int
+    exclusive: str | None
+    is_limited: bool
 
 
 class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +134,7 @@ def _idle(row: Row) -> Idle:
     return Idle(
         str(row[0]), str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), as_int(row[5]),
         text_or_none(row[6]), text_or_none(row[7]), as_int_or_none(row[8]), as_int(row[9]),
+        text_or_none(row[10]), bool(row[11]),
     )  # fmt: skip
 
 
@@ -153,10 +156,24 @@ def _of(job: Idle, wanted: JobChange) -> _Wanted:
     if wanted.arguments is None:
         return line
     new = wanted.arguments(job.name)
+    _refuse_other_turns(job, new)
     options = job.options if new.version is None else with_args_version(job.options, new.version)
     if (new.text, options) == (job.args, job.options):
         return line
     return msgspec.structs.replace(line, args=new.text, args_bytes=new.size, options=options)
+
+
+def _refuse_other_turns(job: Idle, new: NewArguments) -> None:
+    """The keys of a job's turns may come from its arguments, and the turns it waits for are those of its submit."""
+    known = new.turns_known and not job.is_limited and new.exclusive == job.exclusive
+    if known or (not new.turns_known and job.exclusive is None and not job.is_limited):
+        return
+    key = "limits" if job.exclusive is None else f"the exclusive key {job.exclusive!r}"
+    raise InvalidInput(
+        f"job {job.id} was submitted with {key if job.exclusive or job.is_limited else 'no exclusive key'}",
+        "with the new arguments its turns could be others, and nobody may run beside whom it must not",
+        "cancel it and submit the work anew",
+    )
 
 
 def _refuse_late(job: Idle, wanted: JobChange) -> None:

@@ -111,7 +111,7 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
             follows = now.state is State.QUEUED and act.attempt in (None, now.attempt + 1)
             return [Standing(State.RUNNING, now.attempt + 1, act.holder)] if follows else []
         case "change":
-            return [now] if now.state in (State.QUEUED, State.WAITING) else []
+            return _change(act, now)
         case "cancel_idle":
             idle = now.state in (State.QUEUED, State.WAITING)
             return [replace(now, state=State.CANCELLED, asked=True)] if idle else []
@@ -136,6 +136,17 @@ def _submit(act: Act, now: Standing) -> list[Standing]:
     if act.new:
         return [Standing(State.QUEUED)] if now.state is None else []
     return [now] if now.state is not None else []
+
+
+def _change(act: Act, now: Standing) -> list[Standing]:
+    """It stays where it is; or has a turn, is put off, and waits for its turn again."""
+    if now.state not in (State.QUEUED, State.WAITING):
+        return []
+    return [
+        replace(now, state=state)
+        for state in {now.state, State.WAITING}
+        if act.state is None or act.state == state.value
+    ]
 
 
 def _fenced(act: Act, now: Standing) -> list[Standing]:

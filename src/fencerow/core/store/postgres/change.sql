@@ -4,7 +4,7 @@
 -- What can be changed of these: nobody runs them, and they have not ended. `args` is read where new ones are to come.
 SELECT job.id, job.name, job.queue, job.priority, fencerow.us(job.run_at), job.args_bytes, CAST(job.options AS text),
        CASE WHEN CAST(:with_args AS boolean) THEN CAST(job.args AS text) END, fencerow.us(job.expires_at),
-       fencerow.us(fencerow.now())
+       fencerow.us(fencerow.now()), job.exclusive, job.limits IS NOT NULL
 FROM fencerow.jobs AS job
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.state IN ('waiting', 'queued')
@@ -21,7 +21,9 @@ FOR UPDATE;
 FOR UPDATE SKIP LOCKED;
 
 -- name: change
--- Change jobs that nobody runs. A job that is to run at once and is due already keeps its place.
+-- Change jobs that nobody runs. A job that is to run at once and is due already keeps its place. One that has turns and
+-- is put off gives them up and waits for them again. Whoever waits at a gate arrives there anew: a hand-over may have
+-- passed it over while it was locked.
 -- Guard: waiting or queued; a claim, a cancel or an expiry that came first makes this change nothing.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 wanted AS MATERIALIZED (
@@ -34,18 +36,28 @@ wanted AS MATERIALIZED (
     )
     CROSS JOIN clock
     CROSS JOIN LATERAL json_array_elements_text(given.ids) AS each (id)
-)
+),
+moved AS (
 UPDATE fencerow.jobs AS job
 SET queue = COALESCE(wanted.queue, job.queue),
     priority = COALESCE(wanted.priority, job.priority),
     run_at = CASE WHEN wanted.at_once THEN least(job.run_at, clock.now) ELSE COALESCE(wanted.run_at, job.run_at) END,
     args = COALESCE(CAST(wanted.args AS json), job.args),
     args_bytes = COALESCE(wanted.args_bytes, job.args_bytes),
-    options = CASE WHEN wanted.args IS NULL THEN job.options ELSE CAST(wanted.options AS json) END
+    options = CASE WHEN wanted.args IS NULL THEN job.options ELSE CAST(wanted.options AS json) END,
+    state = CASE WHEN wanted.run_at > clock.now AND (job.exclusive IS NOT NULL OR job.limits IS NOT NULL) THEN 'waiting'
+                 ELSE job.state END,
+    gate = CASE WHEN wanted.run_at > clock.now AND job.state = 'queued' THEN {{first gate}} ELSE job.gate END
 FROM wanted, clock
 WHERE job.id = wanted.id
   AND job.state IN ('waiting', 'queued')
-RETURNING CAST(job.id AS text), job.state, job.queue, job.priority, fencerow.us(job.run_at), job.args_bytes;
+RETURNING job.id, job.state, job.queue, job.priority, job.run_at, job.args_bytes, job.exclusive, job.limits
+),
+left_gates AS (
+    INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+    {{gates of the moved}}
+)
+SELECT CAST(id AS text), state, queue, priority, fencerow.us(run_at), args_bytes FROM moved;
 
 -- name: note_changed
 -- Tell in the timelines who changed what. Part of the transaction that did; its rows are locked.
