@@ -48,6 +48,7 @@ SET LOCAL lock_timeout = '500ms';
 -- than deadlock_timeout. This lock stops neither readers nor writers, so it may be waited for; then the brief one succeeds.
 SET LOCAL lock_timeout = '3s';
 LOCK TABLE fencerow.jobs, fencerow.finished_jobs IN SHARE UPDATE EXCLUSIVE MODE;
+SET LOCAL lock_timeout TO DEFAULT;
 
 -- name: find_index
 -- What has this name beside the table: the schema, whether the table has partitions, whether anything is there, and of an
