@@ -108,6 +108,20 @@ def test_a_paused_queue_blocks_nobody(engine: AnyEngine) -> None:
     assert hand_over(engine) == other
 
 
+def test_a_sweep_finds_all_gates_where_jobs_wait(engine: AnyEngine) -> None:
+    """Whatever arrival was lost: by an older worker's end, or because the queue was paused then."""
+    for key in ("b", "a", "c"):
+        gated(engine, 2, exclusive=key)
+    rows(engine, f"DELETE FROM {table_of(engine)}")
+    assert hand_over(engine) == []
+
+    gates = engine.run(store.gates_after())
+    assert gates == ["key:a", "key:b", "key:c"]
+    assert engine.run(store.gates_after("key:a")) == ["key:b", "key:c"]
+    assert engine.run(store.gates_after("key:c")) == []
+    assert len(engine.run(store.hand_over(gates)).queued) == 3
+
+
 def test_a_retry_gives_the_turn_up(engine: AnyEngine, clock: DatabaseClock) -> None:
     ids, holder = gated(engine, 2), register(engine)
     hand_over(engine)

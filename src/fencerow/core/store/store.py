@@ -101,6 +101,7 @@ from fencerow.core.store.tables import (
 )
 from fencerow.core.store.turns import (
     HandedOver as HandedOver,
+    gates_after as gates_after,
     hand_over as hand_over,
     turns_wanted as turns_wanted,
 )

@@ -60,6 +60,12 @@ def turns_wanted() -> Steps[tuple[bool, int | None]]:
     return bool(arrived), as_int_or_none(due_us)
 
 
+@operation(alone=True, repeatable=True, writes="")
+def gates_after(after: str = "") -> Steps[list[str]]:
+    """The next gates where jobs wait, by their names: what a sweep looks at, so that no lost arrival matters."""
+    return first_column((yield from execute("gates_after", after=after, limit=GATES_MAX)))
+
+
 @operation(repeatable=True)
 def hand_over(gates: Iterable[str] = ()) -> Steps[HandedOver]:
     """Give free turns to those who wait for them, at gates where somebody came or left, and at these `gates`.

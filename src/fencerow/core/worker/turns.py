@@ -1,15 +1,20 @@
 """Gives free turns to jobs that wait for them: in every worker, with no leader.
 
 It looks when it hears that somebody came to a gate or left one, when a job at a gate becomes due, and every
-`poll_max_s`, because a wake-up may be lost.
+`poll_max_s`, because a wake-up may be lost. Beneath, it sweeps all gates where jobs wait: a queue goes on, a worker of
+an older release ends a job, a waiting job is changed, and no arrival tells of it.
 """
 
 from __future__ import annotations
+
+import time
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.store import store
 from fencerow.core.worker.wakeups import WakeUps
 
+SWEEP_S_MIN = 5.0
+SWEEP_SHARE = 50.0  # of its cost: the longest pause between two parts of a sweep
 TAKEN_S = 0.02  # until the next look, where another worker had taken what was there
 
 
@@ -20,9 +25,13 @@ class Turns:
         self._engine = engine
         self._wakeups = wakeups
         self._poll_max_s = poll_max_s
+        self._swept = ""  # up to this gate
+        self._sweep_at = 0.0  # monotonic
 
     async def tick(self) -> float:
         """Hand over what is free; returns the seconds until the next look."""
+        if time.monotonic() >= self._sweep_at:
+            await self._sweep()
         arrived, due_us = await self._engine.arun(store.turns_wanted())
         if not arrived and (due_us is None or due_us > 0):
             return self._poll_max_s if due_us is None else min(self._poll_max_s, due_us / 1e6)
@@ -31,3 +40,14 @@ class Turns:
         if handed.more:
             return 0.0
         return TAKEN_S if not handed.queued else min(TAKEN_S, self._poll_max_s)
+
+    async def _sweep(self) -> None:
+        """Look at the next gates, those without room too; from the beginning when the last was reached."""
+        began = time.monotonic()
+        gates = await self._engine.arun(store.gates_after(self._swept))
+        if gates:
+            handed = await self._engine.arun(store.hand_over(gates))
+            self._wakeups.announce_queued(handed.queued)
+        self._swept = gates[-1] if gates else ""
+        cost_s = time.monotonic() - began
+        self._sweep_at = time.monotonic() + max(0.0 if gates else SWEEP_S_MIN, cost_s * SWEEP_SHARE)

@@ -20,6 +20,27 @@ SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals AS arrival),
        (SELECT fencerow.us(min(gate.next_at)) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL)
        - fencerow.us(fencerow.now());
 
+-- name: gates_after
+-- Where jobs wait, in the order of the names behind :after: a skip scan, one index descent for each gate.
+WITH RECURSIVE found AS (
+    (SELECT waiting.gate AS name
+     FROM fencerow.jobs AS waiting
+     WHERE waiting.state = 'waiting' AND waiting.gate > CAST(:after AS text)
+     ORDER BY waiting.gate
+     LIMIT 1)
+    UNION ALL
+    SELECT next.name
+    FROM found
+    CROSS JOIN LATERAL (
+        SELECT waiting.gate AS name
+        FROM fencerow.jobs AS waiting
+        WHERE waiting.state = 'waiting' AND waiting.gate > found.name
+        ORDER BY waiting.gate
+        LIMIT 1
+    ) AS next
+)
+SELECT found.name FROM found LIMIT CAST(:limit AS integer);
+
 -- name: take_arrivals
 -- Take arrivals, the oldest first, and name the gates to be looked at: those, and those where a job has become due.
 -- Guard: none; what is taken comes back if this transaction does not commit. Locked rows are taken by somebody else.

@@ -17,6 +17,22 @@ FROM json_each(:come) AS come;
 SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals),
        (SELECT min(gate.next_at) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL) - fencerow.now();
 
+-- name: gates_after
+-- Where jobs wait, in the order of the names behind :after: a skip scan, one index descent for each gate.
+WITH RECURSIVE found (name) AS (
+    SELECT (SELECT min(waiting.gate)
+            FROM fencerow.jobs AS waiting
+            WHERE waiting.state = 'waiting' AND waiting.gate > :after)
+    UNION ALL
+    SELECT (SELECT min(waiting.gate)
+            FROM fencerow.jobs AS waiting
+            WHERE waiting.state = 'waiting' AND waiting.gate > found.name)
+    FROM found
+    WHERE found.name IS NOT NULL
+    LIMIT :limit
+)
+SELECT found.name FROM found WHERE found.name IS NOT NULL;
+
 -- name: take_arrivals
 -- Take arrivals, the oldest first, and name the gates to be looked at: those, and those where a job has become due.
 DELETE FROM fencerow.gate_arrivals
