@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import click
 import pytest
@@ -13,8 +18,13 @@ from fencerow.cli.following import following
 from fencerow.client import Client
 from fencerow.command.progress import progress, shows
 from fencerow.core.client.handle import Handle
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.errors import exits
 from fencerow.core.store import store
+from tests.cli.conftest import SHOP, url_of
 from tests.kit.jobs import AnyEngine, running
+from tests.kit.terminal import Terminal as Shell
+from tests.kit.terminal import terminal
 
 
 class Terminal(io.StringIO):
@@ -84,3 +94,44 @@ def test_the_bar_of_a_job_shows_its_own_progress_and_a_clean_note(
 
     assert "half \\x1b[2Jway" in click.unstyle(terminal.getvalue())
     assert "\x1b[2J" not in terminal.getvalue()
+
+
+@pytest.fixture
+def waiting(
+    lite: SqliteEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., AbstractContextManager[Shell]]]:
+    """`submit --wait` in a terminal, while its bar is shown and no worker runs the job."""
+    (tmp_path / "shop.py").write_text(SHOP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FENCEROW_URL", url_of(lite))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # children inherit that it is ignored
+    yield lambda: terminal("submit", "-A", "shop", "send", "to=ada", "--wait")
+    signal.signal(signal.SIGINT, before)
+
+
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+
+
+def test_sigterm_ends_a_command_and_leaves_the_cursor_visible(
+    waiting: Callable[..., AbstractContextManager[Shell]],
+) -> None:
+    with waiting() as shown:
+        shown.until("queued")
+        shown.process.terminate()
+        code = shown.ended()
+
+    assert code == -signal.SIGTERM
+    assert shown.shown.rindex(SHOW) > shown.shown.rindex(HIDE)
+
+
+def test_ctrl_c_interrupts_it_and_leaves_the_cursor_visible(
+    waiting: Callable[..., AbstractContextManager[Shell]],
+) -> None:
+    with waiting() as shown:
+        shown.until("queued")
+        os.kill(shown.process.pid, signal.SIGINT)
+        code = shown.ended()
+
+    assert code == exits.INTERRUPTED
+    assert shown.shown.rindex(SHOW) > shown.shown.rindex(HIDE)

@@ -18,6 +18,7 @@ from fencerow.errors import DatabaseError
 from fencerow.testing.postgres import PostgresServer
 from tests.cli.conftest import Cli
 from tests.kit import jobs
+from tests.kit.terminal import terminal
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -47,7 +48,6 @@ def test_migrate_applies_each_step_once(cli: Cli, empty: str) -> None:
     first, second = cli("migrate", "--json").json, cli("migrate")
 
     assert first["migrations"] != []
-    assert first["steps"] == first["migrations"], "the old name of the field"
     assert second.out == "the schema is up to date\n"
     assert cli("migrate", "--plan", "--json").json["migrations"] == []
     assert cli("jobs", "list").code == 0
@@ -164,3 +164,15 @@ def test_a_submitter_can_submit_with_what_it_was_granted_and_read_nothing(
     ):
         with psycopg.connect(granted["submit"]) as connection, pytest.raises(errors.InsufficientPrivilege):
             connection.execute(forbidden)
+
+
+def test_at_a_terminal_a_bar_shows_how_far_it_is(cli: Cli, empty: str) -> None:
+    known = store.known_migrations("sqlite")
+
+    with terminal("migrate", size=(120, 24)) as shown:
+        code = shown.ended()
+
+    assert code == 0
+    assert f"0/{len(known)}" in shown.shown and f"{len(known)}/{len(known)}" in shown.shown
+    assert known[-1].name in shown.shown.partition(f"{len(known)}/{len(known)}")[0], "while it is under way"
+    assert f"{known[-1].version:04d}  {known[-1].name}  applied" in shown.shown

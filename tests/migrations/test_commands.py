@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
+from tests.cli.test_bars import on_a_terminal
 
 _clean, cli = command_line._clean, command_line.cli  # fixtures
 
@@ -84,3 +85,17 @@ def test_two_steps_with_one_number_are_refused_before_anything_runs(
     done = cli("shards", "migrate", "-A", shop)
     assert (done.code, done.error) == (2, "FR-751")
     assert not (tmp_path / "eu.db").exists()
+
+
+def test_a_bar_counts_the_migrations_of_all_shards(
+    cli: Cli, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = on_a_terminal(monkeypatch)
+
+    done = cli("shards", "migrate", "-A", shop, "--to", "1")
+
+    assert done.code == 0
+    assert "2/2" in shown.getvalue() and "0001_one" in shown.getvalue()
+    before = shown.getvalue()
+    assert cli("shards", "migrate", "-A", shop, "--json").json["ok"]
+    assert shown.getvalue() == before, "no bar beside --json"

@@ -10,7 +10,9 @@ from fencerow.cli.grants import grants
 from fencerow.command import output
 from fencerow.command.database import actor, opened, parsed_path, reach, resolved
 from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.progress import progress, shows
 from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
+from fencerow.core.db.engine import Engine
 from fencerow.core.db.filesystem import refuse_network
 from fencerow.core.db.migration import Migration
 from fencerow.core.db.queries import postgres_names, qualified, sqlite_names
@@ -29,14 +31,13 @@ from fencerow.core.store.tables import known_migrations, postgres_queries, sqlit
 def migrate(context: click.Context, plan: bool) -> int:
     """Apply the migrations that the database lacks. Safe to repeat, and to run from many processes at once."""
     config = resolved(asked(context))
-    migrations, broken = planned(config) if plan else (migrated(config), [])
+    migrations, broken = planned(config) if plan else (migrated(config, json=asked(context).json), [])
     if asked(context).json:
         listed = [
             {"version": each.version, "name": each.name, "indexes": each.built_concurrently}
             for each in migrations
         ]
-        # The last is the old name of the migrations.
-        output.say_json({"plan": plan, "migrations": listed, "broken": broken, "steps": listed})
+        output.say_json({"plan": plan, "migrations": listed, "broken": broken})
         return exits.OK
     verb = "would be applied" if plan else "applied"
     for each in migrations:
@@ -50,11 +51,27 @@ def migrate(context: click.Context, plan: bool) -> int:
     return exits.OK
 
 
-def migrated(config: CoreConfig) -> list[Migration]:
-    """Apply what is missing; makes the SQLite file where there is none."""
+def migrated(config: CoreConfig, *, json: bool) -> list[Migration]:
+    """Apply what is missing, with a bar for who looks; makes the SQLite file where there is none."""
     _reach_or_make(config)
     with opened(config) as engine:
-        return migrate_engine(engine, actor=actor(config), tell=output.warn)
+        missing = _missing(engine) if shows(json=json) else []
+        with progress("migrate", len(missing), json=json) as bar:
+            left = [_named(each) for each in missing]
+            bar.to(0, next(iter(left), None))
+
+            def told(migration: Migration) -> None:
+                if _named(migration) in left:
+                    left.remove(_named(migration))
+                bar.to(len(missing) - len(left), next(iter(left), None))
+
+            def said(text: str) -> None:
+                if bar.bar is None:
+                    output.warn(text)
+                else:
+                    bar.to(len(missing) - len(left), text)
+
+            return migrate_engine(engine, actor=actor(config), tell=said, on_applied=told)
 
 
 def planned(config: CoreConfig) -> tuple[list[Migration], list[str]]:
@@ -68,8 +85,16 @@ def planned(config: CoreConfig) -> tuple[list[Migration], list[str]]:
             refuse_foreign(engine)
         except SchemaMissing:
             return known_migrations("sqlite"), []
-        applied = engine.run(ledger(ledger_name(engine)))
-        return judged(applied, known_migrations(engine.dialect)), broken_indexes(engine)
+        return _missing(engine), broken_indexes(engine)
+
+
+def _missing(engine: Engine) -> list[Migration]:
+    applied = engine.run(ledger(ledger_name(engine)))
+    return judged(applied, known_migrations(engine.dialect))
+
+
+def _named(migration: Migration) -> str:
+    return f"{migration.version:04d} {migration.name}"
 
 
 def _reach_or_make(config: CoreConfig) -> None:

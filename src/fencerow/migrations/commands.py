@@ -11,6 +11,7 @@ import click
 from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.progress import progress, shows
 from fencerow.core.errors import exits
 from fencerow.migrations import Migrator, Report, ShardReport
 from fencerow.migrations.loading import load_migrator
@@ -82,7 +83,22 @@ def status(context: click.Context, names: tuple[str, ...]) -> int:
 @click.pass_context
 def migrate(context: click.Context, names: tuple[str, ...], to: int | None, baseline: int | None) -> int:
     """Run the missing migrations on every shard. Safe to repeat, and to run from many processes at once."""
-    return _told(context, _migrator(context).migrate(to=to, baseline=baseline, shards=names or None))
+    migrator, chosen, json = _migrator(context), names or None, asked(context).json
+    left: list[str] = []  # on each of the shards; asked for only if somebody sees the bar
+    if shows(json=json):
+        left = [
+            each for shard in migrator.plan(baseline=baseline, shards=chosen).shards for each in shard.left
+        ]
+        left = [each for each in left if to is None or int(each.partition("_")[0]) <= to]
+    with progress("migrate", len(left), json=json) as bar:
+        done: list[str] = []
+
+        def told(shard: str, migration: str) -> None:
+            done.append(migration)
+            bar.to(min(len(done), len(left)), f"{shard} {migration}")
+
+        report = migrator.migrate(to=to, baseline=baseline, shards=chosen, told=told)
+    return _told(context, report)
 
 
 @shards.command()

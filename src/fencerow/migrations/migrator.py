@@ -16,7 +16,7 @@ from fencerow.migrations.errors import InvalidMigrations, UnknownShard
 from fencerow.migrations.folder import ShardMigration, read_folder
 from fencerow.migrations.ledger import Ledger
 from fencerow.migrations.report import Report, ShardReport
-from fencerow.migrations.run import ShardRun
+from fencerow.migrations.run import ShardRun, Told
 from fencerow.migrations.shard import Shard, declared
 
 Names = Iterable[str] | None
@@ -116,18 +116,26 @@ class Migrator:
         """The state of each shard, as `plan` gives it."""
         return self.plan(shards=shards)
 
-    def migrate(self, *, to: int | None = None, baseline: int | None = None, shards: Names = None) -> Report:
+    def migrate(
+        self,
+        *,
+        to: int | None = None,
+        baseline: int | None = None,
+        shards: Names = None,
+        told: Callable[[str, str], object] | None = None,
+    ) -> Report:
         """Run what is missing on every shard, up to number `to`. May be repeated; it does what is left.
 
         A shard that fails or cannot be reached does not stop the others: see the report's `ok` and `failed`,
         or `raise_failed()`. Migrations that ran before a failing one stay. `baseline` is for shards that have
         tables but no ledger yet: it notes the migrations up to that number as run. Shards that have a ledger
-        ignore it.
+        ignore it. `told` is called with the names of the shard and of the migration when one is done there, from
+        several threads.
 
         Raises:
             InvalidMigrations, UnknownShard: nothing was run on any shard.
         """
-        return self._each(shards, baseline, lambda run: run.advance(lambda aim: apply_next(aim, to=to)))
+        return self._each(shards, baseline, lambda run: run.advance(lambda aim: apply_next(aim, to=to)), told)
 
     def down(self, to: int, *, shards: Names = None) -> Report:
         """Take back the migrations above number `to`, the newest first, each in one transaction with its line
@@ -150,12 +158,18 @@ class Migrator:
     amigrate = threaded(migrate)
     adown = threaded(down)
 
-    def _each(self, names: Names, baseline: int | None, do: Callable[[ShardRun], ShardReport]) -> Report:
+    def _each(
+        self,
+        names: Names,
+        baseline: int | None,
+        do: Callable[[ShardRun], ShardReport],
+        told: Told | None = None,
+    ) -> Report:
         chosen = self._chosen(names)
         migrations = {dialect: self.migrations(dialect) for dialect in {shard.dialect for shard in chosen}}
         for dialect in migrations:
             _check_baseline(baseline, migrations[dialect])
-        runs = [self._run(shard, migrations[shard.dialect], baseline) for shard in chosen]
+        runs = [self._run(shard, migrations[shard.dialect], baseline, told) for shard in chosen]
         with ThreadPoolExecutor(self._parallel, thread_name_prefix="fencerow-migrator") as threads:
             waiting = [threads.submit(do, run) for run in runs]
             try:
@@ -164,7 +178,9 @@ class Migrator:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _run(self, shard: Shard, migrations: Sequence[ShardMigration], baseline: int | None) -> ShardRun:
+    def _run(
+        self, shard: Shard, migrations: Sequence[ShardMigration], baseline: int | None, told: Told | None
+    ) -> ShardRun:
         aim = Aim(
             self._ledger,
             shard.dialect,
@@ -176,7 +192,7 @@ class Migrator:
             out_of_order=self._out_of_order,
             baseline=baseline,
         )
-        return ShardRun(shard, aim, self._wait_s, self._connect_timeout_s)
+        return ShardRun(shard, aim, self._wait_s, self._connect_timeout_s, told)
 
     def _chosen(self, names: Names) -> list[Shard]:
         wanted = set(self._shards) if names is None else {names} if isinstance(names, str) else set(names)

@@ -28,6 +28,7 @@ POLL_MIN_S = 0.02
 POLL_MAX_S = 0.5
 
 Next = Callable[[Aim], Operation[Advance]]
+Told = Callable[[str, str], object]  # of the shard, and of the migration that ended there
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class ShardRun:
     aim: Aim
     wait_s: float
     connect_timeout_s: float
+    told: Told | None
     ran: list[ShardMigration] = field(default_factory=list)
 
     def advance(self, following: Next) -> ShardReport:
@@ -96,6 +98,8 @@ class ShardRun:
         while (got := self._one(shard, following)) is not None:
             if isinstance(got, ShardMigration):
                 self.ran.append(got)
+                if self.told is not None:
+                    self.told(self.shard.name, str(got))
                 pause_s, until = POLL_MIN_S, time.monotonic() + self.wait_s
             elif time.monotonic() + pause_s > until:
                 raise _busy(self.shard, got, self.wait_s)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from pathlib import Path
 
 import pytest
 
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.testing import drain
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
+from tests.cli.test_bars import on_a_terminal
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
 
@@ -53,4 +56,28 @@ def test_a_backfill_is_listed_paused_and_resumed(cli: Cli, url: str, shop: str) 
     assert "paused" in cli("backfills").out
     assert cli("backfills", "resume", "marks", "-A", shop).out == "marks goes on\n"
     assert cli("jobs", "list", "--json").json
+    declared.app.close()
+
+
+def test_a_wait_ends_with_the_backfill(
+    cli: Cli, url: str, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli("backfills", "wait", "marks").error == "FR-762"
+    monkeypatch.syspath_prepend(tmp_path)
+    declared = importlib.import_module("shop_fills")
+    rows = declared.marks.start().rows_planned
+    late = cli("backfills", "wait", "marks", "--wait-max", "0.01", "--json")
+    assert (late.code, late.json["state"]) == (6, "running")
+    cli("backfills", "pause", "marks")
+    assert cli("backfills", "wait", "marks").code == 1
+    cli("backfills", "resume", "marks", "-A", shop)
+
+    worker = threading.Thread(target=drain, args=(declared.app,))
+    worker.start()
+    shown = on_a_terminal(monkeypatch)
+    done = cli("backfills", "wait", "marks")
+    worker.join()
+
+    assert done.code == 0 and "done" in done.out
+    assert f"{rows}/{rows}" in shown.getvalue()
     declared.app.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fencerow.core.db import locks
@@ -165,8 +165,11 @@ def migrate(
     wait_s: float = WAIT_S,
     to: int | None = None,
     tell: Tell = log.info,
+    on_applied: Callable[[Migration], object] = lambda _: None,
 ) -> list[Migration]:
     """Bring the schema up to what this code knows, or to a number; returns the migrations that this call applied.
+
+    `on_applied` is called with each of them when it is committed.
 
     Safe with many starters at once, and while workers of an earlier schema go on: a lock that they wait behind
     is asked for briefly and again, and indexes of tables that are in use are built beside them, however long that
@@ -199,6 +202,7 @@ def migrate(
         pressing = False
         if isinstance(got, Migration):
             done.append(got)
+            on_applied(got)
         elif isinstance(got, Building):
             assert got.number is not None
             part = engine.queries[got.migration.part(got.number)]

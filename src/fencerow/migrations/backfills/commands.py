@@ -1,7 +1,10 @@
-"""`fencerow backfills`: how far they are, paused and resumed."""
+"""`fencerow backfills`: how far they are, paused, resumed and waited for."""
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Sequence
 from itertools import groupby
 
 import click
@@ -11,13 +14,17 @@ from fencerow.command.app_loading import load_app
 from fencerow.command.database import prepared, working
 from fencerow.command.layout import Column
 from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.progress import progress
 from fencerow.command.times import span
+from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
 from fencerow.migrations.backfills.backfill import pause as pause_backfill
 from fencerow.migrations.backfills.backfill import resume as resume_backfill
 from fencerow.migrations.backfills.backfill import unknown
 from fencerow.migrations.backfills.operations import lanes_of
 from fencerow.migrations.backfills.status import BackfillStatus
+
+LOOK_S = 1.0
 
 
 @click.group(invoke_without_command=True)
@@ -26,7 +33,7 @@ from fencerow.migrations.backfills.status import BackfillStatus
 @app_option
 @click.pass_context
 def backfills(context: click.Context) -> None:
-    """List, pause and resume backfills. Without a verb: list."""
+    """List, pause and resume backfills, and wait for them. Without a verb: list."""
     if context.invoked_subcommand is None:
         _list(context)
 
@@ -78,6 +85,47 @@ def resume(context: click.Context, name: str) -> int:
     return exits.OK
 
 
+@backfills.command()
+@click.argument("name")
+@click.option("--wait-max", "wait_s", type=float, metavar="SECONDS", help="Wait no longer than this.")
+@json_option
+@database_options
+@app_option
+@click.pass_context
+def wait(context: click.Context, name: str, wait_s: float | None) -> int:
+    """Wait until a backfill is done, and show how far it is. Workers do the work.
+
+    Exit code 1 means that it stopped at a range that failed, or is paused; 6 that --wait-max is over and it goes on.
+    """
+    deadline = math.inf if wait_s is None else time.monotonic() + wait_s
+    with working(asked(context)) as engine:
+        found = _status(engine, name)
+        with progress(name, found.rows_planned, json=asked(context).json) as bar:
+            while found.state == "running" and time.monotonic() < deadline:
+                bar.to(min(found.rows_done, found.rows_planned), _rate(found))
+                time.sleep(max(0.0, min(LOOK_S, deadline - time.monotonic())))
+                found = _status(engine, name)
+            bar.to(found.rows_planned if found.state == "done" else min(found.rows_done, found.rows_planned))
+    if asked(context).json:
+        output.say_json(found.as_json())
+    else:
+        _table([found])
+    if found.state == "running":
+        return exits.TIMED_OUT
+    return exits.OK if found.state == "done" else exits.FAILED
+
+
+def _status(engine: Engine, name: str) -> BackfillStatus:
+    lanes = engine.run(lanes_of(name))
+    if not lanes:
+        raise unknown(name)
+    return BackfillStatus.of(lanes)
+
+
+def _rate(found: BackfillStatus) -> str | None:
+    return None if found.rows_per_s is None else f"{found.rows_per_s:g} rows/s"
+
+
 def _list(context: click.Context) -> None:
     with working(asked(context)) as engine:
         lanes = engine.run(lanes_of(None))
@@ -85,6 +133,10 @@ def _list(context: click.Context) -> None:
     if asked(context).json:
         output.say_json([each.as_json() for each in found])
         return
+    _table(found)
+
+
+def _table(found: Sequence[BackfillStatus]) -> None:
     output.table(
         (
             Column("backfill", least=12),
