@@ -11,6 +11,7 @@ from fencerow.core.client.submitting import PATIENCE_S
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure
 from fencerow.core.model.change import JobChanged
+from fencerow.core.model.seconds import Seconds
 from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.why import briefly
 from fencerow.guards.mutex.client import Mutexes
@@ -40,7 +41,7 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         actor: str | None = None,
         telemetry: Telemetry | None = None,
         ready: Callable[[], None] | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: Seconds = PATIENCE_S,
     ) -> None:
         super().__init__(engine, actor=actor, telemetry=telemetry, ready=ready, patience_s=patience_s)
         self.workers = Workers(self)

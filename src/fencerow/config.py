@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fencerow.core.config import CoreConfig
+from fencerow.core.model.seconds import Seconds
 from fencerow.events.settings import EventSettings
 from fencerow.guards.settings import GuardSettings
 from fencerow.processes.settings import ChildSettings
@@ -16,6 +18,70 @@ from fencerow.schedules.settings import ScheduleSettings
 class Config(ScheduleSettings, GuardSettings, EventSettings, RetentionSettings, ChildSettings, CoreConfig):
     """The settings of one process. Built directly or by `load`; either way every value is checked.
 
+    A length of time (`…_s`) is a number of seconds or a timedelta; it is kept in seconds.
+
     Raises:
         ConfigError: a value has the wrong type, is out of range, or contradicts another one.
     """
+
+    if TYPE_CHECKING:
+        # For type checkers: a length of time may be a timedelta. A test compares the names with the fields.
+        def __init__(
+            self,
+            *,
+            url: str | None = ...,
+            listen_url: str | None = ...,
+            schema: str = ...,
+            table_prefix: str = ...,
+            pool_max: int = ...,
+            connect_timeout_s: Seconds = ...,
+            statement_timeout_s: Seconds = ...,
+            prepared_statements: str = ...,
+            busy_timeout_s: Seconds = ...,
+            journal_mode: str = ...,
+            lease_s: Seconds = ...,
+            renew_s: Seconds = ...,
+            sweep_s: Seconds = ...,
+            poll_max_s: Seconds = ...,
+            poll_min_s: Seconds = ...,
+            unknown_max_s: Seconds = ...,
+            slots: int = ...,
+            prefetch_s: Seconds = ...,
+            priority_ageing_s: Seconds | None = ...,
+            payload_bytes_max: int = ...,
+            log_format: str = ...,
+            log_level: str | None = ...,
+            log_job_level: str = ...,
+            actor: str | None = ...,
+            attempts_max: int = ...,
+            crashes_max: int = ...,
+            snoozes_max: int = ...,
+            timeout_s: Seconds = ...,
+            key_lifetime_s: Seconds = ...,
+            suspects_max: int = ...,
+            child_start_s: Seconds = ...,
+            hung_max: int = ...,
+            cancel_raise_s: Seconds = ...,
+            cancel_kill_s: Seconds = ...,
+            shutdown_s: Seconds | None = ...,
+            child_idle_max: int = ...,
+            child_idle_s: Seconds = ...,
+            child_jobs_max: int = ...,
+            child_resident_bytes_max: int = ...,
+            retention_succeeded_s: Seconds = ...,
+            retention_failed_s: Seconds = ...,
+            retention_cancelled_s: Seconds = ...,
+            retention_period_s: Seconds = ...,
+            retention_ephemeral_s: Seconds = ...,
+            retention_count_max: int | None = ...,
+            retention_events_s: Seconds = ...,
+            retention_unread_events_s: Seconds = ...,
+            retention_events_max: int | None = ...,
+            mutex_stale_s: Seconds = ...,
+            retention_sources_s: Seconds = ...,
+            schedules: str = ...,
+            schedules_owner: str = ...,
+            schedules_poll_s: Seconds = ...,
+            entities_refresh_s: Seconds = ...,
+            retention_ticks_s: Seconds = ...,
+        ) -> None: ...

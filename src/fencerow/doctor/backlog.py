@@ -33,9 +33,14 @@ def orphans() -> Steps[tuple[int, float]]:
     return as_int(rows[0][0]), as_int(rows[0][1]) / 1e6
 
 
+def living(engine: Engine) -> list[WorkerRecord]:
+    """The workers that nobody has declared dead."""
+    return engine.run(store.list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX))
+
+
 def examine_backlog(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     """Paused queues, workers, expired leases, names nobody knows, and a backlog past its time."""
-    alive = engine.run(store.list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX))
+    alive = living(engine)
     counts = engine.run(looking.counts())
     yield from _paused(engine)
     yield from _paused_workers(alive)

@@ -21,6 +21,7 @@ from fencerow.core.model.url import masked
 from fencerow.core.store.connect import open_engine
 from fencerow.core.wing import wings
 from fencerow.doctor import backlog, schema
+from fencerow.doctor.connections import examine_connections
 from fencerow.doctor.on_postgres import examine_postgres
 from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
 from fencerow.doctor.shape import examine_shape
@@ -58,11 +59,21 @@ def _checks(engine: PostgresEngine | SqliteEngine, config: CoreConfig) -> Iterab
         yield from _guarded("file", lambda: examine_sqlite(engine))
     state = list(_guarded("schema", lambda: schema.examine_schema(engine)))
     yield from state
+    if isinstance(engine, PostgresEngine):
+        yield from _guarded("connections", lambda: _connections(engine, config, state))
     if all(each.level != "fail" for each in state):
         yield from _guarded("tables", lambda: examine_shape(engine))
         yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
         for check in (check for wing in wings() for check in wing.checks()):
             yield from _guarded(check.name, partial(check.examine, engine, config))
+
+
+def _connections(
+    engine: PostgresEngine, config: CoreConfig, schema_found: Iterable[Finding]
+) -> Iterable[Finding]:
+    """Without our tables no worker lives here."""
+    is_ours = all(each.level != "fail" for each in schema_found)
+    return examine_connections(engine, config, backlog.living(engine) if is_ours else [])
 
 
 def with_queries(engine: PostgresEngine | SqliteEngine) -> None:

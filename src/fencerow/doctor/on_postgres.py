@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import msgspec
 
 from fencerow.core.config import CoreConfig
-from fencerow.core.db.connections import of_worker
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.finding import Finding, fail, info, ok, warn
@@ -35,8 +34,6 @@ class Server(msgspec.Struct, frozen=True):
     now_us: int
     role: str
     superuser: bool
-    connections: int
-    connections_max: int
 
 
 class Privilege(msgspec.Struct, frozen=True):
@@ -97,7 +94,6 @@ def examine_postgres(engine: PostgresEngine, config: CoreConfig) -> Iterator[Fin
     yield _clock(server.now_us, (before + after) // 2, (after - before) / 2e6)
     yield _role(server)
     yield from _privileges_of(engine)
-    yield _connections(server, config)
     yield from _horizon(engine)
     if not server.standby:
         yield _listening(engine, config)
@@ -181,17 +177,6 @@ def _privileges_of(engine: PostgresEngine) -> Iterator[Finding]:
         )
     else:
         yield ok("privileges", f"all on the tables of schema {engine.schema}")
-
-
-def _connections(server: Server, config: CoreConfig) -> Finding:
-    most = sum(of_worker(config.pool_max, plain=True).values())
-    found = (
-        f"{server.connections} of {server.connections_max} connections are in use; "
-        f"each worker process opens up to {most}"
-    )
-    if server.connections + most > server.connections_max:
-        return warn("connections", found, "lower FENCEROW_POOL_MAX, use a pooler, or raise max_connections")
-    return ok("connections", found)
 
 
 def _horizon(engine: PostgresEngine) -> Iterator[Finding]:

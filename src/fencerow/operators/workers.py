@@ -17,6 +17,7 @@ from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput, WorkerNotFound
 from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.job import HeldJob, WorkerRecord
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import WorkerState
 from fencerow.core.model.text import check_text
 from fencerow.core.model.wakeup import Ordered, encode
@@ -109,7 +110,7 @@ class Workers(Verbs):
 
     @verb
     def drain(
-        self, which: str, *, within_s: float | None = None, reason: str | None = None
+        self, which: str, *, within_s: Seconds | None = None, reason: str | None = None
     ) -> Procedure[Order]:
         """Let one worker finish its running jobs and end. The order cannot be taken back; it can only be made
         to end sooner.
@@ -121,7 +122,7 @@ class Workers(Verbs):
             WorkerNotFound, WorkerGone: there is no such worker, or it has ended.
             OrderRefused: somebody else changed it first.
         """
-        change = Change(leave=Leave(within_s))
+        change = Change(leave=Leave(in_seconds(within_s)))
         return (yield from changing(which, change, self._client.actor, reason, None))
 
     adrain = averb(drain)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from fencerow.app import App
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
 from fencerow.testing.errors import NoTestApp
@@ -62,13 +63,13 @@ class Clock:
         self._moved: DatabaseClock | None = None
 
     def advance(
-        self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
+        self, seconds: Seconds = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
     ) -> None:
         """Let so much time pass at once; a negative number goes back, as a server's clock may."""
         if self._moved is None:
             self._moved = clock_of(self._app.engine)
         self._moved.advance(
-            timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days).total_seconds()
+            timedelta(seconds=in_seconds(seconds), minutes=minutes, hours=hours, days=days).total_seconds()
         )
 
     def now(self) -> datetime:

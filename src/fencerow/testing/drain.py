@@ -15,6 +15,7 @@ from fencerow.core.errors import InvalidInput
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Happening, JobRecord
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.worker import Worker
@@ -64,7 +65,7 @@ def drain(
     queues: Sequence[str] | None = None,
     slots: int = 1,
     attempts_max: int = 1000,
-    timeout_s: float = 30.0,
+    timeout_s: Seconds = 30.0,
     check: bool = False,
 ) -> list[Ran]:
     """Run all due jobs of these queues (by default those of the app's jobs), and the jobs that become due by this.
@@ -95,10 +96,11 @@ async def adrain(
     queues: Sequence[str] | None = None,
     slots: int = 1,
     attempts_max: int = 1000,
-    timeout_s: float = 30.0,
+    timeout_s: Seconds = 30.0,
     check: bool = False,
 ) -> list[Ran]:
     """`drain` for async code: async handlers run on this event loop."""
+    timeout_s = in_seconds(timeout_s)
     heard = Heard(attempts_max)
     forget = app.telemetry.listen(heard)
     try:
@@ -139,7 +141,7 @@ class Heard:
 
 
 async def _closing(
-    app: App, queues: Sequence[str] | None, slots: int, attempts_max: int, timeout_s: float, check: bool
+    app: App, queues: Sequence[str] | None, slots: int, attempts_max: int, timeout_s: Seconds, check: bool
 ) -> list[Ran]:
     """`adrain` on an event loop that ends with it, and so do the connections made for it."""
     try:

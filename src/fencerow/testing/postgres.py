@@ -16,6 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import TupleRow
 
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.testing.pg_binaries import BinariesMissing, copy_binaries, find_binaries
 from fencerow.testing.pg_home import Account, Home, is_usable
 from fencerow.testing.pg_process import spawn
@@ -70,7 +71,7 @@ class PostgresServer:
         tcp: bool = False,
         parent: Path | None = None,
         settings: Mapping[str, str] | None = None,
-        deadline_s: float = 60,
+        deadline_s: Seconds = 60,
     ) -> None:
         if parent is not None and not is_usable(parent):
             raise ValueError(f"{parent} cannot hold a server: its path is too long, or closed to its account")
@@ -79,7 +80,7 @@ class PostgresServer:
         self.tcp = tcp
         self.password = secrets.token_hex(16)
         self._settings = {**SETTINGS, **(settings or {})}
-        self._deadline_s = deadline_s
+        self._deadline_s = in_seconds(deadline_s)
         self._account = Account.unprivileged()
         self._fast = fast
         self._parent = parent

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fencerow.core.errors import FencerowError
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.url import PostgresUrl, parse_url
 from fencerow_proof.errors import CannotExplore, NotRepeatable
 from fencerow_proof.explorer.footprint import Footprint
@@ -52,7 +53,7 @@ def explore(
     seed: int = SEED,
     order: str | None = None,
     hold: bool = True,
-    patience_s: float = 20.0,
+    patience_s: Seconds = 20.0,
 ) -> Exploration:
     """Play the actors in every order of their statements on a scratch database, and check each.
 
@@ -74,6 +75,7 @@ def explore(
         Violation: something did not hold; it tells the order.
         CannotExplore, NotRepeatable, ActorStuck: the race cannot be played.
     """
+    patience_s = in_seconds(patience_s)
     race = Race(
         database, actors, tables, setup, invariants or {}, check, expected, connect, seed, hold, patience_s
     )

@@ -77,6 +77,7 @@ async def test_a_worker_opens_what_it_states(
             await until(
                 lambda: len(inside) == USERS * (1 + plain), what="every connection of the users is taken"
             )
+            (registered,) = await engine.arun(store.list_workers(limit=2))
             go.set()
             await stage.heard.wait(Fact.SUCCEEDED, 8 * len(functions))
     await engine.aclose()
@@ -86,6 +87,7 @@ async def test_a_worker_opens_what_it_states(
         # Its own statements follow one another, so not every one of theirs has to be opened.
         assert count.most >= USERS + 4, count.most
     assert f"opens at most {told(stated)}" in caplog.text
+    assert registered.connections == sum(stated.values()), "doctor adds these up"
 
 
 def test_a_client_in_threads_opens_what_it_states(

@@ -20,6 +20,7 @@ from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
 from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
 from fencerow.core.model.job import NewJob, Template
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
 from fencerow.core.store.submit import Submitted
@@ -51,11 +52,11 @@ class Submits(ClientBase):
         actor: str | None = None,
         telemetry: Telemetry | None = None,
         ready: Callable[[], None] | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: Seconds = PATIENCE_S,
     ) -> None:
         super().__init__(engine, actor=actor, ready=ready)
         self.telemetry = telemetry or Telemetry()
-        self.patience_s = patience_s
+        self.patience_s = in_seconds(patience_s)
         self._fleet: Fleet | None = None  # looked at by who submits what needs a rule
         self._groups: WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = WeakKeyDictionary()
 

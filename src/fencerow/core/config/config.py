@@ -13,6 +13,7 @@ from fencerow.core.config.variables import refuse_unknown_variables
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.defaults import DAY_S, Defaults
+from fencerow.core.model.seconds import keep_in_seconds
 from fencerow.core.model.url import PostgresUrl, masked, parse_url
 
 IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,39}")
@@ -163,6 +164,7 @@ class CoreConfig:
     )
 
     def __post_init__(self) -> None:
+        keep_in_seconds(self, *(each.name for each in settings(type(self)) if each.name.endswith("_s")))
         for setting in settings(type(self)):
             check(setting, getattr(self, setting.name))
         _check_identifiers(self)

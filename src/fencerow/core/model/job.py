@@ -267,6 +267,12 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
         return slots if isinstance(slots, int) else None
 
     @property
+    def connections(self) -> int | None:
+        """How many connections to the server its process opens at most; None if it did not say."""
+        found = self.info.get("connections") if isinstance(self.info, dict) else None
+        return found if isinstance(found, int) else None
+
+    @property
     def claims(self) -> bool:
         """Whether it claims jobs: it is neither paused nor leaving."""
         return self.stated is None or not (self.stated.paused or self.stated.leaving)

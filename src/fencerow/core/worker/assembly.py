@@ -150,7 +150,7 @@ class Assembly:
             self.control,
             self.clock,
             name=name,
-            info=registration(self.roster.pools, handlers),
+            info=registration(engine, self.roster.pools, handlers),
             renew_s=config.renew_s,
             telemetry=telemetry,
         )
@@ -240,7 +240,7 @@ def check_children(handlers: Mapping[str, Handler], config: CoreConfig) -> None:
                 )
 
 
-def registration(pools: Sequence[Pool], handlers: Iterable[str]) -> dict[str, object]:
+def registration(engine: Engine, pools: Sequence[Pool], handlers: Mapping[str, Handler]) -> dict[str, object]:
     """What the worker's row tells operators."""
     return {
         "queues": {queue: pool.slots for pool in pools for queue in pool.queues},
@@ -248,6 +248,7 @@ def registration(pools: Sequence[Pool], handlers: Iterable[str]) -> dict[str, ob
         "slots": sum(pool.slots for pool in pools),
         "version": __version__,
         "rules": KNOWN,
+        "connections": sum(connections(engine, handlers.values()).values()),
     }
 
 

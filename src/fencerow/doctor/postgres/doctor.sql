@@ -11,9 +11,20 @@ SELECT CAST(json_build_object(
            'read_only', current_setting('transaction_read_only'),
            'now_us', CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint),
            'role', current_user,
-           'superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
-           'connections', (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
-           'connections_max', CAST(current_setting('max_connections') AS integer)
+           'superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
+       ) AS text);
+
+-- name: connection_counts
+-- Connections, and what limits them. Counted by database, which every role may read; sessions of other roles are
+-- hidden from most, but not what they call themselves. `reserved_connections` exists since PostgreSQL 16.
+SELECT CAST(json_build_object(
+           'all', (SELECT COALESCE(sum(numbackends), 0) FROM pg_stat_database),
+           'ours', (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencerow'),
+           'server_max', CAST(current_setting('max_connections') AS integer),
+           'reserved', CAST(current_setting('superuser_reserved_connections') AS integer)
+               + CAST(COALESCE(NULLIF(current_setting('reserved_connections', true), ''), '0') AS integer),
+           'role_max', (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user),
+           'database_max', (SELECT datconnlimit FROM pg_database WHERE datname = current_database())
        ) AS text);
 
 -- name: missing_privileges
