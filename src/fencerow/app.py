@@ -13,10 +13,12 @@ from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning, Un
 from fencerow.core.app.app import JobsApp
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.config import Defaults
+from fencerow.core.db.run import Operation, run
 from fencerow.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore
+    from fencerow.limits import Limit
     from fencerow.schedules.appside import AppSchedules, Program
     from fencerow.schedules.declared import Declarations, Entities
     from fencerow.schedules.options import ScheduleOptions
@@ -33,11 +35,12 @@ class App(JobsApp):
     once.
 
     `defaults` apply to all jobs, `queues` to the jobs of one queue. An option in a job's declaration wins
-    over both, and an option of a submit wins over all. Close the app when done, or use it as a context
-    manager.
+    over both, and an option of a submit wins over all. `limits` are made, or changed to a higher version, when
+    a worker is made; `declare_limits` does so sooner. Close the app when done, or use it as a context manager.
 
     Raises:
         ConfigError: a setting cannot be used. UrlError: the URL names no database that Fencerow can use.
+        LimitConflict: one limit is declared in two ways.
     """
 
     client_type = Client
@@ -52,6 +55,7 @@ class App(JobsApp):
         table_prefix: str | None = None,
         defaults: Defaults | None = None,
         queues: Mapping[str, Defaults] | None = None,
+        limits: Sequence[Limit] = (),
         actor: str | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
@@ -67,6 +71,7 @@ class App(JobsApp):
         )
         self.batch_job = DeclareBatch(self._declarer)
         self._declared_schedules: Declarations | None = None
+        self._limits = _once_each(limits) if limits else ()
 
     @property
     def client(self) -> Client:
@@ -145,6 +150,34 @@ class App(JobsApp):
 
         return schedule_chores(lambda: self.client, self.config, self.telemetry, self._program)
 
+    @property
+    def limits(self) -> Sequence[Limit]:
+        """The limits that this program declares."""
+        return self._limits
+
+    def declare_limits(self) -> list[str]:
+        """Make the limits that this program declares, and bring those of a lower version up to it.
+
+        Returns the names of those that this changed. What people have set since stays. May be repeated; a worker
+        does it when it is made.
+
+        Raises:
+            LimitConflict: another program declares something else under the same version. A worker is then not made.
+        """
+        if not self._limits:
+            return []
+        from fencerow.limits.client import declaring
+
+        self.check_or_create()
+        return run(declaring(self._limits, actor=self.actor), self._ask)
+
+    def _ask(self, request: object) -> Any:
+        assert isinstance(request, Operation)
+        return self.engine.run(request)
+
+    def _prepare(self) -> None:
+        self.declare_limits()
+
     def pause_queue(self, queue: str, *, reason: str | None = None) -> bool:
         """Stop claims from a queue, also across restarts: see `Client.pause_queue`."""
         return self.client.pause_queue(queue, reason=reason)
@@ -152,3 +185,9 @@ class App(JobsApp):
     def resume_queue(self, queue: str) -> bool:
         """Allow claims from a queue again: see `Client.resume_queue`."""
         return self.client.resume_queue(queue)
+
+
+def _once_each(limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    from fencerow.limits.client import once_each  # who declares none never loads it
+
+    return once_each(limits)

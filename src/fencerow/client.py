@@ -20,14 +20,15 @@ from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.workers import Workers
 
 if TYPE_CHECKING:
+    from fencerow.limits.client import LimitVerbs
     from fencerow.schedules.verbs import ScheduleVerbs
 
 __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 
 class Client(JobsClient, JobVerbs, QueueVerbs):
-    """Submits jobs, reads them, waits for them and changes their state; pauses queues; `workers`,
-    `mutexes` and `schedules` are for operators.
+    """Submits jobs, reads them, waits for them and changes their state; pauses queues; `limits`,
+    `workers`, `mutexes` and `schedules` are for operators.
 
     Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
     called before the database is first used. Close the client when done: it may have a thread that waits for
@@ -46,6 +47,13 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         super().__init__(engine, actor=actor, telemetry=telemetry, ready=ready, patience_s=patience_s)
         self.workers = Workers(self)
         self.mutexes = Mutexes(self)
+
+    @property
+    def limits(self) -> LimitVerbs:
+        """Looks at limits, makes them, and changes them."""
+        from fencerow.limits.client import LimitVerbs  # who asks for none never loads it
+
+        return LimitVerbs(self)
 
     @property
     def schedules(self) -> ScheduleVerbs:

@@ -9,6 +9,7 @@ from fencerow.core.wing import build
 from fencerow.doctor.wing import WING as DOCTOR
 from fencerow.events.wing import WING as EVENTS
 from fencerow.guards.wing import WING as GUARDS
+from fencerow.limits.wing import WING as LIMITS
 from fencerow.migrations.wing import WING as MIGRATIONS
 from fencerow.operators.wing import WING as OPERATORS
 from fencerow.processes.wing import WING as PROCESSES
@@ -18,7 +19,7 @@ from fencerow.schedules.wing import WING as SCHEDULES
 if TYPE_CHECKING:
     from fencerow.config import Config
 
-WINGS = (PROCESSES, BATCHES, OPERATORS, DOCTOR, RETENTION, EVENTS, GUARDS, MIGRATIONS, SCHEDULES)
+WINGS = (PROCESSES, BATCHES, OPERATORS, LIMITS, DOCTOR, RETENTION, EVENTS, GUARDS, MIGRATIONS, SCHEDULES)
 
 
 def _config() -> type[Config]:

@@ -22,6 +22,7 @@ from fencerow.events.groups import GroupStart, make_group
 from fencerow.events.sequencer import sequence
 from fencerow.guards.mutex import mutexes
 from fencerow.guards.mutex.mutexes import Taker
+from fencerow.limits import Limit, Rate, limits
 from tests.cli.conftest import Cli
 from tests.cli.test_json import WITHOUT, commands
 from tests.events.conftest import app_on
@@ -29,6 +30,9 @@ from tests.house.tree import ROOT
 from tests.kit import jobs
 
 AnyEngine = SqliteEngine | PostgresEngine
+LIMIT = Limit(
+    "queue:mail", slots=10, rate=Rate(100, per_s=60, burst=5), hours="mon-fri 09:00-17:00 Europe/Berlin"
+)
 LONG = "the_provider_answered_with_something_that_nobody_expected"
 SENTENCE = "the provider answered with something that nobody expected, " * 4
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -83,6 +87,7 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
     taker = Taker(f"sp:{LONG}", holder, 30.0, "db1.example.org", 7, "deal", running.id, 1, "send")
     assert engine.run(mutexes.make(taker)) == 1
     parked(engine)
+    engine.run(limits.define(LIMIT, actor="someone", reason=SENTENCE))
     return {
         "jobs list": ("jobs",),
         "jobs show": ("jobs", "show", running.id),
@@ -95,6 +100,10 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
         "workers list": ("workers",),
         "workers show": ("workers", "show", holder),
         "workers pause": ("workers", "pause", holder),
+        "limits list": ("limits",),
+        "limits show": ("limits", "show", "queue:mail"),
+        "limits set": ("limits", "set", "queue:mail", "--slots", "2"),
+        "limits remove": ("limits", "remove", "queue:mail"),
         "mutexes list": ("mutexes",),
         "mutexes show": ("mutexes", "show", taker.key),
         "events groups": ("events",),
@@ -128,8 +137,8 @@ def test_every_view_keeps_to_80_columns_and_cuts_no_id(
     assert len(long) > 20
 
 
-TOLD_IN_TIMES = ("jobs", "queues", "workers", "mutexes", "events")
-CHANGING = {"cancel", "pause", "resume", "redrive", "replay", "remove", "release", "migrate"}
+TOLD_IN_TIMES = ("jobs", "queues", "workers", "mutexes", "limits", "events")
+CHANGING = {"set", "cancel", "pause", "resume", "redrive", "replay", "remove", "release", "migrate"}
 
 
 def changes(name: str) -> bool:
@@ -170,6 +179,7 @@ def documented(page: str) -> Iterator[tuple[str, tuple[str, set[str]]]]:
         words = {word for text in re.findall(r"`([^`]+)`", outside) for word in text.split()}
         for name in re.findall(r"`([^`]+)`", names):
             found[name] = (kind, {word for word in words if not word.startswith("-")})
+    found["limits list"] = ("array", found["limits show"][1])
     found["mutexes list"] = ("array", found["mutexes show"][1])
     found["workers set"] = found["workers pause"]
     yield from found.items()

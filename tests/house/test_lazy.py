@@ -23,6 +23,7 @@ LAZY = (
     "fencerow.guards.once",
     "fencerow.guards.replace",
     "fencerow.guards.transitions",
+    "fencerow.limits",
     "fencerow.migrations",
     "fencerow_proof",
 )

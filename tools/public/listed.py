@@ -28,6 +28,11 @@ PAGES = (
     Page("fencerow", "fencerow", beside=("fencerow.app", "fencerow.client")),
     Page("events", "fencerow.events", "events", settings="retention_events|retention_unread"),
     Page(
+        "limits", "fencerow.limits", "limits",
+        handed=("fencerow.limits.client:LimitVerbs",),
+        used="`App(limits=[...])` declares limits, `Client.limits` has the verbs.",
+    ),
+    Page(
         "guards-mutex", "fencerow.guards.mutex", "guards",
         handed=("fencerow.guards.mutex.client:Mutexes",), settings="mutex_",
     ),

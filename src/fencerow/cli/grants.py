@@ -21,6 +21,7 @@ SUBMIT = (
     "GRANT SELECT (id) ON {schema}.repeated_ids TO {role};",
     "GRANT INSERT (gate, priority, run_at) ON {schema}.gate_arrivals TO {role};",
     "GRANT SELECT (name, state, info, lease_until, registered_at) ON {schema}.workers TO {role};",
+    "GRANT SELECT ON {schema}.limits TO {role};",
 )
 KEYED = (
     "GRANT SELECT (id, state, attempt), DELETE ON {schema}.jobs TO {role};",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fencerow.core.db.engine import Engine
     from fencerow.core.finding import Finding
     from fencerow.core.telemetry import Telemetry
-    from fencerow.core.worker.brought import Hold, MakeTogether, Processes
+    from fencerow.core.worker.brought import BoundClaim, Hold, MakeTogether, Processes
 
 Purge = Callable[[], Awaitable[object]]
 
@@ -47,6 +47,7 @@ class Wing:
     in one holds the numbered migrations that make its tables, and `shape.json` beside it what they make.
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
+    `bound_claim`: how it claims from a queue that has a limit.
     `purges`: what retention removes for it, in each round of every worker. `checks`: what the doctor looks at.
     `commands`: what the command `fencerow` can do with it. `settings`: what it can be told; `fencerow.config` makes it
     a part of `Config`.
@@ -58,6 +59,7 @@ class Wing:
     together: MakeTogether | None = None
     processes: Processes | None = None
     hold: Hold | None = None
+    bound_claim: BoundClaim | None = None
     purges: Callable[[Engine, CoreConfig, Telemetry], Sequence[Purge]] = _none
     checks: Callable[[], Sequence[Check]] = _none
     commands: Callable[[], Sequence[click.Command]] = _none
@@ -74,7 +76,13 @@ def build(wings: Sequence[Wing], config: Callable[[], type[CoreConfig]]) -> None
     compose(config)
     for wing in wings:
         tables.add_packages(wing.queries)
-        bring(chores=wing.chores, together=wing.together, processes=wing.processes, hold=wing.hold)
+        bring(
+            chores=wing.chores,
+            together=wing.together,
+            processes=wing.processes,
+            hold=wing.hold,
+            bound_claim=wing.bound_claim,
+        )
 
 
 def wings() -> tuple[Wing, ...]:

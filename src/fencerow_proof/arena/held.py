@@ -12,7 +12,7 @@ TABLES = (
     "spent_ids", "repeated_ids", "mutexes", "mutex_deferrals", "mutex_floor", "schedules", "schedule_ticks",
     "once_keys", "dedupe_windows", "sources", "row_leases",
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
-    "backfills",
+    "backfills", "limits", "limit_states",
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.
@@ -52,6 +52,7 @@ HELD_SELECTS = {
         ("lock_live", "lock_finished", "lock_free_finished", "lock_removable"),
         ("WHERE ", "WHERE fencerow.hold() AND "),
     ),
+    "lock_queue_limits": ("WHERE ", "WHERE fencerow.hold() AND "),
     "guard_mutex": ("WHERE ", "WHERE fencerow.hold() AND "),
 }
 LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"

@@ -26,6 +26,23 @@ def test_who_works_with_the_tables_may_write_keys_windows_and_sources(
     }
 
 
+def test_who_works_with_the_tables_may_write_limits_and_who_submits_may_see_them(
+    first_step: PostgresEngine,  # noqa: F811
+) -> None:
+    query(first_step, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA fencerow TO pg_monitor")
+    query(first_step, "GRANT INSERT (id, args) ON fencerow.jobs TO pg_read_all_settings")
+    store.migrate(first_step)
+
+    found = query(
+        first_step,
+        "SELECT role, has_table_privilege(role, 'fencerow.limits', 'SELECT'),"
+        " has_table_privilege(role, 'fencerow.limits', 'UPDATE'),"
+        " has_table_privilege(role, 'fencerow.limit_states', 'UPDATE')"
+        " FROM unnest(ARRAY['pg_monitor', 'pg_read_all_settings']) AS role ORDER BY role",
+    )
+    assert found == [("pg_monitor", True, True, True), ("pg_read_all_settings", True, False, False)]
+
+
 def test_who_may_submit_sees_what_was_submitted_again_and_who_may_repeat_leaves_it(
     first_step: PostgresEngine,  # noqa: F811
 ) -> None:

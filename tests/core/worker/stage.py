@@ -21,7 +21,7 @@ from fencerow.core.model.value import ValueCodec
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.context import Middleware, RunMiddleware
-from fencerow.core.worker.pool import Limit, Pool
+from fencerow.core.worker.pool import Pool, StartBound
 from fencerow.core.worker.worker import Worker
 from fencerow.operators import looking
 from tests.kit.jobs import QUEUE, AnyEngine, new_job
@@ -57,7 +57,7 @@ class Free:
         return 1_000
 
 
-def pool_of(slots: int, *queues: str, limit: Limit | None = None) -> Pool:
+def pool_of(slots: int, *queues: str, limit: StartBound | None = None) -> Pool:
     """A pool by itself, of one queue where none is named."""
     return Pool(queues or ("mail",), slots, 1.0, 1.0, limit or Free())
 

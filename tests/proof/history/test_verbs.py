@@ -69,6 +69,13 @@ UNRECORDED = {
         ),
         "backfills are told by what they wrote in the user's table: tests/proof/race/test_backfill.py",
     ),
+    **dict.fromkeys(
+        (
+            *("declare_limit", "define_limit", "redefine_limit", "remove_limit", "limit_queue"),
+            *("make_limit_state", "write_limit_state", "forget_limit_states"),
+        ),
+        "what a limit says and remembers; that it holds is told by its races: tests/proof/race/test_limits.py",
+    ),
     "describe_worker": "what a worker says of itself; its lease stays",
     "forget_workers": "rows of workers that ended and hold nothing",
     "make_ledger": "the schema",

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import (
-    AsyncIterable,
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
@@ -248,6 +242,7 @@ class JobsApp(Database):
         served = self._served(queues, slots)
         self._warn_of_unwrapped()
         self.check_or_create()
+        self._prepare()
         return Worker(
             self.engine,
             self.handlers,
@@ -308,6 +303,9 @@ class JobsApp(Database):
         await super().aclose()
 
     # --- inside ------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """What wings do once before a worker is made; the tables are there."""
 
     def _register(self, job: DeclaredJob[..., ..., Any, Any]) -> None:
         known = self._jobs.get(job.name)

@@ -218,10 +218,12 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """One priority of a queue that holds queued jobs, and when its first is due. Priority None: the suspects."""
+    """One priority of a queue that holds queued jobs, and when its first is due. Priority None: the suspects.
+    `limited`: a limit bounds the claims of the queue."""
 
     priority: int | None
     first_us: int
+    limited: bool = False
 
 
 class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,12 +52,15 @@ def claim(
     limit: int,
     margin_s: float,
     due: Due = OWN,
+    bounded: bool = False,
 ) -> Steps[list[Claimed]]:
     """Take up to `limit` due jobs of these names, lane by lane in the order of `marks`, for a living worker.
 
     The attempt of each is raised. `margin_s` is added to a job's timeout for the deadline that people are shown.
     `due` says what is due beyond the database's now, after its clock went back. A lost reply leaves jobs running
-    that the worker does not know: see `holdings`. Locked rows are skipped, so it never waits.
+    that the worker does not know: see `holdings`. Locked rows are skipped, so it never waits. Of a queue with a
+    limit it takes nothing, unless it is `bounded`: the transaction has locked the limit and asks for no more than it
+    lets through.
     """
     lanes = msgspec.json.encode([(mark.priority, mark.run_at_us, mark.id) for mark in marks]).decode()
     rows = yield Statement(
@@ -71,6 +74,7 @@ def claim(
             "margin_s": margin_s,
             "due_us": due.until_us,
             "since_us": due.since_us,
+            "bounded": int(bounded),
         },
     )
     claimed = decoded(rows)
@@ -80,9 +84,18 @@ def claim(
 
 @operation()
 def claim_suspect(
-    queue: str, *, holder: str, names: Sequence[str], margin_s: float, at_most: int = 1, due: Due = OWN
+    queue: str,
+    *,
+    holder: str,
+    names: Sequence[str],
+    margin_s: float,
+    at_most: int = 1,
+    due: Due = OWN,
+    bounded: bool = False,
 ) -> Steps[list[Claimed]]:
     """Take suspect jobs (those whose last worker died) until this worker runs `at_most` of them.
+
+    `bounded` as in `claim`.
 
     Two of one worker take turns, so that the second counts what the first took: the server may still run the
     first when its connection has broken. The second takes nothing while the first is under way.
@@ -99,6 +112,7 @@ def claim_suspect(
         at_most=at_most,
         due_us=due.until_us,
         since_us=due.since_us,
+        bounded=int(bounded),
     )
     claimed = decoded(rows)
     assert len(claimed) <= at_most, f"claimed {len(claimed)} suspects, asked for {at_most}"
@@ -109,7 +123,7 @@ def claim_suspect(
 def lanes(queue: str) -> Steps[tuple[list[Lane], int]]:
     """The lanes of a queue that hold queued jobs, and the database's now in microseconds (0 when there is no lane)."""
     rows = yield Statement("lanes", {"queue": queue})
-    found = [Lane(None if row[0] is None else as_int(row[0]), as_int(row[1])) for row in rows]
+    found = [Lane(None if row[0] is None else as_int(row[0]), as_int(row[1]), bool(row[3])) for row in rows]
     return found, max((as_int(row[2]) for row in rows), default=0)
 
 

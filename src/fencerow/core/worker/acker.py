@@ -312,6 +312,7 @@ class Acker:
         last = next((each for each in reversed(confirmed) if each.rule.is_lasting), None)
         if last is not None:
             self._failover.confirmed(*last.attempt.key)
+        self._wakeups.made_room()
 
     def _drop(self, each: Pending) -> None:
         self._writing.pop(each.attempt.key, None)

@@ -1,5 +1,5 @@
-"""What wings bring into a worker: chores, ways to run attempts (several in one call, or in other processes), and what
-keeps a claimed job from starting for a while.
+"""What wings bring into a worker: chores, ways to run attempts (several in one call, or in other processes), what
+keeps a claimed job from starting for a while, and what bounds the claims from a queue.
 
 Said once, when the package is imported; see `core/wing.py`.
 """
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig
+    from fencerow.core.db.run import Operation
     from fencerow.core.model.handler import Handler
+    from fencerow.core.model.job import Claimed
     from fencerow.core.model.outcome import Released
     from fencerow.core.worker.attempt import Attempt
     from fencerow.core.worker.calling import Calls
@@ -41,7 +43,20 @@ class Apart(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class BoundedClaim:
+    """What a claim from a limited queue brought. `room`: how many jobs might have started; fewer than were wanted means
+    that the limit was met, and then `again_s` says when time makes room, if it does, and `why` what was met."""
+
+    jobs: list[Claimed]
+    room: int
+    again_s: float | None = None
+    why: str = ""
+
+
 if TYPE_CHECKING:
+    # How many are wanted, and the claim of at most so many that is made under the limits' locks.
+    BoundClaim = Callable[[str, int, Callable[[int], Operation[list[Claimed]]]], Operation[BoundedClaim]]
     MakeTogether = Callable[[Executor, Calls, Decider], Together]
     MakeApart = Callable[[Executor, Calls, Decider, CoreConfig], Apart]
     # The headers of a claimed job, and the database's time; None: it may start now.
@@ -65,6 +80,7 @@ class Brought:
     processes: Processes | None = None
     chores: tuple[Callable[[Site], Sequence[Chore]], ...] = ()
     hold: Hold | None = None
+    bound_claim: BoundClaim | None = None
 
 
 _brought = Brought()
@@ -76,6 +92,7 @@ def bring(
     processes: Processes | None = None,
     chores: Callable[[Site], Sequence[Chore]] | None = None,
     hold: Hold | None = None,
+    bound_claim: BoundClaim | None = None,
 ) -> None:
     """From now on there is this as well."""
     global _brought
@@ -87,6 +104,8 @@ def bring(
         _brought = replace(_brought, processes=processes)
     if hold is not None:
         _brought = replace(_brought, hold=hold)
+    if bound_claim is not None:
+        _brought = replace(_brought, bound_claim=bound_claim)
 
 
 def brought() -> Brought:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from fencerow.core.background.loop import Loop, Loops
 from fencerow.core.chore import Site
@@ -23,12 +24,15 @@ from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.ageing import Ageing
 from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.brought import BoundedClaim, brought
 from fencerow.core.worker.dispatch import Dispatch
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Roster
+
+T = TypeVar("T")
 
 LOST_PAUSE_S = 0.2
 ANSWER_S = 5.0  # that the last claims of a worker may take
@@ -116,19 +120,38 @@ class Claimer:
         holder = self._lease.holder
         if marks and wanted > 0 and holder is not None and self._may_claim():
             began = time.monotonic()
-            jobs = await self._claim(
-                store.claim(
+
+            def claim(limit: int) -> Operation[list[Claimed]]:
+                return store.claim(
                     view.queue,
                     marks,
                     holder=holder,
                     names=self._names,
-                    limit=wanted,
+                    limit=limit,
                     margin_s=self._margin_s,
                     due=self._clock.due() if self._clock.is_behind else OWN,
+                    bounded=view.is_limited,
                 )
-            )
-            view.claimed(jobs, wanted, began)
+
+            jobs, asked = await self._claim_within(view, wanted, claim)
+            if asked:
+                view.claimed(jobs, asked, began)
             self._accept(view.queue, jobs, holder, time.monotonic() - began)
+
+    async def _claim_within(
+        self, view: QueueView, wanted: int, claim: Callable[[int], Operation[list[Claimed]]]
+    ) -> tuple[list[Claimed], int]:
+        """What was claimed, and of how many that might have been: fewer than are wanted where a limit is met."""
+        bound_claim = brought().bound_claim
+        if not view.is_limited or bound_claim is None:
+            return await self._claim(claim(wanted)), wanted
+        if view.is_closed(time.monotonic()):
+            return [], 0
+        free = min(wanted, self.pool.free())  # what waits for a slot here would keep others from the limit
+        found = await self._claim(bound_claim(view.queue, free, claim)) if free else BoundedClaim([], 0)
+        if found.room < wanted:
+            view.limit_met(found.again_s)
+        return found.jobs, found.room
 
     def _may_claim(self) -> bool:
         """Whether a job that is claimed now could start here: else it would only be released, again and again."""
@@ -146,32 +169,36 @@ class Claimer:
         found = 0
         for names, at_most in kinds:
             if names and found < room:
-                found += await self._suspects_of(view, names, held + min(found + at_most, room))
+                found += await self._suspects_of(view, names, held, min(found + at_most, room))
         if found:
             self._here_first = not self._here_first
         # One suspect seldom comes alone: the next is asked for as soon as one has ended, without a sweep.
         elif not suspects.held:
             view.suspect_due_at = None
 
-    async def _suspects_of(self, view: QueueView, names: list[str], at_most: int) -> int:
+    async def _suspects_of(self, view: QueueView, names: list[str], held: int, more: int) -> int:
+        """Claim until this worker, which runs `held`, runs so many `more`."""
         holder = self._lease.holder
         if holder is None:
             return 0
         began = time.monotonic()
-        jobs = await self._claim(
-            store.claim_suspect(
+
+        def claim(limit: int) -> Operation[list[Claimed]]:
+            return store.claim_suspect(
                 view.queue,
                 holder=holder,
                 names=names,
                 margin_s=self._margin_s,
-                at_most=at_most,
+                at_most=held + limit,
                 due=self._clock.due(),
+                bounded=view.is_limited,
             )
-        )
+
+        jobs, _ = await self._claim_within(view, more, claim)
         self._accept(view.queue, jobs, holder, time.monotonic() - began)
         return len(jobs)
 
-    async def _claim(self, claim: Operation[list[Claimed]]) -> list[Claimed]:
+    async def _claim(self, claim: Operation[T]) -> T:
         self.claiming_since = time.monotonic()
         try:
             return await self._engine.arun(claim)

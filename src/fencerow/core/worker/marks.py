@@ -42,6 +42,9 @@ class QueueView:
         # What hints told of, and when the last of them came: an answer that was on its way then knows nothing of it.
         self._hinted: dict[int, tuple[Mark, float]] = {}
         self._hinted_due: tuple[float, float] | None = None
+        self.is_limited = False
+        self._closed_until = 0.0  # the limit lets nothing through before
+        self._full_until = 0.0  # it is full; an end may make room sooner
 
     def wants_sweep(self, now: float) -> bool:
         """Whether the lanes should be looked at from the beginning."""
@@ -58,7 +61,9 @@ class QueueView:
         marks: dict[int, Mark] = {}
         later: list[float] = []
         self.suspect_due_at = None
+        self.is_limited = False
         for lane in lanes:
+            self.is_limited |= lane.limited
             due_at = now + (lane.first_us - now_us) / 1e6
             if lane.priority is None:
                 self.suspect_due_at = due_at
@@ -146,6 +151,24 @@ class QueueView:
             self._costs_s = (self._costs_s[0], self._costs_s[1] + now - sent)
             self._sweep_at = now + self._sweep_pause_s(self._poll_max_s)
 
+    def limit_met(self, again_s: float | None) -> None:
+        """A limit lets no more through: for so long, or (None) until a job of the queue has ended somewhere."""
+        now = time.monotonic()
+        if again_s is None:
+            self._full_until = now + self._poll_max_s
+        else:
+            self._closed_until = now + min(again_s, self._poll_max_s)
+
+    def made_room(self) -> bool:
+        """A job has ended: look at once, if the limit was full. Returns whether it was."""
+        was_full = self._full_until > time.monotonic()
+        self._full_until = 0.0
+        return was_full
+
+    def is_closed(self, now: float) -> bool:
+        """Whether a limit is known to let nothing through yet, whatever ends."""
+        return now < self._closed_until
+
     def _lower(self, mark: Mark) -> None:
         known = self._marks.get(mark.priority)
         if known is None or _place(known) > _place(mark):
@@ -170,7 +193,7 @@ class QueueView:
     def pause_s(self, now: float) -> float:
         """How long until this queue deserves another look, when no wake-up comes."""
         if not self._dry:
-            return 0.0
+            return max(0.0, self._closed_until - now, self._full_until - now)
         due = [at for at in (self._sweep_at, self._due_at) if at is not None]
         return max(0.0, min(due) - now)
 
@@ -201,6 +224,12 @@ class Look:
         if view is not None:
             view.hint(priority, run_at_us)
             self.woken.set()
+
+    def made_room(self) -> None:
+        """Jobs have ended: where a limit was full, look at once."""
+        for view in self.views.values():
+            if view.is_limited and view.made_room():
+                self.woken.set()
 
     def look_again(self) -> None:
         """Hints may have been lost: sweep every queue at once."""

@@ -21,7 +21,7 @@ IN_A_ROW_MAX = 50  # jobs that the slots may take before the event loop gets its
 STALE_S = 3.0  # a claimed job that waits longer than this for a slot is better off elsewhere
 
 
-class Limit(Protocol):
+class StartBound(Protocol):
     """How many jobs may start, in this worker as a whole; `waiting` counts those in the buffers of all its pools."""
 
     waiting: int
@@ -43,7 +43,7 @@ class Pool:
         slots: int,
         prefetch_s: float,
         poll_max_s: float,
-        limit: Limit,
+        limit: StartBound,
         ageing: Ageing = STRICT,
     ) -> None:
         self.queues = tuple(queues)
@@ -85,6 +85,10 @@ class Pool:
             return 0
         free = max(0, self.slots - self.running)
         return max(0, min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready))
+
+    def free(self) -> int:
+        """Slots for which nothing is claimed yet."""
+        return max(0, self.slots - self.running - len(self._ready))
 
     def await_room(self) -> None:
         """Wake the claimer, once, when there is room: it knows of more than it may claim now."""

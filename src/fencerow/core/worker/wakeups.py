@@ -36,6 +36,11 @@ class WakeUps:
         for pool in self._pools:
             pool.look.wake()
 
+    def made_room(self) -> None:
+        """Jobs of this worker have ended: where a limit was full, there may be room."""
+        for pool in self._pools:
+            pool.look.made_room()
+
     def announce_queued(self, jobs: Sequence[Requeued]) -> None:
         """What we put behind our own marks lowers them at once, here and elsewhere."""
         if not jobs:

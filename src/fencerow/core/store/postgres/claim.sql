@@ -11,12 +11,14 @@ AND queued.name = ANY(CAST(:names AS text[]))
 AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
 
 -- fragment: claim guard
--- The guard of a claim: whoever locked the row first may have claimed it, the worker may be dead, the queue paused.
+-- The guard of a claim: whoever locked the row first may have claimed it, the worker may be dead, the queue paused, or
+-- there is a limit on the queue, or on all queues (the one without a name), which this claim knows nothing of.
 job.state = 'queued'
 AND EXISTS (SELECT 1 FROM fencerow.workers AS worker
             WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
 AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+                WHERE queue.name IN (:queue, '')
+                  AND (queue.paused_at IS NOT NULL OR (queue.limited AND CAST(:bounded AS integer) = 0)))
 
 -- name: claim
 -- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
@@ -109,9 +111,14 @@ SELECT CAST(json_agg(json_build_array(
        ) ORDER BY run_at, id) AS text)
 FROM claimed;
 
+-- fragment: limited
+-- Whether a limit bounds the claims of this queue, or of all.
+(SELECT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name IN (:queue, '') AND queue.limited))
+
 -- name: lanes
 -- The lanes of one queue that hold queued jobs, highest priority first, each with the instant its first job is due,
--- and last, with no priority, the first suspect: a skip scan, one index descent per lane.
+-- and last, with no priority, the first suspect: a skip scan, one index descent per lane. Each says whether a limit
+-- bounds the claims of this queue.
 WITH RECURSIVE lane AS (
     (SELECT job.priority, job.run_at
      FROM fencerow.jobs AS job
@@ -129,9 +136,9 @@ WITH RECURSIVE lane AS (
         LIMIT 1
     ) AS below
 )
-SELECT lane.priority, fencerow.us(lane.run_at), fencerow.us(fencerow.now()) FROM lane
+SELECT lane.priority, fencerow.us(lane.run_at), fencerow.us(fencerow.now()), {{limited}} FROM lane
 UNION ALL
-(SELECT NULL, fencerow.us(job.run_at), fencerow.us(fencerow.now())
+(SELECT NULL, fencerow.us(job.run_at), fencerow.us(fencerow.now()), {{limited}}
  FROM fencerow.jobs AS job
  WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect
  ORDER BY job.run_at

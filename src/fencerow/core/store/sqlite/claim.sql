@@ -10,11 +10,12 @@ AND queued.name IN (SELECT value FROM json_each(:names))
 AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
 
 -- fragment: claim guard
--- The guard of a claim: the worker may be dead, the queue paused.
+-- The guard of a claim: the worker may be dead, the queue paused, or there is a limit on the queue, or on all queues
+-- (the one without a name), which this claim knows nothing of.
 state = 'queued'
 AND EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND worker.state = 'alive')
 AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
-                WHERE queue.name = :queue AND queue.paused_at IS NOT NULL)
+                WHERE queue.name IN (:queue, '') AND (queue.paused_at IS NOT NULL OR (queue.limited AND :bounded = 0)))
 
 -- fragment: claimed job
 -- What the worker gets of it, in the order of `Claimed`.
@@ -90,9 +91,14 @@ WHERE id IN (
   AND {{claim guard}}
 RETURNING {{claimed job}};
 
+-- fragment: limited
+-- Whether a limit bounds the claims of this queue, or of all.
+(SELECT EXISTS (SELECT 1 FROM fencerow.queues AS queue WHERE queue.name IN (:queue, '') AND queue.limited))
+
 -- name: lanes
 -- The lanes of one queue that hold queued jobs, highest priority first, each with the instant its first job is due,
--- and last, with no priority, the first suspect: a skip scan, one index descent per lane.
+-- and last, with no priority, the first suspect: a skip scan, one index descent per lane. Each says whether a limit
+-- bounds the claims of this queue.
 WITH RECURSIVE lane (priority) AS (
     SELECT max(job.priority)
     FROM fencerow.jobs AS job
@@ -110,11 +116,11 @@ SELECT lane.priority,
         WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 0 AND job.priority = lane.priority
         ORDER BY job.run_at
         LIMIT 1),
-       fencerow.now()
+       fencerow.now(), {{limited}}
 FROM lane
 WHERE lane.priority IS NOT NULL
 UNION ALL
-SELECT NULL, first.run_at, fencerow.now()
+SELECT NULL, first.run_at, fencerow.now(), {{limited}}
 FROM (SELECT job.run_at
       FROM fencerow.jobs AS job
       WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 1

@@ -1,0 +1,29 @@
+"""How many jobs run at once, and how fast and when they start: limits, over all processes, changed at run time.
+
+The guide: docs/guide/limits.md.
+"""
+
+from typing import TYPE_CHECKING
+
+from fencerow.core.lazy import lazily
+
+if TYPE_CHECKING:
+    from fencerow.limits.definition import Breaker, Limit, Rate
+    from fencerow.limits.limits import LimitRecord
+else:
+    __getattr__ = lazily(
+        __name__,
+        {
+            "Breaker": "fencerow.limits.definition",
+            "Limit": "fencerow.limits.definition",
+            "LimitRecord": "fencerow.limits.limits",
+            "Rate": "fencerow.limits.definition",
+        },
+    )
+
+__all__ = [
+    "Breaker",
+    "Limit",
+    "LimitRecord",
+    "Rate",
+]

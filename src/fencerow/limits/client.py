@@ -1,0 +1,149 @@
+"""`client.limits`: look at limits and change them; sync and async."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import fencerow.limits.limits as limits
+from fencerow.core.client.base import Verbs
+from fencerow.core.db.run import Procedure, ask
+from fencerow.core.db.verb import averb, verb
+from fencerow.core.errors import Busy, InvalidInput
+from fencerow.core.model.text import check_text
+from fencerow.limits.definition import Limit, check_name
+from fencerow.limits.errors import LimitConflict, UnknownLimit
+from fencerow.limits.limits import LimitRecord
+
+REASON_LENGTH_MAX = 500
+TRIES = 20  # of a change that others come before
+
+
+class LimitVerbs(Verbs):
+    """Looks at limits, makes them, and changes them while jobs run. Each method has an async twin with an `a` in
+    front."""
+
+    @verb
+    def known(self) -> Procedure[list[LimitRecord]]:
+        """All limits, by name."""
+        return (yield from ask(limits.read_limits()))
+
+    aknown = averb(known)
+
+    @verb
+    def get(self, name: str) -> Procedure[LimitRecord]:
+        """The limit of this name.
+
+        Raises:
+            UnknownLimit: nobody defined it. InvalidInput: no limit can have such a name.
+        """
+        return (yield from _reading(check_name(name)))
+
+    aget = averb(get)
+
+    @verb
+    def define(self, limit: Limit, *, reason: str | None = None) -> Procedure[bool]:
+        """Make a limit, or put this definition in the place of the one there is; returns false if that is the same.
+
+        It counts from the next start on, in all processes. What runs goes on: with fewer slots than jobs run, nothing
+        starts until enough of them have ended. A program that declares the same limit keeps what was set here until
+        its declaration has a higher `version`. May be repeated.
+
+        Raises:
+            InvalidInput: the reason cannot be used, or it is no limit.
+            Busy: others change it all the time.
+        """
+        _check(limit, reason)
+        for _ in range(TRIES):
+            known = yield from ask(limits.read_limits([limit.name]))
+            if known and known[0].definition == limit.document():
+                return False
+            if (yield from self._written(limit, known, reason)):
+                return True
+        raise Busy(f"the limit {limit.name} is changed by others all the time", "", "try again later")
+
+    adefine = averb(define)
+
+    @verb
+    def remove(self, name: str) -> Procedure[None]:
+        """Forget a limit: from the next start on it binds nobody. Programs that declare it make it again when they
+        start.
+
+        Raises:
+            UnknownLimit: nobody defined it. Busy: others change it all the time.
+        """
+        for _ in range(TRIES):
+            known = yield from _reading(check_name(name))
+            if (yield from ask(limits.remove(known.name, revision=known.revision))):
+                return
+        raise Busy(f"the limit {name} is changed by others all the time", "", "try again later")
+
+    aremove = averb(remove)
+
+    def _written(self, limit: Limit, known: Sequence[LimitRecord], reason: str | None) -> Procedure[bool]:
+        actor = self._client.actor
+        if not known:
+            return (yield from ask(limits.define(limit, actor=actor, reason=reason)))
+        seen = known[0].revision
+        return (yield from ask(limits.redefine(limit, revision=seen, actor=actor, reason=reason)))
+
+
+def declaring(declared: Sequence[Limit], *, actor: str | None) -> Procedure[list[str]]:
+    """Make the limits that a program declares; returns the names of those that this changed.
+
+    What people have set since stays, and what a newer program has declared.
+
+    Raises:
+        LimitConflict: another program declares something else under the same version. Nothing more is changed.
+    """
+    changed = []
+    for limit in declared:
+        found = yield from ask(limits.declare(limit, actor=actor))
+        if found.changed:
+            changed.append(limit.name)
+        elif found.version == limit.version and found.definition != limit.document():
+            there = Limit.of_document(limit.name, found.definition or "{}")
+            raise LimitConflict(
+                f"the limit {limit.name} is declared as `{limit}` here, and as `{there}` by another program",
+                f"both under version {limit.version}, so nobody knows which one counts",
+                f"raise the version of the one that counts: Limit({limit.name!r}, ..., version={limit.version + 1})",
+            )
+    return changed
+
+
+def once_each(declared: Sequence[Limit]) -> tuple[Limit, ...]:
+    """What a program declares, each name once.
+
+    Raises:
+        LimitConflict: it declares one limit in two ways. InvalidInput: something is no limit.
+    """
+    found: dict[str, Limit] = {}
+    for limit in declared:
+        _check(limit, None)
+        known = found.setdefault(limit.name, limit)
+        if known != limit:
+            raise LimitConflict(
+                f"the limit {limit.name} is declared twice: `{known}` and `{limit}`",
+                "one of them would never count",
+                "leave one of them out",
+            )
+    return tuple(found.values())
+
+
+def _reading(name: str) -> Procedure[LimitRecord]:
+    found = yield from ask(limits.read_limits([name]))
+    if not found:
+        raise UnknownLimit(
+            f"there is no limit {name}",
+            "it was never defined, or somebody removed it",
+            "`fencerow limits list` shows those there are",
+        )
+    return found[0]
+
+
+def _check(limit: object, reason: str | None) -> None:
+    if not isinstance(limit, Limit):
+        raise InvalidInput(
+            f"{type(limit).__name__} is no limit", "a Limit is expected", 'pass Limit("github", slots=10)'
+        )
+    if reason is not None:
+        check_text(reason, "the reason", REASON_LENGTH_MAX)

@@ -1,0 +1,364 @@
+"""What a limit says: `Limit`, `Rate`, `Breaker`. Checked when they are made, so that nothing wrong is ever stored."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fencerow.core.errors import InvalidInput
+from fencerow.core.model.seconds import Seconds, in_seconds, keep_in_seconds
+from fencerow.core.model.text import check_text
+from fencerow.limits.breaking import Breaking
+from fencerow.limits.hours import Opening, parsed
+from fencerow.limits.pacing import Pace
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+NAME_LENGTH_MAX = 100
+KEY_LENGTH_MAX = 200
+QUEUE = "queue:"
+FLEET = "fleet"
+SLOTS_MAX = 1_000_000
+BURST_MAX = 100_000
+INTERVAL_US_MIN = 100  # below it the time between two statements decides, and no rate
+INTERVAL_S_MAX = 366 * 86_400.0
+HOURS_MAX = 20
+FAILURES_MAX = 1_000
+VERSION_MAX = 1_000_000_000
+UNITS = {
+    "s": 1.0,
+    "sec": 1.0,
+    "min": 60.0,
+    "m": 60.0,
+    "h": 3_600.0,
+    "hour": 3_600.0,
+    "d": 86_400.0,
+    "day": 86_400.0,
+}
+RATE = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]+)")
+BREAKER = re.compile(r"(\d+)\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most `count` starts in each `per_s` seconds, evenly spread.
+
+    `burst`: how many may start at once after a pause; in any stretch of time there are then at most `burst - 1` more.
+    `strict`: each start is measured from the one before, so that two never lie closer together than the interval,
+    also when workers are late. It goes without a burst.
+    """
+
+    count: float
+    per_s: float = 1.0
+    burst: int = 1
+    strict: bool = False
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, count: float, per_s: Seconds = 1.0, burst: int = 1, strict: bool = False
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        keep_in_seconds(self, "per_s")
+        for what, value in {"count": self.count, "per_s": self.per_s}.items():
+            if not _is_number(value) or value <= 0:
+                raise InvalidInput(
+                    f"{what} of a rate is {value!r}"[:120], "it must be a number above 0", f"correct {what}"
+                )
+        _whole(self.burst, "burst of a rate", BURST_MAX)
+        interval_s = self.per_s / self.count
+        if interval_s > INTERVAL_S_MAX or interval_s * 1e6 < INTERVAL_US_MIN:
+            raise InvalidInput(
+                f"a rate of {self.count:g} in {self.per_s:g} s means a start each {interval_s:g} s",
+                f"starts are kept apart by {INTERVAL_US_MIN / 1e6:g} s at least, and by a year at most",
+                "correct the rate, or leave it out",
+            )
+        if self.strict and self.burst != 1:
+            raise InvalidInput(
+                f"a strict rate has a burst of {self.burst}",
+                "strict means that no two start at once",
+                "leave burst or strict out",
+            )
+
+    @classmethod
+    def parse(cls, text: object, *, burst: int = 1, strict: bool = False) -> Rate:
+        """The rate that a text means: `100/min`, `1/s`, `5/10s`, `0.5/h`.
+
+        Raises:
+            InvalidInput: it cannot be read.
+        """
+        found = RATE.fullmatch(text.strip()) if isinstance(text, str) else None
+        if found is None or found[3] not in UNITS:
+            raise InvalidInput(
+                f"the rate {ascii(text)[:60]} cannot be read",
+                "expected a number and a time, as in 100/min, 1/s, 5/10s or 0.5/h",
+                "correct it",
+            )
+        return cls(float(found[1]), float(found[2] or 1) * UNITS[found[3]], burst, strict)
+
+    @property
+    def pace(self) -> Pace:
+        """In whole microseconds, never faster than was said."""
+        return Pace(math.ceil(round(self.per_s / self.count * 1e6, 3)), self.burst)
+
+    def __str__(self) -> str:
+        unit = next((name for name in ("s", "min", "h", "d") if UNITS[name] == self.per_s), None)
+        per = unit or f"{self.per_s:g}s"
+        burst = f", burst {self.burst}" if self.burst > 1 else ""
+        return f"{self.count:g}/{per}{burst}{', strict' if self.strict else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """After `failures` failures within `within_s` seconds nothing starts for `stop_s`; then `trials` jobs may try.
+
+    If one of these fails, it stops again; if they come back without a failure, all may start. No attempt is spent
+    while it stops.
+    """
+
+    failures: int
+    within_s: float
+    stop_s: float = 60.0
+    trials: int = 1
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, failures: int, within_s: Seconds, stop_s: Seconds = 60.0, trials: int = 1
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        keep_in_seconds(self, "within_s", "stop_s")
+        _whole(self.failures, "failures of a breaker", FAILURES_MAX)
+        _whole(self.trials, "trials of a breaker", FAILURES_MAX)
+        for what, value in {"within_s": self.within_s, "stop_s": self.stop_s}.items():
+            if not _is_number(value) or not 0.001 <= value <= INTERVAL_S_MAX:
+                raise InvalidInput(
+                    f"{what} of a breaker is {value!r}"[:120],
+                    "it must be a number of seconds, from 0.001 to a year",
+                    f"correct {what}",
+                )
+
+    @classmethod
+    def parse(cls, text: object, *, stop_s: Seconds = 60.0, trials: int = 1) -> Breaker:
+        """The breaker that a text means: `5/60s` for five failures within a minute.
+
+        Raises:
+            InvalidInput: it cannot be read.
+        """
+        found = BREAKER.fullmatch(text.strip()) if isinstance(text, str) else None
+        if found is None or found[3] not in UNITS:
+            raise InvalidInput(
+                f"the breaker {ascii(text)[:60]} cannot be read",
+                "expected a number of failures and a time, as in 5/60s or 10/min",
+                "correct it",
+            )
+        return cls(int(found[1]), float(found[2] or 1) * UNITS[found[3]], in_seconds(stop_s), trials)
+
+    @property
+    def breaking(self) -> Breaking:
+        """In whole microseconds."""
+        return Breaking(self.failures, round(self.within_s * 1e6), round(self.stop_s * 1e6), self.trials)
+
+    def __str__(self) -> str:
+        failures = f"{self.failures} failures in {self.within_s:g} s"
+        return f"{failures} stop it for {self.stop_s:g} s, then {self.trials} may try"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit by its name: how many jobs that name it may run at once, and how fast, when and until when they start.
+
+        Limit("github", slots=10, rate=Rate(100, per_s=60))
+        Limit("provider", rate=Rate(1, strict=True), per_key=True)      # jobs name provider/acme, provider/zeta …
+        Limit("queue:mail", slots=4)                                    # all jobs of a queue
+        Limit("fleet", slots=500)                                       # all jobs there are
+
+    What is given must all hold. `slots`: how many at once. `hours`: they start only then, as `mon-fri 09:00-17:00
+    Europe/Berlin`; several may be given. `per_key`: each key has the whole limit for itself. `version`: raise it
+    whenever a declaration changes, so that of two programs the newer one wins.
+
+    Raises:
+        InvalidInput: the name or a number cannot be used, or it would limit nothing.
+    """
+
+    name: str
+    slots: int | None = None
+    rate: Rate | None = None
+    hours: tuple[str, ...] = ()
+    breaker: Breaker | None = None
+    per_key: bool = False
+    version: int = 1
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            name: str,
+            *,
+            slots: int | None = None,
+            rate: Rate | None = None,
+            hours: str | Sequence[str] = (),
+            breaker: Breaker | None = None,
+            per_key: bool = False,
+            version: int = 1,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        given: object = self.hours
+        hours = (given,) if isinstance(given, str) else self.hours
+        object.__setattr__(self, "hours", tuple(" ".join(str(each).split()) for each in hours))
+        check_name(self.name)
+        if self.slots is not None:
+            _whole(self.slots, f"slots of the limit {self.name}", SLOTS_MAX)
+        _whole(self.version, f"version of the limit {self.name}", VERSION_MAX)
+        if len(self.hours) > HOURS_MAX:
+            raise InvalidInput(
+                f"the limit {self.name} has {len(self.hours)} hours",
+                f"at most {HOURS_MAX} are kept",
+                "join some",
+            )
+        for each in self.hours:
+            parsed(each)
+        for what, given, wanted in (("rate", self.rate, Rate), ("breaker", self.breaker, Breaker)):
+            if given is not None and not isinstance(given, wanted):
+                raise InvalidInput(
+                    f"{what} of the limit {self.name} is of type {type(given).__name__}",
+                    f"a {wanted.__name__} is expected",
+                    f"pass {what}={wanted.__name__}(...)",
+                )
+        self._refuse_nonsense()
+
+    def _refuse_nonsense(self) -> None:
+        if self.slots is None and self.rate is None and not self.hours and self.breaker is None:
+            raise InvalidInput(
+                f"the limit {self.name} limits nothing",
+                "a limit has slots, a rate, hours or a breaker",
+                "give one of them",
+            )
+        if self.per_key and (self.is_of_queues or "/" in self.name):
+            raise InvalidInput(
+                f"the limit {self.name} is to be per key",
+                "only a limit that jobs name has keys",
+                "leave per_key out",
+            )
+        if self.is_of_queues and (self.breaker is not None or (self.rate is not None and self.rate.strict)):
+            raise InvalidInput(
+                f"the limit {self.name} has {'a breaker' if self.breaker is not None else 'a strict rate'}",
+                "that of a queue or of the fleet has slots, a rate and hours",
+                "let the jobs name a limit of their own: @app.job(limits=[...])",
+            )
+
+    @property
+    def is_of_queues(self) -> bool:
+        """Whether it limits all jobs of a queue, or all there are, whatever they name."""
+        return self.name == FLEET or self.name.startswith(QUEUE)
+
+    @property
+    def queue(self) -> str:
+        """The queue that it is of; empty for the fleet."""
+        return self.name.removeprefix(QUEUE) if self.name != FLEET else ""
+
+    @property
+    def openings(self) -> tuple[Opening, ...]:
+        """Its hours, understood."""
+        return tuple(parsed(each) for each in self.hours)
+
+    def document(self) -> str:
+        """What is stored of it: JSON text, the same for the same definition."""
+        return msgspec.json.encode(msgspec.to_builtins(_Stored.of(self)), order="deterministic").decode()
+
+    @classmethod
+    def of_document(cls, name: str, document: str, version: int = 1) -> Limit:
+        """The limit that was stored.
+
+        Raises:
+            InvalidInput: somebody changed the row by hand, and it means nothing any more.
+        """
+        try:
+            stored = msgspec.json.decode(document, type=_Stored)
+        except msgspec.MsgspecError as error:
+            raise InvalidInput(
+                f"the stored limit {name} cannot be read: {error}",
+                "its row was changed by hand",
+                f"`fencerow limits set {name} ...` writes it anew",
+            ) from None
+        return cls(
+            name,
+            slots=stored.slots,
+            rate=None if stored.rate is None else Rate(*stored.rate),
+            hours=stored.hours,
+            breaker=None if stored.breaker is None else Breaker(*stored.breaker),
+            per_key=stored.per_key,
+            version=max(1, version),
+        )
+
+    def __str__(self) -> str:
+        said = [
+            f"{self.slots} at once" if self.slots is not None else "",
+            str(self.rate or ""),
+            f"open {', '.join(self.hours)}" if self.hours else "",
+            str(self.breaker or ""),
+        ]
+        return "; ".join(each for each in said if each) + (" (per key)" if self.per_key else "")
+
+
+class _Stored(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A definition as it lies in its row."""
+
+    slots: int | None = None
+    rate: tuple[float, float, int, bool] | None = None
+    hours: tuple[str, ...] = ()
+    breaker: tuple[int, float, float, int] | None = None
+    per_key: bool = False
+
+    @classmethod
+    def of(cls, limit: Limit) -> _Stored:
+        rate, breaker = limit.rate, limit.breaker
+        return cls(
+            limit.slots,
+            None if rate is None else (float(rate.count), float(rate.per_s), rate.burst, rate.strict),
+            limit.hours,
+            None
+            if breaker is None
+            else (breaker.failures, float(breaker.within_s), float(breaker.stop_s), breaker.trials),
+            limit.per_key,
+        )
+
+
+def check_name(name: object) -> str:
+    """The name of a limit: a plain one, `queue:` and a queue, `fleet`, or one with a key behind a slash.
+
+    Raises:
+        InvalidInput: it is none of them.
+    """
+    text = check_text(name, "the name of a limit", len(QUEUE) + NAME_LENGTH_MAX + KEY_LENGTH_MAX)
+    if text.startswith(QUEUE):
+        check_text(text.removeprefix(QUEUE), "the queue of a limit", NAME_LENGTH_MAX)
+        return text
+    plain, slash, key = text.partition("/")
+    if slash:
+        check_text(key, f"the key of the limit {plain[:60]}", KEY_LENGTH_MAX)
+    if not NAME.fullmatch(plain) or len(plain) > NAME_LENGTH_MAX or (slash and plain == FLEET):
+        raise InvalidInput(
+            f"{ascii(text)[:80]} is no name of a limit",
+            "expected letters, digits, _ . -, perhaps / and a key behind them; or queue:NAME; or fleet",
+            "correct the name",
+        )
+    return text
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _whole(value: object, what: str, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise InvalidInput(
+            f"{what} is {value!r}"[:160], f"it must be a whole number from 1 to {most}", "correct it"
+        )

@@ -1,0 +1,17 @@
+"""Errors of limits (79x)."""
+
+from __future__ import annotations
+
+from fencerow.core.errors.base import FencerowError
+
+
+class UnknownLimit(FencerowError):
+    """Nobody defined the limit that was named, so nothing was stored. Define it first, or correct its name."""
+
+    code = "FR-791"
+
+
+class LimitConflict(FencerowError):
+    """Two definitions of one limit contradict each other. Nothing was changed; say which one counts."""
+
+    code = "FR-792"

@@ -1,0 +1,110 @@
+"""What a limit may say: everything else is refused where it is written, and nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from fencerow import InvalidInput
+from fencerow.limits import Breaker, Limit, Rate
+from fencerow.limits.client import once_each
+from fencerow.limits.errors import LimitConflict
+from fencerow.limits.pacing import Pace
+
+FULL = Limit(
+    "github",
+    slots=10,
+    rate=Rate(100, per_s=60, burst=5),
+    hours=("mon-fri 09:00-17:00 Europe/Berlin", "sat 10:00-12:00"),
+    breaker=Breaker(5, timedelta(minutes=1), stop_s=30, trials=2),
+    per_key=True,
+    version=3,
+)
+
+
+def test_a_limit_is_read_back_as_it_was_stored() -> None:
+    assert Limit.of_document("github", FULL.document(), 3) == FULL
+    assert Limit.of_document("x", '{"slots":1}') == Limit("x", slots=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "pace"),
+    [
+        ("1/s", Pace(1_000_000)),
+        ("100/min", Pace(600_000)),
+        ("3/s", Pace(333_334)),  # never faster than it says
+        ("5/10s", Pace(2_000_000)),
+        ("0.5/h", Pace(7_200_000_000)),
+        ("10 / s", Pace(100_000)),
+    ],
+)
+def test_a_rate_is_read_as_people_write_it(text: str, pace: Pace) -> None:
+    assert Rate.parse(text).pace == pace
+
+
+WRONG: list[Callable[[], Any]] = [
+    lambda: Limit("x"),
+    lambda: Limit("x", slots=0),
+    lambda: Limit("x", slots=-1),
+    lambda: Limit("x", slots=True),
+    lambda: Limit("x", slots=1.5),  # type: ignore[arg-type]
+    lambda: Limit("x", slots=1, version=0),
+    lambda: Limit("", slots=1),
+    lambda: Limit("a b", slots=1),
+    lambda: Limit("x\n", slots=1),
+    lambda: Limit("a:b", slots=1),
+    lambda: Limit("x/", slots=1),
+    lambda: Limit("fleet/x", slots=1),
+    lambda: Limit("queue:", slots=1),
+    lambda: Limit("x", rate="1/s"),  # type: ignore[arg-type]
+    lambda: Limit("x", breaker=5),  # type: ignore[arg-type]
+    lambda: Limit("x/y", slots=1, per_key=True),
+    lambda: Limit("fleet", slots=1, per_key=True),
+    lambda: Limit("queue:mail", breaker=Breaker(1, 1)),
+    lambda: Limit("queue:mail", rate=Rate(1, strict=True)),
+    lambda: Limit("x", hours="9-17"),
+    lambda: Limit("x", hours="25:00-26:00"),
+    lambda: Limit("x", hours="24:00-01:00"),
+    lambda: Limit("x", hours="mon-foo 09:00-17:00"),
+    lambda: Limit("x", hours="09:00-17:00 Europe/Atlantis"),
+    lambda: Limit("x", hours="09:00-17:00 ../../etc/passwd"),
+    lambda: Limit("x", hours=["09:00-10:00"] * 21),
+    lambda: Limit.of_document("x", "[]"),
+    lambda: Limit.of_document("x", '{"slots":0}'),
+    lambda: Limit.of_document("x", '{"slots":1,"more":1}'),
+    lambda: Rate(0),
+    lambda: Rate(-1),
+    lambda: Rate(float("nan")),
+    lambda: Rate(1, per_s=0),
+    lambda: Rate(1, burst=0),
+    lambda: Rate(1, burst=2, strict=True),
+    lambda: Rate(100_000),  # below the resolution
+    lambda: Rate(1, per_s=1e12),
+    lambda: Rate.parse("fast"),
+    lambda: Rate.parse("1/fortnight"),
+    lambda: Rate.parse("-1/s"),
+    lambda: Breaker(0, 1),
+    lambda: Breaker(1, 0),
+    lambda: Breaker(1, 1, trials=0),
+    lambda: Breaker(1, 1, stop_s=float("inf")),
+    lambda: Breaker.parse("5"),
+]
+
+
+@pytest.mark.parametrize("made", WRONG, ids=range(len(WRONG)))
+def test_what_makes_no_sense_is_refused_at_once(made: Callable[[], Any]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        made()
+
+    assert refused.value.why and refused.value.fix
+
+
+def test_one_program_declares_a_limit_once() -> None:
+    assert once_each([FULL, FULL]) == (FULL,)
+    with pytest.raises(LimitConflict, match="github"):
+        once_each([FULL, Limit("github", slots=1)])
+    with pytest.raises(InvalidInput):
+        once_each(["github"])  # type: ignore[list-item]
