@@ -76,6 +76,19 @@ UNRECORDED = {
         ),
         "what a limit says and remembers; that it holds is told by its races: tests/proof/race/test_limits.py",
     ),
+    **dict.fromkeys(
+        (
+            *("put_schedules", "advance_schedules", "insert_ticks", "make_up_ticks", "purge_ticks"),
+            *("pause_schedules", "resume_schedules", "note_run", "note_trouble"),
+            *("refresh_sooner", "claim_refresh", "refreshed"),
+            *("remove_schedule", "remove_declared", "remove_entities"),
+        ),
+        "when jobs are made, and that a fire makes one: tests/proof/race/test_schedules.py; the jobs come by submit",
+    ),
+    **dict.fromkeys(
+        ("take_work", "renew_work", "note_part", "finish_work", "release_work", "make_vacuum_yield"),
+        "who builds an index of the schema; no job is touched",
+    ),
     "describe_worker": "what a worker says of itself; its lease stays",
     "forget_workers": "rows of workers that ended and hold nothing",
     "make_ledger": "the schema",
