@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fencerow import InvalidInput
-from fencerow.limits import Breaker, Limit, Rate
+from fencerow.limits import Limit, Rate
 from fencerow.limits.client import once_each
+from fencerow.limits.definition import Breaker
 from fencerow.limits.errors import LimitConflict
 from fencerow.limits.pacing import Pace
 
@@ -103,8 +104,15 @@ def test_what_makes_no_sense_is_refused_at_once(made: Callable[[], Any]) -> None
 
 
 def test_one_program_declares_a_limit_once() -> None:
-    assert once_each([FULL, FULL]) == (FULL,)
-    with pytest.raises(LimitConflict, match="github"):
-        once_each([FULL, Limit("github", slots=1)])
+    mail = Limit("queue:mail", slots=2)
+    assert once_each([mail, mail]) == (mail,)
+    with pytest.raises(LimitConflict, match="queue:mail"):
+        once_each([mail, Limit("queue:mail", slots=1)])
     with pytest.raises(InvalidInput):
-        once_each(["github"])  # type: ignore[list-item]
+        once_each(["queue:mail"])  # type: ignore[list-item]
+
+
+def test_a_limit_that_nothing_would_hold_is_not_declared() -> None:
+    """Until jobs can name limits."""
+    with pytest.raises(InvalidInput, match="of no queue"):
+        once_each([FULL])

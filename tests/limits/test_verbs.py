@@ -7,7 +7,7 @@ import pytest
 from fencerow import App, Client, InvalidInput
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
-from fencerow.limits import Breaker, Limit, Rate, limits
+from fencerow.limits import Limit, Rate, limits
 from fencerow.limits.errors import LimitConflict, UnknownLimit
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli
@@ -23,37 +23,37 @@ def test_a_limit_is_made_changed_and_removed(engine: AnyEngine) -> None:
     known = Client(engine, actor="ada").limits
 
     assert known.known() == []
-    assert known.define(Limit("github", slots=3), reason="the contract") is True
-    assert known.define(Limit("github", slots=3)) is False
-    assert known.define(Limit("github", rate=Rate(1))) is True
+    assert known.define(Limit("queue:github", slots=3), reason="the contract") is True
+    assert known.define(Limit("queue:github", slots=3)) is False
+    assert known.define(Limit("queue:github", rate=Rate(1))) is True
 
     (found,) = known.known()
-    assert known.get("github").definition == found.definition
+    assert known.get("queue:github").definition == found.definition
     assert (found.limit, found.revision, found.set_by, found.reason) == (
-        Limit("github", rate=Rate(1)),
+        Limit("queue:github", rate=Rate(1)),
         2,
         "ada",
         None,
     )
-    known.remove("github")
+    known.remove("queue:github")
     assert known.known() == []
-    with pytest.raises(UnknownLimit, match="github"):
-        known.remove("github")
+    with pytest.raises(UnknownLimit, match="queue:github"):
+        known.remove("queue:github")
     with pytest.raises(UnknownLimit):
-        known.get("github")
+        known.get("queue:github")
     with pytest.raises(InvalidInput):
-        known.define("github")  # type: ignore[arg-type]
+        known.define("queue:github")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):
-        known.define(Limit("x", slots=1), reason="")
+        known.define(Limit("queue:x", slots=1), reason="")
 
 
 def test_of_two_changes_at_once_one_wins_and_the_other_is_told(engine: AnyEngine) -> None:
-    engine.run(limits.define(Limit("x", slots=1), actor=None, reason=None))
-    first, second = Limit("x", slots=2), Limit("x", slots=3)
+    engine.run(limits.define(Limit("queue:x", slots=1), actor=None, reason=None))
+    first, second = Limit("queue:x", slots=2), Limit("queue:x", slots=3)
 
     assert engine.run(limits.redefine(first, revision=1, actor=None, reason=None)) is True
     assert engine.run(limits.redefine(second, revision=1, actor=None, reason=None)) is False
-    assert engine.run(limits.remove("x", revision=1)) is False
+    assert engine.run(limits.remove("queue:x", revision=1)) is False
     assert [each.limit for each in engine.run(limits.read_limits())] == [first]
 
 
@@ -64,77 +64,82 @@ def app_with(url: str, *declared: Limit) -> App:
 def test_what_people_have_set_stays_until_the_declaration_has_a_higher_version(
     engine: AnyEngine, url: str
 ) -> None:
-    with app_with(url, Limit("x", slots=1), Limit("y", slots=1)) as app:
-        assert app.declare_limits() == ["x", "y"]
+    with app_with(url, Limit("queue:x", slots=1), Limit("queue:y", slots=1)) as app:
+        assert app.declare_limits() == ["queue:x", "queue:y"]
         assert app.declare_limits() == []
-        app.client.limits.define(Limit("x", slots=9))
+        app.client.limits.define(Limit("queue:x", slots=9))
         assert app.declare_limits() == []
-        assert app.client.limits.get("x").limit.slots == 9
+        assert app.client.limits.get("queue:x").limit.slots == 9
 
-    with app_with(url, Limit("x", slots=2, version=2)) as newer:
-        assert newer.declare_limits() == ["x"]
-        assert newer.client.limits.get("x").limit == Limit("x", slots=2, version=2)
+    with app_with(url, Limit("queue:x", slots=2, version=2)) as newer:
+        assert newer.declare_limits() == ["queue:x"]
+        assert newer.client.limits.get("queue:x").limit == Limit("queue:x", slots=2, version=2)
 
-    with app_with(url, Limit("x", slots=1)) as older:
+    with app_with(url, Limit("queue:x", slots=1)) as older:
         assert older.declare_limits() == []  # a deploy rolls: the older program changes nothing back
-        assert older.client.limits.get("x").limit.slots == 2
+        assert older.client.limits.get("queue:x").limit.slots == 2
 
 
 def test_two_programs_that_contradict_each_other_are_told(engine: AnyEngine, url: str) -> None:
-    with app_with(url, Limit("x", slots=1)) as app:
+    with app_with(url, Limit("queue:x", slots=1)) as app:
         app.declare_limits()
 
-    with app_with(url, Limit("x", slots=2)) as other:
+    with app_with(url, Limit("queue:x", slots=2)) as other:
         other.job(name="send")(lambda: None)
 
         with pytest.raises(LimitConflict, match="2 at once` here, and as `1 at once") as refused:
             other.worker()
         assert "version=2" in refused.value.fix
-        assert other.client.limits.get("x").limit.slots == 1
+        assert other.client.limits.get("queue:x").limit.slots == 1
 
 
 def test_the_command_makes_changes_shows_and_removes_limits(cli: Cli, url: str, engine: AnyEngine) -> None:
     assert cli("limits").out == "(no limit is defined)\n"
 
     made = cli(
-        "limits", "set", "github", "--slots", "3", "--rate", "100/min", "--burst", "5", "--reason", "new"
+        "limits",
+        "set",
+        "queue:github",
+        "--slots",
+        "3",
+        "--rate",
+        "100/min",
+        "--burst",
+        "5",
+        "--reason",
+        "new",
     )
-    more = cli(
-        "limits", "set", "github", "--hours", "mon-fri 09:00-17:00 Europe/Berlin", "--breaker", "5/60s"
-    )
-    less = cli("limits", "set", "github", "--rate", "none", "--stop-s", "9", "--per-key", "--json")
-    same = cli("limits", "set", "github", "--slots", "3")
+    more = cli("limits", "set", "queue:github", "--hours", "mon-fri 09:00-17:00 Europe/Berlin")
+    less = cli("limits", "set", "queue:github", "--rate", "none", "--json")
+    same = cli("limits", "set", "queue:github", "--slots", "3")
 
-    assert made.out == "github: 3 at once; 100/min, burst 5\n"
-    assert "open mon-fri 09:00-17:00 Europe/Berlin" in more.out and "5 failures in 60 s" in more.out
-    assert less.json["rate"] is None and less.json["breaker"]["stop_s"] == 9 and less.json["changed"]
+    assert made.out == "queue:github: 3 at once; 100/min, burst 5\n"
+    assert "open mon-fri 09:00-17:00 Europe/Berlin" in more.out
+    assert less.json["rate"] is None and less.json["changed"]
     assert "so already" in same.out
     (found,) = Client(engine).limits.known()
     assert found.limit == Limit(
-        "github",
+        "queue:github",
         slots=3,
         hours="mon-fri 09:00-17:00 Europe/Berlin",
-        breaker=Breaker(5, 60, stop_s=9),
-        per_key=True,
     )
-    shown = cli("limits", "show", "github")
-    assert "Europe/Berlin" in shown.out and "stop it for 9 s" in shown.out
-    assert cli("limits", "show", "github", "--json").json == cli("limits", "--json").json[0]
-    assert cli("limits", "remove", "github").out == "github is removed\n"
-    assert cli("limits", "remove", "github").error == "FR-791"
+    shown = cli("limits", "show", "queue:github")
+    assert "Europe/Berlin" in shown.out
+    assert cli("limits", "show", "queue:github", "--json").json == cli("limits", "--json").json[0]
+    assert cli("limits", "remove", "queue:github").out == "queue:github is removed\n"
+    assert cli("limits", "remove", "queue:github").error == "FR-791"
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("x",),
-        ("x", "--slots", "0"),
-        ("x", "--slots", "many"),
-        ("x", "--rate", "-1/s"),
-        ("x", "--burst", "3"),
-        ("x", "--trials", "3"),
-        ("x", "--hours", "9 to 5"),
-        ("queue:mail", "--breaker", "5/60s"),
+        ("queue:x",),
+        ("queue:x", "--slots", "0"),
+        ("queue:x", "--slots", "many"),
+        ("queue:x", "--rate", "-1/s"),
+        ("queue:x", "--burst", "3"),
+        ("queue:x", "--hours", "9 to 5"),
+        ("github", "--slots", "3"),
         ("a b", "--slots", "1"),
     ],
 )

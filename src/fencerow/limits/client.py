@@ -143,7 +143,14 @@ def _reading(name: str) -> Procedure[LimitRecord]:
 def _check(limit: object, reason: str | None) -> None:
     if not isinstance(limit, Limit):
         raise InvalidInput(
-            f"{type(limit).__name__} is no limit", "a Limit is expected", 'pass Limit("github", slots=10)'
+            f"{type(limit).__name__} is no limit", "a Limit is expected", 'pass Limit("queue:mail", slots=10)'
+        )
+    if not limit.is_of_queues:
+        # Nothing reads any other yet: it would be stored, and hold nobody.
+        raise InvalidInput(
+            f"the limit {limit.name} is of no queue",
+            "limits hold for a queue or for all jobs; jobs cannot name one of their own yet",
+            f"write queue:{limit.name} for the queue of that name, or fleet",
         )
     if reason is not None:
         check_text(reason, "the reason", REASON_LENGTH_MAX)

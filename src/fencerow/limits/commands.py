@@ -15,7 +15,7 @@ from fencerow.command.times import Times
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.limits.client import LimitVerbs
-from fencerow.limits.definition import Breaker, Limit, Rate, check_name
+from fencerow.limits.definition import Limit, Rate, check_name
 from fencerow.limits.errors import UnknownLimit
 from fencerow.limits.limits import LimitRecord
 from fencerow.limits.room import room_now
@@ -26,9 +26,7 @@ COLUMNS = (
     Column("slots"),
     Column("rate", least=10),
     Column("hours", least=12, rank=1),
-    Column("breaker", least=12, rank=2),
-    Column("per key", rank=3),
-    Column("set", rank=4),
+    Column("set", rank=2),
 )
 
 
@@ -78,8 +76,6 @@ def show(context: click.Context, name: str) -> int:
             "slots": limit.slots,
             "rate": None if limit.rate is None else str(limit.rate),
             "hours": ", ".join(limit.hours) or None,
-            "breaker": None if limit.breaker is None else str(limit.breaker),
-            "per key": "yes" if limit.per_key else None,
             "set": f"{at.full(found.set_at_us)}{by}",
             "reason": found.reason,
             "declared version": found.version or None,
@@ -95,28 +91,18 @@ def show(context: click.Context, name: str) -> int:
 @click.option("--rate", metavar="RATE", help="How many may start: 100/min, 1/s, 5/10s; or `none`.")
 @click.option("--burst", type=int, metavar="N", help="How many may start at once after a pause.")
 @click.option(
-    "--strict/--not-strict", default=None, help="Never two starts closer together than the rate says."
-)
-@click.option(
     "--hours",
     multiple=True,
     metavar="HOURS",
     help="When jobs may start: `mon-fri 09:00-17:00 Europe/Berlin`; or `none`.",
 )
-@click.option(
-    "--breaker", metavar="BREAKER", help="Failures that stop it: 5/60s is five in a minute; or `none`."
-)
-@click.option("--stop-s", type=float, metavar="S", help="How long the breaker stops it, in seconds.")
-@click.option("--trials", type=int, metavar="N", help="How many jobs may try after that.")
-@click.option("--per-key/--not-per-key", default=None, help="Each key has the whole limit for itself.")
 @click.option("--reason", metavar="TEXT", help="Why; shown by `limits show`.")
 @json_option
 @database_options
 @app_option
 @click.pass_context
 def set_(context: click.Context, /, name: str, reason: str | None, **given: Any) -> int:
-    """Make or change a limit. NAME is that which jobs name, or queue:NAME for a queue, or fleet for all jobs. What is
-    not said stays as it is."""
+    """Make or change a limit. NAME is queue:NAME for a queue, or fleet for all jobs. What is not said stays."""
     with working(asked(context)) as engine:
         known = LimitVerbs(ClientBase(engine, actor=actor(asked(context).config())))
         limit = _changed(_known(known, check_name(name)), name, given)
@@ -156,14 +142,11 @@ def _known(known: LimitVerbs, name: str) -> Limit | None:
 def _changed(known: Limit | None, name: str, given: dict[str, Any]) -> Limit:
     """The definition that is meant: what is known, with what was said."""
     hours = given["hours"] or (known.hours if known else ())
-    per_key = given["per_key"] if given["per_key"] is not None else bool(known and known.per_key)
     return Limit(
         name,
         slots=_slots(given["slots"], known.slots if known else None),
         rate=_rate(given, known.rate if known else None),
         hours=() if NONE in hours else hours,
-        breaker=_breaker(given, known.breaker if known else None),
-        per_key=per_key,
     )
 
 
@@ -178,43 +161,16 @@ def _slots(said: str | None, known: int | None) -> int | None:
 
 
 def _rate(given: dict[str, Any], known: Rate | None) -> Rate | None:
-    said, burst, strict = given["rate"], given["burst"], given["strict"]
+    said, burst = given["rate"], given["burst"]
     if said == NONE:
         return None
     if said is not None:
-        return Rate.parse(
-            said, burst=burst or (known.burst if known and not strict else 1), strict=bool(strict)
-        )
-    if burst is None and strict is None:
+        return Rate.parse(said, burst=burst or (known.burst if known else 1))
+    if burst is None:
         return known
     if known is None:
-        raise _alone("--burst or --strict", "--rate")
-    burst = (1 if strict else known.burst) if burst is None else burst
-    return replace(known, burst=burst, strict=known.strict if strict is None else strict)
-
-
-def _breaker(given: dict[str, Any], known: Breaker | None) -> Breaker | None:
-    said, stop_s, trials = given["breaker"], given["stop_s"], given["trials"]
-    if said == NONE:
-        return None
-    if said is None and stop_s is None and trials is None:
-        return known
-    if said is None and known is None:
-        raise _alone("--stop-s or --trials", "--breaker")
-    base = known or Breaker(1, 1.0)
-    stop_s = base.stop_s if stop_s is None else stop_s
-    trials = base.trials if trials is None else trials
-    if said is not None:
-        return Breaker.parse(said, stop_s=stop_s, trials=trials)
-    return replace(base, stop_s=stop_s, trials=trials)
-
-
-def _alone(given: str, missing: str) -> InvalidInput:
-    return InvalidInput(
-        f"{given} was given without {missing}",
-        f"the limit has no {missing.strip('-')} yet",
-        f"give {missing} too",
-    )
+        raise InvalidInput("--burst was given without --rate", "the limit has no rate yet", "give --rate too")
+    return replace(known, burst=burst)
 
 
 def _list(context: click.Context) -> None:
@@ -231,11 +187,9 @@ def _row(found: LimitRecord, utc: bool) -> tuple[object, ...]:
     try:
         limit = found.limit
     except InvalidInput as error:
-        return found.name, None, error.what, None, None, None, when
-    breaker = None if limit.breaker is None else str(limit.breaker)
+        return found.name, None, error.what, None, when
     rate = None if limit.rate is None else str(limit.rate)
-    per_key = "yes" if limit.per_key else None
-    return found.name, limit.slots, rate, ", ".join(limit.hours) or None, breaker, per_key, when
+    return found.name, limit.slots, rate, ", ".join(limit.hours) or None, when
 
 
 def _document(found: LimitRecord) -> dict[str, object]:
@@ -255,22 +209,11 @@ def _document(found: LimitRecord) -> dict[str, object]:
 
 
 def _said(limit: Limit) -> dict[str, object]:
-    rate, breaker = limit.rate, limit.breaker
+    rate = limit.rate
     return {
         "slots": limit.slots,
-        "rate": None
-        if rate is None
-        else {"count": rate.count, "per_s": rate.per_s, "burst": rate.burst, "strict": rate.strict},
+        "rate": None if rate is None else {"count": rate.count, "per_s": rate.per_s, "burst": rate.burst},
         "hours": list(limit.hours),
-        "breaker": None
-        if breaker is None
-        else {
-            "failures": breaker.failures,
-            "within_s": breaker.within_s,
-            "stop_s": breaker.stop_s,
-            "trials": breaker.trials,
-        },
-        "per_key": limit.per_key,
     }
 
 

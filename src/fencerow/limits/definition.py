@@ -172,12 +172,13 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit by its name: how many jobs that name it may run at once, and how fast, when and until when they start.
+    """A limit: how many jobs of a queue, or of all queues, may run at once, and how fast and when they start.
 
-        Limit("github", slots=10, rate=Rate(100, per_s=60))
-        Limit("provider", rate=Rate(1, strict=True), per_key=True)      # jobs name provider/acme, provider/zeta …
-        Limit("queue:mail", slots=4)                                    # all jobs of a queue
+        Limit("queue:mail", slots=4, rate=Rate(100, per_s=60))          # all jobs of a queue
         Limit("fleet", slots=500)                                       # all jobs there are
+
+    Only limits of these two kinds can be defined and declared: jobs cannot name a limit of their own yet, so no other
+    name, no `per_key`, no `breaker` and no strict rate would hold anybody.
 
     What is given must all hold. `slots`: how many at once. `hours`: they start only then, as `mon-fri 09:00-17:00
     Europe/Berlin`; several may be given. `per_key`: each key has the whole limit for itself. `version`: raise it
@@ -251,7 +252,7 @@ class Limit:
             raise InvalidInput(
                 f"the limit {self.name} has {'a breaker' if self.breaker is not None else 'a strict rate'}",
                 "that of a queue or of the fleet has slots, a rate and hours",
-                "let the jobs name a limit of their own: @app.job(limits=[...])",
+                "leave it out",
             )
 
     @property

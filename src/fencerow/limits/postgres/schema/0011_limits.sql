@@ -1,5 +1,7 @@
 -- compatible_from: 1
 -- Limits: what is said of each, and what is remembered of each and of each of its keys.
+
+SET LOCAL lock_timeout = '500ms';
 CREATE TABLE fencerow.limits (
     name text PRIMARY KEY,
     definition text NOT NULL,                    -- JSON: slots, rate, hours, breaker
