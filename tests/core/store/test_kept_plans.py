@@ -23,7 +23,7 @@ MARKS = {  # by what each prepared statement is found, and parameters that do so
     "lanes": ("RECURSIVE lane", {"queue": "mail"}),
     "succeed": ('INTO "fencerow".spent_ids', {"outcomes": f'[{{"id":"{NIL}","attempt":1,"result":"1"}}]'}),
 }
-NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300", "bounded": "0", **OWN_CLOCK}
+NUMBERS = {"holder": NIL, "limit": "10", "margin_s": "60", "awaited_s": "300", **OWN_CLOCK}
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from tests.kit.jobs import register
 
 QUEUED, FUTURE = 20_000, 50_000
 NIL = "00000000-0000-0000-0000-000000000000"
-OWN_CLOCK = {"due_us": 0, "since_us": 0}
+# A claim by the own clock, of a queue without limits.
+OWN_CLOCK = {"due_us": 0, "since_us": 0, "bounded": 0}
 LANES = f'[[5,0,"{NIL}"],[0,0,"{NIL}"]]'
 
 FILL = """

@@ -1,15 +1,11 @@
 -- Limits: defining them, and counting under their locks.
 
--- fragment: limit record
--- What is told of a limit, in the order of `LimitRecord`.
-CAST(json_build_array(
+-- name: read_limits
+-- The limits of these names, or all; in the order of `LimitRecord`.
+SELECT CAST(json_build_array(
     known.name, known.definition, known.revision, known.version, fencerow.us(known.set_at), known.set_by, known.reason,
     state.state, fencerow.us(fencerow.now())
 ) AS text)
-
--- name: read_limits
--- The limits of these names, or all.
-SELECT {{limit record}}
 FROM fencerow.limits AS known
 LEFT JOIN fencerow.limit_states AS state ON state.name = known.name
 WHERE CAST(:names AS text[]) IS NULL OR known.name = ANY(CAST(:names AS text[]))

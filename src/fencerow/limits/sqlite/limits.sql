@@ -1,15 +1,11 @@
 -- Limits: defining them, and counting under their locks.
 
--- fragment: limit record
--- What is told of a limit, in the order of `LimitRecord`.
-json_array(
+-- name: read_limits
+-- The limits of these names, or all; in the order of `LimitRecord`.
+SELECT json_array(
     known.name, known.definition, known.revision, known.version, known.set_at, known.set_by, known.reason,
     state.state, fencerow.now()
 )
-
--- name: read_limits
--- The limits of these names, or all.
-SELECT {{limit record}}
 FROM fencerow.limits AS known
 LEFT JOIN fencerow.limit_states AS state ON state.name = known.name
 WHERE :names IS NULL OR known.name IN (SELECT value FROM json_each(:names))
