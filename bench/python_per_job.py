@@ -64,7 +64,7 @@ class StandIn:
         return [(msgspec.json.encode(jobs).decode(),)] if jobs else []
 
     def _succeed(self, params: dict[str, Any]) -> Rows:
-        return [(outcome["id"], False) for outcome in msgspec.json.decode(params["outcomes"])]
+        return [(outcome["id"], False, False) for outcome in msgspec.json.decode(params["outcomes"])]
 
     def run(self, operation: Operation[Any]) -> Any:
         now_us = time.time_ns() // 1000
