@@ -8,6 +8,7 @@
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones. An ephemeral job leaves its id alone,
 -- unless somebody waits for its result: then it is kept for a moment. The end of a job that was subscribed to is an event.
+-- COALESCE: in the RETURNING of a DELETE from a table without rowids SQLite 3.40 says of each column that it IS NOT NULL.
 -- Guard: still running, under this holder, in this attempt. Where no job is ephemeral, or none subscribed
 -- to, the statements about them end at once. A job that has ended already (a row that was put back by hand) leaves
 -- the live ones, and its first end stands.
@@ -70,7 +71,7 @@ DELETE FROM fencerow.jobs WHERE id IN (
 SELECT job.id
 {{outcomes under the fence}}
 )
-RETURNING id, awaited, exclusive IS NOT NULL OR limits IS NOT NULL;
+RETURNING id, awaited, COALESCE(exclusive, limits) IS NOT NULL;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
@@ -140,7 +141,7 @@ SET state = 'failed',
     error = json_extract(o.value, '$.error'),
     ended_at = fencerow.now()
 {{outcomes under the fence of the row}}
-RETURNING id, awaited, exclusive IS NOT NULL OR limits IS NOT NULL;
+RETURNING id, awaited, COALESCE(exclusive, limits) IS NOT NULL;
 
 -- name: parked
 -- Jobs that have ended and could not be moved, the oldest first.
@@ -185,7 +186,7 @@ WHERE job.state IN ('succeeded', 'failed', 'cancelled');
 DELETE FROM fencerow.jobs
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state IN ('succeeded', 'failed', 'cancelled')
-RETURNING id, awaited, exclusive IS NOT NULL OR limits IS NOT NULL;
+RETURNING id, awaited, COALESCE(exclusive, limits) IS NOT NULL;
 UPDATE fencerow.keys
 SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
 WHERE expires_at IS NULL
