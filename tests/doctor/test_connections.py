@@ -76,6 +76,7 @@ def test_no_room_for_one_more_is_a_warning(
     assert "no room for one more worker" in found(cli)["found"]
 
 
+@pytest.mark.outside("PgBouncer")
 def test_behind_a_pooler_it_is_the_poolers_limit_that_counts(
     cli: Cli, database: str, pg: PostgresEngine, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
