@@ -91,7 +91,10 @@ class Member:
     def ended(self) -> int | None:
         """Its exit code as that of a command, when it has ended."""
         code = self.process.poll()
-        return code if code is None or code >= 0 else exits.FAILED
+        if code is None or code >= 0:
+            return code
+        # One that was told to leave dies of another request to leave only outside its worker's life: it holds nothing.
+        return exits.OK if self.is_told and -code in (signal.SIGTERM, signal.SIGINT) else exits.FAILED
 
     def last_words(self) -> str:
         """How it ended, in words."""
