@@ -295,7 +295,24 @@ def swept(
 
 
 TWO = (new_job(), new_job(OTHER_JOB))
+GATED = (new_job(exclusive="k", exclusive_slots=2), new_job(OTHER_JOB, exclusive="k", exclusive_slots=2))
 ORDER = store.order_worker(FIRST, FIVE_SLOTS, version=0, actor="someone")
+
+
+def waiting() -> Script:
+    yield from workers()
+    yield store.submit_gated(GATED)
+
+
+def turns_given() -> Script:
+    """What the sweep does, whatever arrivals tell."""
+    yield store.hand_over((yield store.gates_after()))
+
+
+def gated_again() -> Script:
+    yield store.resubmit(GATED)
+    yield from turns_given()
+
 
 # SQLite has no COPY.
 ON_POSTGRES: list[Case] = [
@@ -310,6 +327,12 @@ CASES: list[Case] = [
     repeated("submit_keyed", workers, keyed(JOB), JOB),
     repeated("submit_keyed, a replay", finished_keyed, keyed(OTHER_JOB), JOB),
     repeated("submit_keyed, the key expired", expired_keyed, keyed(OTHER_JOB), JOB, OTHER_JOB),
+    # turns
+    Case("submit_gated", workers, store.submit_gated(GATED), gated_again, (JOB, OTHER_JOB)),
+    Case("hand_over", waiting, store.hand_over(), turns_given, (JOB, OTHER_JOB)),
+    reading(store.gates_after()),
+    reading(store.turns_wanted()),
+    reading(store.unaware_workers("exclusive")),
     # claim
     Case("claim", with_jobs(*TWO), claim_two(), unknown_jobs, (JOB, OTHER_JOB)),
     swept("claim, the worker gone", with_jobs(*TWO), claim_two(), JOB, OTHER_JOB),

@@ -297,8 +297,8 @@ SEEDS: dict[str, Seed] = {
         [
             (
                 "archive",
-                "    ephemeral, subscribed\nFROM ended\nWHERE ",
-                "    ephemeral, subscribed\nFROM ended\nWHERE false AND ",
+                "FROM ended\nWHERE NOT EXISTS",
+                "FROM ended\nWHERE false AND NOT EXISTS",
             )
         ],
         final_failure,
@@ -330,8 +330,8 @@ SEEDS: dict[str, Seed] = {
         [
             (
                 "revive",
-                "'queued', priority, awaited, clock.now, attempt,",
-                "'queued', priority, awaited, clock.now, 0,",
+                "priority, awaited, clock.now, attempt,",
+                "priority, awaited, clock.now, 0,",
             ),
         ],
         revival,

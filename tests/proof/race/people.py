@@ -28,8 +28,8 @@ FIRST, SECOND, THIRD = uid(101), uid(102), uid(103)  # workers
 
 
 def new_job(job_id: str = JOB, **fields: Any) -> NewJob:
-    args = fields.pop("args", "{}")
-    return NewJob(job_id, args, len(args), Template(**{"queue": "mail", "name": "send", **fields}))
+    args, exclusive = fields.pop("args", "{}"), fields.pop("exclusive", None)
+    return NewJob(job_id, args, len(args), Template(**{"queue": "mail", "name": "send", **fields}), exclusive)
 
 
 def key_claim(

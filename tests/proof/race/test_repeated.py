@@ -45,7 +45,7 @@ REPEATED = [
         "WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS known WHERE known.id = ended.id)",
         "no door lets a job in that has ended; this is for a row that was put back by hand, see test_twice.py",
     ),
-    ("withdraw", "AND job.state = 'queued'\n  AND job.attempt = 0", OWN_ROW),
+    ("withdraw", "AND job.state IN ('waiting', 'queued')\n  AND job.attempt = 0", OWN_ROW),
 ]
 
 

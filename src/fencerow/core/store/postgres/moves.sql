@@ -149,7 +149,8 @@ INSERT INTO fencerow.jobs AS job (
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate
 )
 SELECT
-    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END, priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
+    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
+    priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
     ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}
 FROM gone AS job CROSS JOIN clock
