@@ -43,6 +43,9 @@ def write(page: Path = PAGE, kept: Path = KEPT) -> None:
 
 
 def _costs(path: Path) -> dict[str, float]:
+    """Nothing where the run ended before that step."""
+    if not path.exists():
+        return {}
     found: dict[str, float] = json.loads(path.read_text("utf-8"))
     return found
 
@@ -55,8 +58,8 @@ def _folders(tests: dict[str, float], pooled: dict[str, float]) -> Iterator[str]
     rest, rest_pooled = (
         sum(cost for name, cost in costs.items() if name not in shown) for costs in (tests, pooled)
     )
-    yield f"| all others | {rest:.0f} | {rest_pooled:.0f} |"
-    yield f"| together | {sum(tests.values()):.0f} | {sum(pooled.values()):.0f} |"
+    yield f"| all others | {rest:.0f} | {f'{rest_pooled:.0f}' if pooled else ''} |"
+    yield f"| together | {sum(tests.values()):.0f} | {f'{sum(pooled.values()):.0f}' if pooled else ''} |"
 
 
 if __name__ == "__main__":

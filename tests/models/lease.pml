@@ -1,8 +1,8 @@
 /*
  * The lease of a worker, and who may declare it dead.
  *
- * Of what: `renew` (core/store/postgres/workers.sql), `die` (reap.sql), `Lease` (core/worker/lease.py), the reaper's tick
- * (core/background/reaper.py), the start of a job (core/worker/executor.py).
+ * Of what: `renew` (core/store/postgres/workers.sql), `die` (reap.sql), `WorkerLease` (core/worker/lease.py), `Reaper`
+ * (core/background/reaper.py), `Executor.refused_start` (core/worker/executor.py).
  *
  * A worker, the holder, renews its lease in the database. Another, the judge, renews its own, and declares the holder
  * dead when its row is late. The judge may be paused between any two steps, and each of its statements and answers may

@@ -3,7 +3,7 @@
  *
  * Of what: `claim`, `succeed`, `fail`, `requeue` with their fence (core/store/postgres/claim.sql, finish.sql), `reclaim`,
  * `dead_holders`, `lost_holders`, `adopt`, `time_out` (reap.sql), `forget_workers`, `holdings` (workers.sql), what a worker does
- * with a claim and with its list of holdings (`Life.claimed` and `Control._compare` in core/worker).
+ * with a claim and with its list of holdings (`Life.claimed` in core/worker/life.py, `Control._compare` in core/worker/control.py).
  *
  * Two workers claim one job and run it. Any worker may be declared dead at any moment, whether it lives or not: when that
  * may happen is the model of the lease. An attempt runs in a process of its own, so it may be paused and write late,
@@ -13,7 +13,8 @@
  * Shown: 1. What is written is the outcome of the attempt that holds the job; nobody else's changes anything.
  *        2. The job ends once. 3. Two runs never share one fence. 4. However it goes, the job ends.
  *
- * Time is left out: whatever may happen later may happen now. So are cancels, snoozes and several jobs.
+ * Time is left out: whatever may happen later may happen now. So are cancels, snoozes, several jobs, and the turn for which
+ * a job with a key waits before it is queued again.
  */
 
 #ifndef FAULTS

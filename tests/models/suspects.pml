@@ -1,7 +1,7 @@
 /*
  * Who is suspect when a worker dies.
  *
- * Of what: `StartLimit` (core/worker/roster.py), `Control.stated` and `on_renewed` (core/worker/control.py), `renew`
+ * Of what: `StartLimit` (core/worker/roster.py), `Control.stated`, `Control.on_renewed` (core/worker/control.py), `renew`
  * (core/store/postgres/workers.sql), `reclaim` (reap.sql), `lock_suspects` and `claim_suspect` (claim.sql).
  *
  * A worker claims the jobs of one lane and starts them in that order, no more at once than its row says. Each renewal states

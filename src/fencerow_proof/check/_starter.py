@@ -1,4 +1,4 @@
-"""The process that imports the application once and then forks for each run. Started as a module; argument: a socket.
+"""The process that imports the application once and then forks for each run. It is a fork of the warm process itself.
 
 It opens no database and starts no thread, so that a fork of it is what a worker is that has just started.
 """
@@ -203,7 +203,3 @@ def _refusal(error: Exception) -> Refused:
         traceback.format_exc().strip().splitlines()[-1],
         "correct it, or run the check where the import works",
     )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

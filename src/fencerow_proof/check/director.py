@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -18,7 +17,19 @@ from fencerow_proof.check.kinds import Action
 from fencerow_proof.check.options import Options
 from fencerow_proof.check.process import Process, hear_any
 from fencerow_proof.check.scratch import Scratch
-from fencerow_proof.check.wire import Channel, Fork, Hello, Load, Loaded, Play, Prepare, Prepared, Refused
+from fencerow_proof.check.warm import Warm, warm
+from fencerow_proof.check.wire import (
+    Channel,
+    Fork,
+    Hello,
+    Load,
+    Loaded,
+    Play,
+    Prepare,
+    Prepared,
+    Refused,
+    Start,
+)
 from fencerow_proof.errors import CheckArguments, CheckNeedsMore, CheckStuck, NothingToCheck
 
 START_S = 60.0
@@ -40,18 +51,9 @@ class Director:
         self._listener.bind(self._address)
         self._listener.listen()
         self._listener.settimeout(0.5)
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "fencerow_proof.check._starter", self._address],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={
-                    **os.environ,
-                    **preset,
-                    "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
-                },
-            )
+        self._preset = preset
+        self._warm: Warm | None = None
+        self._pid = 0  # of the starter
 
     def load(self) -> Loaded:
         """Let the starter import the application.
@@ -60,6 +62,7 @@ class Director:
             FencerowError: what it met.
         """
         options = self._options
+        self._start()
         self._starter, _ = self._accepted(0)
         self._starter.send(
             Load(list(sys.path), options.job, options.app, options.args, list(options.outside), options.setup)
@@ -135,13 +138,27 @@ class Director:
         if hasattr(self, "_starter"):
             self._starter.close()
         self._listener.close()
-        self._process.terminate()
-        self._process.wait()
+        if self._warm is not None and self._pid:
+            self._warm.end(self._pid)
 
     def log_tail(self) -> str:
         """What the processes wrote on their standard error at last."""
         lines = self._log.read_text("utf-8", errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
+
+    def _start(self) -> None:
+        environment = {
+            **os.environ,
+            **self._preset,
+            "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
+        }
+        lines = [os.fsencode(f"{name}={value}") for name, value in environment.items()]
+        self._log.touch()
+        self._warm = warm(self._log)
+        try:
+            self._pid = self._warm.start(Start(self._address, str(self._log), os.fsencode(Path.cwd()), lines))
+        except ConnectionError:
+            raise self._died() from None
 
     def _stands(self, scratch: Scratch, process: Process) -> bool:
         if self._is_blocked(scratch, process):
@@ -172,7 +189,7 @@ class Director:
             try:
                 connection, _ = self._listener.accept()
             except TimeoutError:
-                if self._process.poll() is not None or time.monotonic() > until:
+                if self._warm is None or not self._warm.is_here or time.monotonic() > until:
                     raise self._died() from None
             else:
                 connection.settimeout(None)

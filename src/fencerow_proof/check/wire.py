@@ -24,6 +24,37 @@ class Declared(msgspec.Struct, frozen=True):
     repeatable: bool = False
 
 
+# --- to the warm process, and its answers --------------------------------------------------------------
+
+
+class Start(msgspec.Struct, frozen=True, tag="start"):
+    """Fork a starter with this environment (`NAME=value`), in this folder; what it and its forks say goes to the log.
+
+    Both are bytes, as the system has them: neither need be text.
+    """
+
+    address: str
+    log: str
+    folder: bytes
+    environment: list[bytes]
+
+
+class Started(msgspec.Struct, frozen=True, tag="started"):
+    """It is there."""
+
+    pid: int
+
+
+class End(msgspec.Struct, frozen=True, tag="end"):
+    """End this starter."""
+
+    pid: int
+
+
+class Over(msgspec.Struct, frozen=True, tag="over"):
+    """It has ended."""
+
+
 # --- to the starter -----------------------------------------------------------------------------------
 
 
@@ -147,8 +178,8 @@ class Fail(msgspec.Struct, frozen=True, tag="fail"):
     """Let the action fail as it would if what it depends on were down, or give up waiting for the lock."""
 
 
-FromProcess = Hello | Loaded | Refused | Prepared | Before | After | Busy | Seen | Ended
-ToProcess = Load | Fork | Go | Fail
+FromProcess = Started | Over | Hello | Loaded | Refused | Prepared | Before | After | Busy | Seen | Ended
+ToProcess = Start | End | Load | Fork | Go | Fail
 
 _from_process = msgspec.json.Decoder(FromProcess)
 _to_process = msgspec.json.Decoder(ToProcess)

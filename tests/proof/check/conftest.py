@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.check.scratch_postgres import PRIVATE_SETTINGS
+from tests.kit.servers import CopiedServer
 
 
 @pytest.fixture(scope="session")
 def empty_url() -> Iterator[str]:
     """An empty database beside which checks make theirs."""
-    with PostgresServer(fast=True, settings=PRIVATE_SETTINGS) as server:
+    with CopiedServer(fast=True, settings=PRIVATE_SETTINGS) as server:
         yield server.create_database("empty")
 
 
