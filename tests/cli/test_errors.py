@@ -17,6 +17,7 @@ from fencerow.core.model.describe import describe
 from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.cli.conftest import Cli, command
+from tests.kit.servers import CopiedServer
 from tools.public.errors import kinds
 
 UNKNOWN = "0190b2c4-7f3a-7c21-9d5e-3f6a1b2c4d5e"
@@ -115,7 +116,7 @@ def test_a_password_that_libpq_would_misread_is_not_shown(cli: Cli, monkeypatch:
 
 
 def test_a_wrong_password_is_not_shown(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    with PostgresServer(fast=True, tcp=True) as server:
+    with CopiedServer(fast=True, tcp=True) as server:
         url = server.conninfo(tcp=True).replace(server.password, "hidden")
         monkeypatch.setenv("FENCEROW_URL", url)
 

@@ -4,6 +4,7 @@ Arguments: a folder, and what a supervisor appends. A file `do-NUMBER` or `do` i
 happens to it, it writes to the standard output.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -25,7 +26,9 @@ def say(what: str) -> None:
 
 def tell() -> None:
     vitals = {"phase": "running", "holds_lease": True, "slots": 10, "connections": 14}
-    lifeline.sendall(json.dumps(vitals | wanted.get("vitals", {})).encode() + b"\n")
+    # A supervisor that was killed just now is told of by what is read next.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        lifeline.sendall(json.dumps(vitals | wanted.get("vitals", {})).encode() + b"\n")
 
 
 def caught(signal_number: int, frame: object) -> None:
@@ -50,7 +53,10 @@ while True:
     if not select.select([lifeline], [], [], 0.1)[0]:
         tell()
         continue
-    order = lifeline.recv(64)
+    try:
+        order = lifeline.recv(64)
+    except ConnectionResetError:  # it was killed before it had read all of ours
+        order = b""
     say({b"t": "leaves", b"!": "hurries", b"": "gone"}.get(order, "both"))
     if order != b"t" or not wanted.get("lingers"):
         sys.exit(wanted.get("code", 0))

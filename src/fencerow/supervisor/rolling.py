@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from fencerow.core.model.text import amount
 from fencerow.supervisor.member import Member, Place
 
 log = logging.getLogger("fencerow.supervisor")
@@ -26,7 +27,8 @@ class Rolling:
 
     def begin(self, places: Sequence[Place]) -> None:
         """Replace the processes of these places, one after the other; those that were waiting too, but once."""
-        log.info("rolling restart: %d processes are replaced, one after the other", len(places))
+        replaced = amount(len(places), "process is replaced", "processes are replaced")
+        log.info("rolling restart: %s, one after the other", replaced)
         self._waiting = list(places)
 
     def members(self) -> list[Member]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fencerow.core.model.text import amount
 from fencerow.core.worker.vitals import Phase, Vitals
 
 
@@ -38,7 +39,7 @@ def of_several(
     ready = sum(each.is_ready for each in known)
     running = sum(each.running for each in known)
     if leaving:
-        status = f"leaving, {len(processes)} processes left, {_jobs(running)}"
+        status = f"leaving, {amount(len(processes), 'process', 'processes')} left, {_jobs(running)}"
     else:
         status = f"{ready} of {wanted} processes ready, {_jobs(running)}"
     return Standing(not leaving and ready >= wanted, leaving, status, faults)
@@ -49,4 +50,4 @@ def _is_leaving(vitals: Vitals) -> bool:
 
 
 def _jobs(count: int) -> str:
-    return f"{count} job{'' if count == 1 else 's'} held"
+    return f"{amount(count, 'job')} held"

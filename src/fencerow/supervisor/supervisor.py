@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from fencerow.core.errors import WorkersNotStarted, exits
+from fencerow.core.model.text import amount
 from fencerow.supervisor.member import Command, Member, Place
 from fencerow.supervisor.restarts import Restarts
 from fencerow.supervisor.rolling import Rolling
@@ -158,8 +159,9 @@ class Supervisor:
     def _described(self, ready: list[Member]) -> str:
         known = [each.vitals for each in ready if each.vitals is not None]
         slots, connections = sum(each.slots for each in known), sum(each.connections for each in known)
-        text = f"{self._count} processes are ready: {slots} slots ({' + '.join(str(each.slots) for each in known)})"
-        return f"{text}, at most {connections} connections" if connections else text
+        ready_now = amount(self._count, "process is", "processes are")
+        text = f"{ready_now} ready: {amount(slots, 'slot')} ({' + '.join(str(each.slots) for each in known)})"
+        return f"{text}, at most {amount(connections, 'connection')}" if connections else text
 
     def _judge(self, now: float) -> None:
         """End those that cannot help themselves: code that keeps the interpreter's lock is deaf to all but that."""
@@ -194,7 +196,7 @@ class Supervisor:
         self._passed = min(self._asked, 2)
         members = self._members()
         what = "release their jobs and end" if self._passed > 1 else "end"
-        log.info("%d processes are told to %s", len(members), what)
+        log.info("%s told to %s", amount(len(members), "process is", "processes are"), what)
         for member in members:
             member.order(hurry=self._passed > 1)
 

@@ -16,6 +16,7 @@ from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Happening, JobRecord
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.model.text import amount
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.worker import Worker
@@ -111,7 +112,7 @@ async def adrain(
     finally:
         forget()
     if not quiet:
-        raise _unfinished(heard, f"{attempts_max} attempts")
+        raise _unfinished(heard, amount(attempts_max, "attempt"))
     ran = await _told(app, heard.ends)
     if check:
         _check(ran, heard.undelivered)
@@ -285,7 +286,9 @@ def _check(ran: Sequence[Ran], undelivered: Sequence[str]) -> None:
 
 def _unfinished(heard: Heard, after: str) -> DrainUnfinished:
     counts = Counter((facts["job"], name) for name, facts in heard.ends)
-    most = ", ".join(f"{job} {outcome} {count} times" for (job, outcome), count in counts.most_common(3))
+    most = ", ".join(
+        f"{job} {outcome} {amount(count, 'time')}" for (job, outcome), count in counts.most_common(3)
+    )
     return DrainUnfinished(
         f"jobs were still due after {after}",
         f"what ran most: {most}" if most else "no attempt has ended",

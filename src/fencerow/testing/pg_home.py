@@ -55,9 +55,9 @@ class Home:
         self._lock.close()
 
 
-def sweep(parent: Path) -> None:
+def sweep(parent: Path, prefix: str = PREFIX) -> None:
     """Remove directories whose owner was killed before it could: memory is not given back by itself."""
-    for path in parent.glob(f"{PREFIX}*"):
+    for path in parent.glob(f"{prefix}*"):
         try:
             # A directory that is being made has no lock yet; a minute is enough to take one.
             if time.time() - path.stat().st_mtime < SWEEP_AFTER_S:

@@ -15,7 +15,7 @@ from fencerow import Config
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.watchdog import OVERRUN_S
 from fencerow.core.store import store
-from fencerow.core.worker import claimer, shutdown
+from fencerow.core.worker import claims, shutdown
 from fencerow.errors import DatabaseError
 from fencerow.testing.postgres import PostgresServer
 from tests.core.db.silence import LIMIT_S, Silence, engine_to
@@ -154,7 +154,7 @@ async def test_an_old_libpq_holds_up_no_event_loop(
 
 def bound_s(config: Config) -> float:
     """How long a shutdown may take when nothing of the database answers; see `Worker.stop`."""
-    handing_back = claimer.ANSWER_S + shutdown.FLUSH_S + shutdown.TASKS_S + 1.0 + shutdown.KILLED_S
+    handing_back = claims.ANSWER_S + shutdown.FLUSH_S + shutdown.TASKS_S + 1.0 + shutdown.KILLED_S
     keeper = config.renew_s + 5.0 + 2 * CONNECT_S
     return (config.shutdown_s or 0.0) + handing_back + keeper + 3.0 + 1.0
 
@@ -167,7 +167,7 @@ async def test_a_worker_shuts_down_in_time_when_the_database_is_a_black_hole(
     monkeypatch: pytest.MonkeyPatch,
     running: bool,
 ) -> None:
-    monkeypatch.setattr(claimer, "ANSWER_S", 0.5)
+    monkeypatch.setattr(claims, "ANSWER_S", 0.5)
     monkeypatch.setattr(shutdown, "FLUSH_S", 0.5)
     started = asyncio.Event()
 

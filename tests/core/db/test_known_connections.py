@@ -15,11 +15,11 @@ from fencerow.core.db.adapters.frame import Sent
 from fencerow.core.db.adapters.lent_asyncpg import LentAsyncpg
 from fencerow.core.db.adapters.lent_psycopg import LentSyncPsycopg
 from fencerow.core.db.borrow import borrowed
-from fencerow.core.db.known_connections import Database, Elsewhere, KnownConnections, database_here
+from fencerow.core.db.known_connections import Database, KnownConnections, database_here
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
 from fencerow.core.store import store
-from fencerow.errors import UnusableConnection
+from fencerow.errors import OtherDatabase, UnusableConnection
 from tests.conftest import postgres_engine
 from tests.core.db.lenders import LENDERS, Lender, Loan
 from tests.core.db.work import seen
@@ -115,7 +115,7 @@ async def meet_in_threads(known: KnownConnections, engine: PostgresEngine, *conn
     def once() -> None:
         try:
             known.compare(first, here, "connection")
-        except Elsewhere:
+        except OtherDatabase:
             known.run(engine, lambda: known.compare(second, here, "connection"))
             raise
 
@@ -131,7 +131,7 @@ async def meet_in_a_loop(known: KnownConnections, engine: PostgresEngine, *conne
     async def once() -> None:
         try:
             known.compare(first, here, "connection")
-        except Elsewhere:
+        except OtherDatabase:
             await known.arun(engine, other)
             raise
 
@@ -177,7 +177,7 @@ def test_after_a_failover_our_engine_is_asked_again() -> None:
     known.run(engine, lambda: known.compare(connection, Database("app", "2", False), "connection"))
 
     assert known.has(connection)
-    with pytest.raises(Elsewhere, match="another server"):
+    with pytest.raises(OtherDatabase, match="another server"):
         known.run(engine, lambda: known.compare(Connection(), Database("app", "1", False), "connection"))
 
 

@@ -34,6 +34,7 @@ from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE, postgres_engine
 from tests.kit.jobs import claim, new_job, register, submit
+from tests.kit.servers import CopiedServer
 
 # A pooler says by itself for whom a session works.
 # The isolation level is the transaction's own, said by its BEGIN, and gone with it.
@@ -70,7 +71,7 @@ async def test_a_server_that_is_away_for_async_callers(server: PostgresServer) -
 
 
 def test_a_wrong_password_is_no_traceback_and_not_shown() -> None:
-    with PostgresServer(fast=True, tcp=True) as guarded:
+    with CopiedServer(fast=True, tcp=True) as guarded:
         url = guarded.conninfo(tcp=True).replace(guarded.password, "hunter2")
         engine = engine_on(url, connect_timeout_s=0.5)
         with pytest.raises(Unavailable) as told:
@@ -320,7 +321,7 @@ def _run_and_kill(engine: PostgresEngine, unit: Operation[Any], server: Postgres
 
 
 def test_the_engine_works_again_soon_after_a_crash_of_the_server() -> None:
-    with PostgresServer(fast=True) as mortal:
+    with CopiedServer(fast=True) as mortal:
         engine = engine_on(mortal.create_role_and_schema(role="app", database="app"), connect_timeout_s=2.0)
         store.migrate(engine)
         (job_id,) = submit(engine)

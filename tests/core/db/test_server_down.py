@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 
@@ -9,6 +10,7 @@ import pytest
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from fencerow import App
+from fencerow.core.store import store
 from fencerow.errors import Unavailable
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import ROLE
@@ -46,7 +48,10 @@ async def test_the_caller_gets_the_reason_and_the_log_no_lines_of_a_pool(
 
         with caplog.at_level(logging.INFO), pytest.raises(Unavailable, match=reason) as refused:
             await send.asubmit("ada")
+        waiting = (app.engine.arun(store.clock()) for _ in range(3))
+        told = await asyncio.gather(*waiting, return_exceptions=True)
 
+    assert [each for each in told if reason not in str(each)] == []
     assert refused.value.what == f"PostgreSQL gave no connection within {LIMIT_S:g} s"
     assert [each.getMessage() for each in caplog.records if each.name == "psycopg.pool"] == []
 

@@ -163,7 +163,7 @@ def test_a_transaction_of_this_process_in_the_way_is_named(lite: SqliteEngine, h
 
 def test_a_folder_that_is_missing(sqlite_path: Path) -> None:
     engine = SqliteEngine(sqlite_path.parent / "nowhere" / "jobs.db", store.sqlite_queries())
-    with pytest.raises(Unavailable, match="folder exists"):
+    with pytest.raises(Unavailable, match="there is no folder"):
         engine.run(store.clock())
     engine.close()
 

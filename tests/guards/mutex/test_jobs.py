@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import AsyncIterator
+from time import monotonic
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
+from sqlalchemy.orm import sessionmaker
 
 from fencerow import App, Backoff, Config, Handle, Job, JobFailed, LeaseLost, State
+from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store.running import running
 from fencerow.errors import Busy, MutexBusy, MutexLost
 from fencerow.guards.mutex import Mutex, mutexes
@@ -266,3 +271,39 @@ async def test_a_guard_in_the_jobs_transaction_outlasts_the_block(app: App) -> N
     assert seen == ["busy until the commit"]
     async with Mutex(app, "k", wait_s=5) as held:
         assert held.token == 2
+
+
+@pytest.mark.parametrize("lent", [False, True], ids=["a connection of ours", "a session of the user's"])
+async def test_a_block_around_the_jobs_transaction_is_left_at_once(app: App, lent: bool) -> None:
+    """A file has one writer: the release waits in the background for the commit, not the handler for itself."""
+    if not isinstance(app.engine, SqliteEngine):
+        pytest.skip("a server has many writers")
+    users = create_async_engine(f"sqlite+aiosqlite:///{app.engine.path}")
+    plain_users = create_engine(f"sqlite:///{app.engine.path}")
+    took_s: list[float] = []
+
+    @app.job
+    async def waits(job: Job) -> None:
+        async with Mutex(app, "k"):
+            async with job.transaction(session=async_sessionmaker(users)) if lent else job.transaction():
+                pass
+            began = monotonic()
+        took_s.append(monotonic() - began)
+
+    @app.job
+    def plain(job: Job) -> None:
+        with Mutex(app, "k"):
+            with job.transaction(session=sessionmaker(plain_users)) if lent else job.transaction():
+                pass
+            began = monotonic()
+        took_s.append(monotonic() - began)
+
+    handles = [await waits.asubmit(), await plain.asubmit()]
+    await app.worker(slots=1).run(until_idle=True)
+    await users.dispose()
+    plain_users.dispose()
+
+    assert [await handle.astatus() for handle in handles] == [State.SUCCEEDED] * 2
+    assert max(took_s) < 1.0, took_s
+    async with Mutex(app, "k", wait_s=5) as held:
+        assert held.token == 3

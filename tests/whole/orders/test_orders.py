@@ -11,15 +11,19 @@ from datetime import UTC, datetime
 from tests.whole.orders.conftest import Shop, waited
 
 ORDERS = 30
+LATE = 6  # of these: placed while the workers are replaced
 SKUS = ("tent", "stove", "lamp", "rope")
 DELIVERED = 1_000
 REFUNDS = 3
+LAMPS = 100  # delivered, and most of them sold before somebody wants them all
+REFUSED = {"order-30": ("lamp", LAMPS, "sold out"), "order-31": ("tent", 23, "declined")}
 
 
 def test_as_many_are_shipped_as_were_accepted(shop: Shop) -> None:
+    shop.rows(f"UPDATE items SET delivered = {LAMPS}, on_shelf = {LAMPS} WHERE sku = 'lamp' RETURNING sku")
     first = shop.workers()
     with ThreadPoolExecutor(4) as customers:
-        answers = customers.map(lambda number: place(shop, number), range(ORDERS))
+        answers = customers.map(lambda number: place(shop, number), range(ORDERS - LATE))
         waited(lambda: shop.books.held)  # charged, and the shop has not heard of it
         for pid in first:
             os.kill(pid, signal.SIGKILL)
@@ -34,8 +38,16 @@ def test_as_many_are_shipped_as_were_accepted(shop: Shop) -> None:
     shipped_past(shop, 16)
     rolled_from = shop.workers()
     shop.supervisor.send_signal(signal.SIGHUP)
+    accepted += [
+        order
+        for status, order in (place(shop, each) for each in range(ORDERS - LATE, ORDERS))
+        if status == 202
+    ]
+    assert not rolled_from.isdisjoint(shop.workers()), "they were replaced before the orders came"
     waited(lambda: shop.workers().isdisjoint(rolled_from))
     shipped_past(shop, ORDERS)
+    for order, (sku, quantity, _) in REFUSED.items():
+        assert order_of(shop, order, sku, quantity)[0] == 202
 
     for number in range(REFUNDS):
         assert shop.ask("POST", f"/orders/order-{number}/refund")[0] == 202
@@ -50,6 +62,7 @@ def test_as_many_are_shipped_as_were_accepted(shop: Shop) -> None:
     the_orders_are_right(shop)
     the_books_are_right(shop)
     the_shelves_are_right(shop, count)
+    the_mails_are_right(shop)
     assert shop.ask("GET", f"/reports/{today}")[1]["shipped"] == ORDERS
 
 
@@ -61,12 +74,12 @@ UNENDED = {
 
 def place(shop: Shop, number: int, quantity: int | None = None) -> tuple[int, object]:
     """Order something: number and key decide what."""
-    order = {
-        "sku": SKUS[number % 4],
-        "quantity": quantity or 1 + number % 3,
-        "email": f"{number}@example.org",
-    }
-    return shop.ask("POST", "/orders", order, **{"Idempotency-Key": f"order-{number}"})
+    return order_of(shop, f"order-{number}", SKUS[number % 4], quantity or 1 + number % 3)
+
+
+def order_of(shop: Shop, key: str, sku: str, quantity: int) -> tuple[int, object]:
+    order = {"sku": sku, "quantity": quantity, "email": f"{key}@example.org"}
+    return shop.ask("POST", "/orders", order, **{"Idempotency-Key": key})
 
 
 def shipped_past(shop: Shop, count: int) -> None:
@@ -83,7 +96,7 @@ def ordered() -> Counter[str]:
 
 def the_orders_are_right(shop: Shop) -> None:
     states = dict(shop.rows("SELECT state, count(*) FROM orders GROUP BY state"))
-    assert states == {"shipped": ORDERS - REFUNDS, "refunded": REFUNDS}
+    assert states == {"shipped": ORDERS - REFUNDS, "refunded": REFUNDS, "sold_out": 1, "declined": 1}
     assert shop.rows("SELECT count(*) FROM orders WHERE parcel IS NOT NULL") == [(ORDERS,)]
     assert shop.rows("SELECT count(*) FROM invoices") == [(ORDERS,)]
 
@@ -104,4 +117,14 @@ def the_shelves_are_right(shop: Shop, count: str) -> None:
     for number in range(REFUNDS):
         sums[SKUS[number % 4]] -= 1 + number % 3
     counted = shop.ask("GET", f"/stock-counts/{count}")[1]
-    assert counted == {sku: {"on_shelf": DELIVERED - sums[sku], "missing": 0} for sku in SKUS}
+    delivered = {sku: LAMPS if sku == "lamp" else DELIVERED for sku in SKUS}
+    assert counted == {sku: {"on_shelf": delivered[sku] - sums[sku], "missing": 0} for sku in SKUS}
+
+
+def the_mails_are_right(shop: Shop) -> None:
+    """Each customer was told how it ended. One whose worker died right after the mail may have got it twice."""
+    told = {(f"order-{number}", "shipped") for number in range(ORDERS)}
+    told |= {(f"order-{number}", "refunded") for number in range(REFUNDS)}
+    told |= {(order, why) for order, (_, _, why) in REFUSED.items()}
+    lines = (shop.folder / "mails").read_text("utf-8").splitlines()
+    assert {tuple(line.split("@example.org: ")) for line in lines} == told

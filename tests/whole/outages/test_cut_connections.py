@@ -11,6 +11,7 @@ import pytest
 
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
+from tests.kit.servers import CopiedServer
 from tests.whole.outages.after import check_books
 from tests.whole.outages.callers import calling, until
 from tests.whole.outages.cuts import OF_CALLERS, OF_WORKERS
@@ -22,7 +23,7 @@ ROUNDS = 2
 @pytest.mark.parametrize("patience_s", [5.0, 0.0], ids=["patient", "impatient"])
 async def test_cuts_lose_and_repeat_nothing(patience_s: float, report: Callable[[str], None]) -> None:
     """Patient callers let the client find out what became of a submit; impatient ones are told to ask."""
-    with PostgresServer(fast=True, tcp=True) as server, ExitStack() as stack:
+    with CopiedServer(fast=True, tcp=True) as server, ExitStack() as stack:
         direct = Shop(server.create_role_and_schema())
         await asyncio.to_thread(direct.prepare)
         before_workers, before_callers = (stack.enter_context(FaultProxy(server.port)) for _ in range(2))

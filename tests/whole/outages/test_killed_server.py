@@ -10,6 +10,7 @@ from fencerow.core.db.pools import RECONNECT_S
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
+from tests.kit.servers import CopiedServer
 from tests.whole.outages.after import check_books
 from tests.whole.outages.callers import calling
 from tests.whole.outages.shop import Shop, staffed
@@ -21,7 +22,7 @@ BACK_S = 5.0
 async def test_all_come_back_by_themselves_within_five_seconds(
     report: Callable[[str], None], fronted: Callable[[PostgresServer, str], str]
 ) -> None:
-    with PostgresServer(fast=True) as server:
+    with CopiedServer(fast=True) as server:
         url = fronted(server, server.create_role_and_schema())
         # A quick answer to callers, so that there are many of them; the workers keep the defaults.
         counter, first, second = Shop(url, connect_timeout_s=0.5), Shop(url), Shop(url)
@@ -50,7 +51,7 @@ async def test_all_come_back_by_themselves_within_five_seconds(
 
 async def test_one_who_waits_through_the_outage_gets_a_connection_when_the_server_is_back() -> None:
     """The pool stops trying after a while; only somebody who asks anew makes it try again."""
-    with PostgresServer(fast=True) as server:
+    with CopiedServer(fast=True) as server:
         engine = PostgresEngine(server.create_role_and_schema(), store.postgres_queries())
         await asyncio.to_thread(store.migrate, engine)
         server.stop("immediate")

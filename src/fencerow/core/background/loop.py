@@ -16,8 +16,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from fencerow.core.background.outage import Outage
 from fencerow.core.db.trouble import SHORT, is_shortage, is_trouble
-from fencerow.core.errors import OutOfResources
+from fencerow.core.errors import FencerowError, OutOfResources
+from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Failing
 from fencerow.core.telemetry import Fact, Telemetry, clean
 
@@ -56,6 +58,8 @@ class Loop:
         self._woken = woken or asyncio.Event()
         self._stopped = asyncio.Event()
         self._failures = 0  # in a row
+        self._told = False  # whether somebody reads of these failures
+        self.outage = Outage()  # shared with the other loops of a worker: the same trouble is told once
         self.failing: Failing | None = None  # work in the background that met an error of its own
 
     def wake(self) -> None:
@@ -89,8 +93,11 @@ class Loop:
         except (Exception, SystemExit) as error:
             return self._meet(error)
         if self._failures:
-            log.info("loop %s goes on after %d failed tries", self.name, self._failures)
-            self._failures, self.failing = 0, None
+            level = logging.INFO if self._told else logging.DEBUG
+            tries = amount(self._failures, "failed try", "failed tries")
+            log.log(level, "loop %s goes on after %s", self.name, tries)
+            self._failures, self.failing, self._told = 0, None, False
+            self.outage.over(self)
             self._endurance.recovered()
         return pause_s
 
@@ -128,12 +135,15 @@ class Loop:
     def _say(self, error: BaseException, waited_out: bool) -> None:
         is_news = self._failures in (1, 10, 100)
         if waited_out:
+            kind = error.code if isinstance(error, FencerowError) else type(error).__name__
+            is_news = self.outage.met(self, kind) and is_news
             level = logging.WARNING if is_news else logging.DEBUG
             log.log(level, "loop %s met trouble (try %d): %s", self.name, self._failures, error)
         else:
             level = logging.ERROR if is_news or self._failures % 100 == 0 else logging.DEBUG
             text = "%s failed (try %d) and is tried again; jobs go on meanwhile: %s"
             log.log(level, text, self.name, self._failures, error, exc_info=error if is_news else None)
+        self._told |= is_news
 
 
 def _is_asked_to_end() -> bool:
@@ -263,10 +273,13 @@ class Loops:
         self._fatal = fatal
         self._loops: list[Loop] = []
         self._others: list[Endurance] = []
+        self._outage = Outage()
         self._started = False
 
     def add(self, *loops: Loop) -> None:
         """They run from now on, or from the start on."""
+        for loop in loops:
+            loop.outage = self._outage
         self._loops += loops
         if self._started:
             self._run(*loops)
@@ -296,6 +309,7 @@ class Loops:
     def _forget(self, loop: Loop) -> None:
         del self.tasks[loop]
         self._loops.remove(loop)
+        self._outage.over(loop)
 
     def tasks_of(self, loops: Iterable[Loop]) -> list[asyncio.Task[None]]:
         """The tasks of those that have been started."""

@@ -16,6 +16,7 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.steady import steady
 from fencerow.core.model.state import State
+from fencerow.core.model.text import amount
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.store.reap import LeaseAhead, Reclaimed
@@ -112,7 +113,7 @@ class Reaper:
                 count = sum(job.holder == holder for job in reclaimed)
                 self._telemetry.counters.add("jobs_reclaimed", count)
                 self._telemetry.emit(Fact.RECLAIMED, count=count, worker=holder)
-                log.warning("took back %d jobs from dead worker %s", count, holder)
+                log.warning("took back %s from dead worker %s", amount(count, "job"), holder)
             if len(reclaimed) < BATCH_ROWS:
                 return  # the rest is locked right now; the next sweep comes soon
 
@@ -121,11 +122,11 @@ class Reaper:
             store.time_out(limit=BATCH_ROWS, delay_s=OVERDUE_DELAY_S, actor=self._actor)
         )
         if started := sum(job.begun for job in reclaimed):
-            log.error("ended %d attempts past their time limit; their workers could not", started)
+            log.error("ended %s past the time limit; the workers could not", amount(started, "attempt"))
             self._telemetry.counters.add("jobs_timed_out", started)
             self._telemetry.emit(Fact.TIMED_OUT, count=started)
         if waited := len(reclaimed) - started:
-            log.warning("took back %d jobs that their living workers did not begin in time", waited)
+            log.warning("took back %s that living workers did not begin in time", amount(waited, "job"))
             self._telemetry.counters.add("jobs_not_begun", waited)
         self._announce(reclaimed, moved)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fencerow.core.model.text import amount
+
 
 def shares(pool_max: int) -> tuple[int, int]:
     """How a pool's connections are shared out: for our own statements, and for the users' transactions."""
@@ -30,4 +32,4 @@ def of_client(pool_max: int, *, plain: bool) -> Mapping[str, int]:
 def told(connections: Mapping[str, int]) -> str:
     """The numbers in words, for the log."""
     parts = ", ".join(f"{count} {use}" for use, count in connections.items())
-    return f"{sum(connections.values())} connections ({parts})"
+    return f"{amount(sum(connections.values()), 'connection')} ({parts})"

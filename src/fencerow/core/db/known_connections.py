@@ -13,13 +13,9 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from fencerow.core.db.run import Rows, Runner, Steps, execute, operation
-from fencerow.core.errors import UnusableConnection
+from fencerow.core.errors import OtherDatabase
 
 T = TypeVar("T")
-
-
-class Elsewhere(UnusableConnection):
-    """The connection leads to another database than the engine was in when it was asked last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +54,13 @@ class KnownConnections:
         """Compare what a connection said with what our engine said.
 
         Raises:
-            Elsewhere: it leads to another database.
+            OtherDatabase: it leads to another database.
         """
         here = self._database
         if there.is_standby:
             return
         if here is None or there.identity != here.identity:
-            raise _elsewhere(there, here, kind)
+            raise _other_database(there, here, kind)
         self._connections.add(connection)
 
     def run(self, engine: Runner, once: Callable[[], T]) -> T:
@@ -74,7 +70,7 @@ class KnownConnections:
         before = self._database  # read first: while this one compares, another thread may write its answer
         try:
             return once()
-        except Elsewhere:
+        except OtherDatabase:
             self._database = here = engine.run(database_here())
             if here == before:
                 raise
@@ -85,17 +81,17 @@ class KnownConnections:
         before = self._database  # as in `run`
         try:
             return await once()
-        except Elsewhere:
+        except OtherDatabase:
             self._database = here = await engine.arun(database_here())
             if here == before:
                 raise
         return await once()
 
 
-def _elsewhere(there: Database, here: Database | None, kind: str) -> Elsewhere:
+def _other_database(there: Database, here: Database | None, kind: str) -> OtherDatabase:
     name = "" if here is None else here.name
     server = " on another server" if there.name == name else ""
-    return Elsewhere(
+    return OtherDatabase(
         f"this {kind} leads to database {there.name!r}{server}",
         f"the jobs of this app are in database {name!r}, and its workers would never look elsewhere",
         "pass a connection to the database of the app's URL; nothing was written",

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import logging
 from itertools import count
+from typing import Any
+from weakref import WeakSet
+
+from psycopg import BaseConnection
 
 from fencerow.core.db.probe import reason_of
 from fencerow.core.errors import Unavailable
@@ -25,11 +29,14 @@ class OurPools(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         self._reasons: dict[str, BaseException] = {}
+        self._connections = WeakSet[BaseConnection[Any]]()
 
     def filter(self, record: logging.LogRecord) -> bool:
         given = record.args if isinstance(record.args, tuple) else ()
-        pool = str(given[0]) if given else ""
-        if pool.partition("-")[0] != NAME:
+        about = given[0] if given else ""
+        pool = str(about)
+        is_one = isinstance(about, BaseConnection)  # a record about one connection does not name its pool
+        if not (about in self._connections if is_one else pool.partition("-")[0] == NAME):
             return True
         if len(given) > 1 and isinstance(given[1], BaseException):
             self._reasons[pool] = given[1]
@@ -37,8 +44,13 @@ class OurPools(logging.Filter):
         return False
 
     def reason(self, pool: str) -> BaseException | None:
-        """Why this pool could not connect last. It is told once."""
-        return self._reasons.pop(pool, None)
+        """Why this pool could not connect last; None once it could. All who wait meanwhile are told the same."""
+        return self._reasons.get(pool)
+
+    def connected(self, pool: str, connection: BaseConnection[Any]) -> None:
+        """This pool has made this connection: what stood in its way is over."""
+        self._connections.add(connection)
+        self._reasons.pop(pool, None)
 
 
 OURS = OurPools()

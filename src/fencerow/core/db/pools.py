@@ -23,7 +23,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
 from fencerow.core.db.connections import shares
 from fencerow.core.db.loop_pool import LoopPool
-from fencerow.core.db.pool_log import pool_name, unreachable
+from fencerow.core.db.pool_log import OURS, pool_name, unreachable
 from fencerow.core.db.preparing import Preparing
 from fencerow.core.db.watchdog import CANCEL_S, Watchdog, Watched, is_readable
 from fencerow.core.errors import ReadOnly, Unavailable
@@ -149,7 +149,7 @@ class Pools:
                     name=self._name,
                     reconnect_timeout=RECONNECT_S,
                     check=self._check if for_user else self._check_ours,
-                    configure=_read_committed,
+                    configure=self._connected,
                 )
             return self._pools[for_user]
 
@@ -168,7 +168,7 @@ class Pools:
                 name=self._name,
                 reconnect_timeout=RECONNECT_S,
                 check=self._acheck if for_user else self._acheck_ours,
-                configure=_aread_committed,
+                configure=self._aconnected,
             )
             pools[for_user] = LoopPool(pool)
             await pool.open()
@@ -266,6 +266,17 @@ class Pools:
             self._watchdog = Watchdog(self._statement_timeout_s)
             self._lock = threading.Lock()
 
+    def _connected(self, connection: Connection[Any]) -> None:
+        """READ COMMITTED is said with every BEGIN, whatever the role's default is: a guard looks in a later statement
+        than its lock. It costs no round trip and leaves nothing behind in the session.
+        """
+        OURS.connected(self._name, connection)
+        connection.isolation_level = IsolationLevel.READ_COMMITTED
+
+    async def _aconnected(self, connection: AsyncConnection[Any]) -> None:
+        OURS.connected(self._name, connection)
+        await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
+
     def _unreachable(self) -> Unavailable:
         return unreachable(self._name, self._conninfo, self._connect_timeout_s)
 
@@ -332,15 +343,3 @@ def _acancel(connection: AsyncConnection[Any], loop: asyncio.AbstractEventLoop) 
 
     with suppress(RuntimeError):  # the loop is closed
         asyncio.run_coroutine_threadsafe(ask(), loop)
-
-
-def _read_committed(connection: Connection[Any]) -> None:
-    """Said with every BEGIN, whatever the role's default is: a guard looks in a later statement than its lock.
-
-    It costs no round trip and leaves nothing behind in the session.
-    """
-    connection.isolation_level = IsolationLevel.READ_COMMITTED
-
-
-async def _aread_committed(connection: AsyncConnection[Any]) -> None:
-    await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)

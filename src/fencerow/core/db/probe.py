@@ -1,21 +1,16 @@
-"""Say at once, and without its password, why a database cannot be used. Pools only say that they waited."""
+"""Say at once, and without its password, why a server cannot be used. Pools only say that they waited."""
 
 from __future__ import annotations
 
-import os
 import re
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from fencerow.core.db.faults import fault, first_line
-from fencerow.core.db.filesystem import refuse_network
-from fencerow.core.errors import SchemaMissing, Unavailable, UrlError
+from fencerow.core.errors import Unavailable, UrlError
 from fencerow.core.model.url import masked
 
 PASSWORD = re.compile(r"[A-Za-z+]+://[^:@/?#]*:(.*)@", re.DOTALL)
@@ -59,46 +54,6 @@ def connect_postgres(conninfo: str, timeout_s: float, **settings: Any) -> psycop
             reason_of(conninfo, error),
             "check host, port, database, role and password; nothing was stored",
         ) from None
-
-
-def reach_sqlite(path: Path) -> None:
-    """Look whether the file is there, without making one.
-
-    Raises:
-        SchemaMissing: there is no such file.
-        Unavailable: it is a folder, or this user may not read it.
-        UnsafeFileSystem: it lies on a network file system.
-    """
-    refuse_network(path)
-    if path.is_dir():
-        raise Unavailable(f"{path} is a folder", "a database file is expected", "name a file in it")
-    if not path.exists():
-        raise SchemaMissing(
-            f"there is no file {path}",
-            "the database was never migrated, or the path is wrong",
-            "run `fencerow migrate` to make it, or correct the URL",
-        )
-    # Never opened here: closing it would drop the locks that this process holds on the file elsewhere.
-    if not os.access(path, os.R_OK):
-        raise Unavailable(f"{path} cannot be read", "this user may not", "check the file's permissions")
-
-
-def is_foreign_sqlite(path: Path, table: str) -> bool:
-    """Whether the file is a database without this table: somebody else's, or never migrated.
-
-    An engine would change the journal of what it opens and lay a file for the workers beside it. This look changes
-    nothing. What cannot be looked at so is not called foreign: opening it tells more.
-
-    For a process that has no other connection to the file: closing this one may drop that one's locks.
-    """
-    # Without a log beside it the file alone is all there is; a reader that asks for locks would make the log's files.
-    mode = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)) as connection:
-            found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-    except sqlite3.Error:
-        return False
-    return found is None
 
 
 def reason_of(conninfo: str, error: BaseException) -> str:

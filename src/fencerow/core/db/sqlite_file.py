@@ -85,6 +85,19 @@ def _widen_workers(connection: sqlite3.Connection, queries: Queries, prefix: str
                 raise
 
 
+def unopened(path: Path, why: str) -> Unavailable:
+    """The error for a file that cannot be opened or made: what stands in the way, as far as one can see."""
+    if path.is_dir():
+        return Unavailable(f"{path} is a folder", "a database file is expected", "name a file in it")
+    if not path.parent.is_dir():
+        return Unavailable(
+            f"{path} cannot be made",
+            f"there is no folder {path.parent}",
+            "make the folder, or correct the path",
+        )
+    return Unavailable(f"{path} cannot be opened", why, "check the permissions of the file and of its folder")
+
+
 @contextmanager
 def translated(path: Path, *, around_user_code: bool = False) -> Iterator[None]:
     """Turn SQLite's errors that an operator can do something about into ours; leave all others as they are."""
@@ -142,9 +155,7 @@ def _trouble(error: sqlite3.OperationalError, path: Path) -> FencerowError | Non
     if code == "SQLITE_FULL":
         return StorageFull(f"no space is left for {path}", str(error), "make room on the disk and repeat")
     if code.startswith("SQLITE_CANTOPEN"):
-        return Unavailable(
-            f"{path} cannot be opened", str(error), "check that the folder exists and may be written"
-        )
+        return unopened(path, str(error))
     if code == "SQLITE_IOERR_CORRUPTFS":
         return DatabaseError(
             f"the file system under {path} is damaged", str(error), "check the disk; restore from a backup"

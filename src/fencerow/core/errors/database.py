@@ -69,6 +69,12 @@ class UnusableConnection(DatabaseError):
     code = "FR-508"
 
 
+class OtherDatabase(UnusableConnection):
+    """The connection passed in leads to another database than that of the app, where no worker would look."""
+
+    code = "FR-514"
+
+
 class UnsafeFileSystem(DatabaseError):
     """The SQLite file lies on a network file system, where locks do not hold. Move it or use PostgreSQL."""
 

@@ -7,8 +7,9 @@ import click
 from fencerow.command import output
 from fencerow.command.database import actor, working
 from fencerow.command.documents import plain
+from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
-from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
+from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, span
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
@@ -29,38 +30,32 @@ COLUMNS = (
 )
 
 
-@click.group(invoke_without_command=True)
-@json_option
+@click.command("list")
+@limit_option(100)
 @utc_option
-@database_options
-@app_option
-@click.pass_context
-def mutexes(context: click.Context) -> None:
-    """List, show and release mutexes. Without a verb: list."""
-    if context.invoked_subcommand is None:
-        _list(context, 100)
-
-
-@mutexes.command("list")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Show at most so many."
-)
-@json_option
-@utc_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def list_(context: click.Context, limit: int) -> None:
     """List the mutexes that are held, the longest first."""
-    _list(context, limit)
+    with working(asked(context)) as engine:
+        found = Mutexes(ClientBase(engine)).held(limit=limit)
+    if asked(context).json:
+        output.say_json([_document(each) for each in found])
+        return
+    output.table(
+        COLUMNS,
+        [_row(each, Times(each.now_us, asked(context).utc)) for each in found],
+        none="no mutex is held",
+    )
+
+
+mutexes = group_of(list_, "mutexes", "List, show and release mutexes. Without a verb: list.")
 
 
 @mutexes.command()
 @click.argument("key")
-@json_option
 @utc_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def show(context: click.Context, key: str) -> None:
     """Show a mutex: who holds it, or held it last."""
@@ -90,9 +85,7 @@ def show(context: click.Context, key: str) -> None:
 @click.argument("key")
 @click.option("--token", type=int, help="Only if the holder has this token.")
 @click.option("--reason", metavar="TEXT", help="Why; shown by `mutexes show`.")
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def release(context: click.Context, key: str, token: int | None, reason: str | None) -> int:
     """Take a mutex from its holder. The holder learns of it at its next renewal, and may still be at work
@@ -111,19 +104,6 @@ def release(context: click.Context, key: str, token: int | None, reason: str | N
     else:
         output.say(f"{key} is not held with token {wanted}; nothing was changed")
     return exits.OK if done else exits.FAILED
-
-
-def _list(context: click.Context, limit: int) -> None:
-    with working(asked(context)) as engine:
-        found = Mutexes(ClientBase(engine)).held(limit=limit)
-    if asked(context).json:
-        output.say_json([_document(each) for each in found])
-        return
-    output.table(
-        COLUMNS,
-        [_row(each, Times(each.now_us, asked(context).utc)) for each in found],
-        none="no mutex is held",
-    )
 
 
 def _row(found: MutexRecord, at: Times) -> tuple[object, ...]:

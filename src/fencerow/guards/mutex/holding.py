@@ -13,7 +13,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import Busy, LeaseLost, Unavailable
 from fencerow.core.model.control import Snooze
-from fencerow.core.store.running import Running
+from fencerow.core.store.running import Running, running
 from fencerow.guards.mutex.errors import MutexBusy
 from fencerow.guards.mutex.hold import Hold
 from fencerow.guards.mutex.nesting import entered
@@ -63,6 +63,7 @@ def give_up(engine: Engine, terms: Terms, holder: str, asked: TakeInFlight, erro
 def give_back(hold: Hold) -> bool:
     """Give back what has ended here; false when it was not ours any more. After an error others do it later."""
     try:
+        _refuse_in_vain(hold)
         return hold.engine.run(_soon(hold))
     except BaseException:
         _later(hold)
@@ -72,6 +73,7 @@ def give_back(hold: Hold) -> bool:
 async def agive_back(hold: Hold) -> bool:
     """`give_back` for async code."""
     try:
+        _refuse_in_vain(hold)
         return await hold.engine.arun(_soon(hold))
     except BaseException:
         _later(hold)
@@ -89,6 +91,17 @@ def left_behind(trouble: Exception, late: bool) -> bool:
 def _soon(hold: Hold) -> Operation[bool]:
     # Past that, it goes on in the background: on SQLite this process's own transaction may hold the file.
     return replace(hold.release(), patience_s=RELEASE_PATIENCE_S)
+
+
+def _refuse_in_vain(hold: Hold) -> None:
+    """Where this very handler keeps all other writers out, a release would wait for what waits for it."""
+    attempt = running.get()
+    if attempt is not None and attempt.keeps_out(hold.engine):
+        raise Busy(
+            f"the mutex {hold.key!r} is released when job.transaction() has been committed",
+            "SQLite has one writer at a time, which is that transaction",
+            "to have it free before, leave its block before the transaction begins",
+        )
 
 
 def _later(hold: Hold) -> None:

@@ -7,7 +7,16 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.run import Operation, Rows, Steps, as_int, execute, operation, text_or_none
+from fencerow.core.db.run import (
+    Operation,
+    Rows,
+    Steps,
+    as_int,
+    as_int_or_none,
+    execute,
+    operation,
+    text_or_none,
+)
 from fencerow.core.errors import LeaseLost
 from fencerow.core.model.job import instant
 
@@ -234,9 +243,6 @@ def _token(rows: Rows) -> int | None:
 
 
 def _record(row: tuple[object, ...]) -> MutexRecord:
-    def number(value: object) -> int | None:
-        return None if value is None else as_int(value)
-
     assert isinstance(row[3], float)
     return MutexRecord(
         key=str(row[0]),
@@ -246,12 +252,12 @@ def _record(row: tuple[object, ...]) -> MutexRecord:
         since_us=as_int(row[4]),
         until_us=as_int(row[5]),
         job_id=text_or_none(row[6]),
-        attempt=number(row[7]),
+        attempt=as_int_or_none(row[7]),
         job_name=text_or_none(row[8]),
         host=str(row[9]),
         pid=as_int(row[10]),
         purpose=text_or_none(row[11]),
-        freed_at_us=number(row[12]),
+        freed_at_us=as_int_or_none(row[12]),
         freed_by=text_or_none(row[13]),
         freed_reason=text_or_none(row[14]),
         now_us=as_int(row[15]),

@@ -14,7 +14,7 @@ from fencerow.core.db.adapters.frame import INSIDE, Frame, Lent, Plan, Sent, Sta
 from fencerow.core.db.run import Operation, Rows, Statement
 from fencerow.core.db.sqlite import SqliteEngine, bound
 from fencerow.core.db.sqlite_file import fault
-from fencerow.core.errors import Busy, FencerowError, RetryTransaction, UnusableConnection
+from fencerow.core.errors import Busy, FencerowError, OtherDatabase, RetryTransaction, UnusableConnection
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -48,7 +48,7 @@ class LentSqlite(Lent):
             rows = yield Sent("PRAGMA database_list")
             main = next(str(row[2] or "") for row in rows if row[1] == "main")
             if not _same_file(main, self._engine.path):
-                raise UnusableConnection(
+                raise OtherDatabase(
                     f"this connection is to {main or 'a database in memory'}",
                     f"the jobs are in {self._engine.path}",
                     "pass a connection to that file",
