@@ -17,6 +17,7 @@ from fencerow_proof.network.proxy import FaultProxy
 from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.kit.databases import Superuser, copy_files, scratch_folder
 from tests.kit.leftovers import no_connections_left, no_threads_left
+from tests.kit.servers import CopiedServer
 from tests.proof.race.evidence import (  # noqa: F401 (hooks must be found here)
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -42,14 +43,14 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
     """A server of this pytest process. Give each test its own database: see `postgres_url`."""
-    with PostgresServer(fast=True) as running:
+    with CopiedServer(fast=True) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def tcp_server() -> Iterator[PostgresServer]:
     """A server behind a TCP port, where faults can be put in between: migrated, role and database `app`."""
-    with PostgresServer(fast=True, tcp=True) as running:
+    with CopiedServer(fast=True, tcp=True) as running:
         engine = postgres_engine(running.create_role_and_schema(role=ROLE, database="app"))
         store.migrate(engine)
         engine.close()

@@ -12,6 +12,7 @@ from fencerow.config import Config
 from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning, UntypedParameters
 from fencerow.core.app.app import JobsApp
 from fencerow.core.app.submitter import Submittable
+from fencerow.core.app.unique import Unique
 from fencerow.core.config import Defaults
 from fencerow.core.db.run import Operation, run
 from fencerow.core.telemetry import Telemetry
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from fencerow.schedules.declared import Declarations, Entities
     from fencerow.schedules.options import ScheduleOptions
 
-__all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning", "UntypedParameters"]
+__all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning", "Unique", "UntypedParameters"]
 
 
 class App(JobsApp):
@@ -123,7 +124,7 @@ class App(JobsApp):
         When (`ScheduleOptions`): `cron` with `tz`, or `rate` `per` "minute", "hour" or "day", or `interval_s`; with
         `phase_s` and `jitter_s`. `misfire` says what becomes of fires that were missed: "one" (the latest), "skip", or
         "all", at most `catchup_max` in one pass. `overlap`: "skip" makes no job while an earlier one has not ended;
-        "allow", which is usual with "all", does.
+        "allow", which is usual with "all", does; "queue" makes one that waits until those before it have ended.
 
         Raises:
             InvalidSchedule, UnknownZone: it says nothing that can work. ScheduleTaken: the name is declared already.

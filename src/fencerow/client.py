@@ -20,15 +20,17 @@ from fencerow.operators.queue_verbs import QueueVerbs
 from fencerow.operators.workers import Workers
 
 if TYPE_CHECKING:
+    from fencerow.exclusive.client import ExclusiveVerbs
     from fencerow.limits.client import LimitVerbs
+    from fencerow.operators.share_verbs import ShareVerbs
     from fencerow.schedules.verbs import ScheduleVerbs
 
 __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 
 class Client(JobsClient, JobVerbs, QueueVerbs):
-    """Submits jobs, reads them, waits for them and changes their state; pauses queues; `limits`,
-    `workers`, `mutexes` and `schedules` are for operators.
+    """Submits jobs, reads them, waits for them and changes their state; pauses queues; `exclusive`,
+    `limits`, `shares`, `workers`, `mutexes` and `schedules` are for operators.
 
     Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
     called before the database is first used. Close the client when done: it may have a thread that waits for
@@ -49,11 +51,25 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         self.mutexes = Mutexes(self)
 
     @property
+    def exclusive(self) -> ExclusiveVerbs:
+        """Looks at exclusive keys: who has their turns, and who waits for one."""
+        from fencerow.exclusive.client import ExclusiveVerbs  # who asks for none never loads it
+
+        return ExclusiveVerbs(self)
+
+    @property
     def limits(self) -> LimitVerbs:
         """Looks at limits, makes them, and changes them."""
         from fencerow.limits.client import LimitVerbs  # who asks for none never loads it
 
         return LimitVerbs(self)
+
+    @property
+    def shares(self) -> ShareVerbs:
+        """Looks at who shares a queue, and sets the weights of shares."""
+        from fencerow.operators.share_verbs import ShareVerbs  # who asks for none never loads it
+
+        return ShareVerbs(self)
 
     @property
     def schedules(self) -> ScheduleVerbs:

@@ -8,6 +8,7 @@ from fencerow.batches.wing import WING as BATCHES
 from fencerow.core.wing import build
 from fencerow.doctor.wing import WING as DOCTOR
 from fencerow.events.wing import WING as EVENTS
+from fencerow.exclusive.wing import WING as EXCLUSIVE
 from fencerow.guards.wing import WING as GUARDS
 from fencerow.limits.wing import WING as LIMITS
 from fencerow.migrations.wing import WING as MIGRATIONS
@@ -19,7 +20,19 @@ from fencerow.schedules.wing import WING as SCHEDULES
 if TYPE_CHECKING:
     from fencerow.config import Config
 
-WINGS = (PROCESSES, BATCHES, OPERATORS, LIMITS, DOCTOR, RETENTION, EVENTS, GUARDS, MIGRATIONS, SCHEDULES)
+WINGS = (
+    PROCESSES,
+    BATCHES,
+    OPERATORS,
+    EXCLUSIVE,
+    LIMITS,
+    DOCTOR,
+    RETENTION,
+    EVENTS,
+    GUARDS,
+    MIGRATIONS,
+    SCHEDULES,
+)
 
 
 def _config() -> type[Config]:

@@ -107,7 +107,7 @@ def test_a_change_starts_the_worker_anew_and_what_ran_runs_again(
     said = running.said()
     assert "fencerow submit -A shop:app answer" in said
     assert "changed: shop.py; the worker starts anew" in said
-    assert f"1 jobs that still run are cancelled and released: {job_id}" in said
+    assert f"1 job that still runs is cancelled and released: {job_id}" in said
     assert f"shop: at work on version 2  job=answer job_id={job_id} attempt=2" in said
 
 

@@ -13,7 +13,9 @@ from psycopg import errors, sql
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim
+from fencerow.core.model.unique import UniqueClaim, UniqueRule
 from fencerow.core.store import store
+from fencerow.core.store.uniting import Unstored
 from fencerow.errors import DatabaseError
 from fencerow.testing.postgres import PostgresServer
 from tests.cli.conftest import Cli
@@ -87,15 +89,19 @@ def test_migrate_makes_the_schema_where_the_role_may(
     assert made.code == 0
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "keyed"])
-def keyed(request: pytest.FixtureRequest) -> bool:
-    """Whether the submitter was granted what keys need."""
-    return bool(request.param)
+# What is granted besides, by how its paragraph begins.
+BESIDES = {"plain": (), "keyed": ("-- For keys",), "unique": ("-- For keys", "-- For unique")}
+
+
+@pytest.fixture(params=BESIDES)
+def besides(request: pytest.FixtureRequest) -> str:
+    """Which jobs the submitter may submit besides plain ones."""
+    return str(request.param)
 
 
 @pytest.fixture
 def granted(
-    keyed: bool, cli: Cli, server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    besides: str, cli: Cli, server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, str]]:
     """URLs of a worker's and of a submitter's role, with exactly the privileges that `sql` prints."""
     database = postgres_url.split("@/")[1].split("?")[0]
@@ -106,11 +112,12 @@ def granted(
         for role in roles.values():
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
     with psycopg.connect(postgres_url, autocommit=True) as owner:
-        for line in text.splitlines():
-            # The commented lines are those for keys.
-            statement = line.removeprefix("-- ")
-            if statement.startswith(("GRANT", "REVOKE")) and (keyed or statement == line):
-                owner.execute(statement.encode())
+        for paragraph in text.split("\n\n"):
+            for line in paragraph.splitlines():
+                statement = line.removeprefix("-- ")
+                wanted = statement == line or paragraph.startswith(BESIDES[besides])
+                if wanted and statement.startswith(("GRANT", "REVOKE")):
+                    owner.execute(statement.encode())
     yield {name: server.conninfo(database, role) for name, role in roles.items()}
     with server.connect(database) as connection:
         for role in roles.values():
@@ -138,32 +145,38 @@ def test_a_worker_can_work_with_what_it_was_granted_and_not_change_the_schema(
         connection.execute("DELETE FROM fencerow.schema_migrations")
 
 
-def test_a_submitter_can_submit_with_what_it_was_granted_and_read_nothing(
-    granted: dict[str, str], keyed: bool
+def test_a_submitter_can_submit_with_what_it_was_granted_and_no_more(
+    granted: dict[str, str], besides: str
 ) -> None:
     engine = engine_of(granted["submit"])
-    job = jobs.new_job(scope="s", key="k")
+    job, other = jobs.new_job(scope="s", key="k"), jobs.new_job()
     claim = KeyClaim(scope="s", key="k", job_id=job.id, fingerprint="f", lifetime_s=60.0)
+    rule = UniqueClaim(scope="s", key="u", rule=UniqueRule(replaces=True))
+    more = {
+        "keyed": store.submit_keyed([job], [claim]),
+        "unique": store.submit_unique([Unstored(other, unique=rule)]),
+    }
 
     store.check_schema(engine)
     jobs.submit(engine)
-    if keyed:
-        answers = [engine.run(store.submit_keyed([job], [claim]))[0].id for _ in range(2)]
-        assert answers == [job.id] * 2
-    else:
-        with pytest.raises(DatabaseError):
-            engine.run(store.submit_keyed([job], [claim]))
+    for kind, submit in more.items():
+        if kind == besides or besides == "unique":
+            assert len({engine.run(submit)[0].id for _ in range(2)}) == 1
+        else:
+            with pytest.raises(DatabaseError):
+                engine.run(submit)
     engine.close()
 
-    for forbidden in (
-        "SELECT args FROM fencerow.jobs",
-        "SELECT result FROM fencerow.finished_jobs",
-        "UPDATE fencerow.jobs SET cancel_requested_by = 'me'",
-        "DELETE FROM fencerow.finished_jobs",
-        "CREATE TABLE fencerow.mine (x int)",
-    ):
+    forbidden = ["DELETE FROM fencerow.finished_jobs", "CREATE TABLE fencerow.mine (x int)"]
+    if besides != "unique":  # which looks at jobs, and changes them
+        forbidden += [
+            "SELECT args FROM fencerow.jobs",
+            "SELECT result FROM fencerow.finished_jobs",
+            "UPDATE fencerow.jobs SET cancel_requested_by = 'me'",
+        ]
+    for statement in forbidden:
         with psycopg.connect(granted["submit"]) as connection, pytest.raises(errors.InsufficientPrivilege):
-            connection.execute(forbidden)
+            connection.execute(statement)
 
 
 def test_at_a_terminal_a_bar_shows_how_far_it_is(cli: Cli, empty: str) -> None:

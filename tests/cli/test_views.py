@@ -33,6 +33,7 @@ AnyEngine = SqliteEngine | PostgresEngine
 LIMIT = Limit(
     "queue:mail", slots=10, rate=Rate(100, per_s=60, burst=5), hours="mon-fri 09:00-17:00 Europe/Berlin"
 )
+KEY = "the account of the provider that answered with something that nobody expected"
 LONG = "the_provider_answered_with_something_that_nobody_expected"
 SENTENCE = "the provider answered with something that nobody expected, " * 4
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -87,6 +88,10 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
     taker = Taker(f"sp:{LONG}", holder, 30.0, "db1.example.org", 7, "deal", running.id, 1, "send")
     assert engine.run(mutexes.make(taker)) == 1
     parked(engine)
+    keyed = (jobs.new_job(exclusive=KEY, name=f"n-{LONG}", queue=f"q-{LONG}") for _ in range(2))
+    jobs.submit(engine, *keyed)
+    engine.run(store.hand_over())
+    jobs.submit(engine, jobs.new_job(share=KEY, name=f"n-{LONG}", queue=f"q-{LONG}"))
     engine.run(limits.define(LIMIT, actor="someone", reason=SENTENCE))
     return {
         "jobs list": ("jobs",),
@@ -100,6 +105,10 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
         "workers list": ("workers",),
         "workers show": ("workers", "show", holder),
         "workers pause": ("workers", "pause", holder),
+        "exclusive list": ("exclusive",),
+        "exclusive show": ("exclusive", "show", KEY),
+        "shares list": ("shares",),
+        "shares set": ("shares", "set", "mail", KEY, "--weight", "3"),
         "limits list": ("limits",),
         "limits show": ("limits", "show", "queue:mail"),
         "limits set": ("limits", "set", "queue:mail", "--slots", "2"),
@@ -137,7 +146,7 @@ def test_every_view_keeps_to_80_columns_and_cuts_no_id(
     assert len(long) > 20
 
 
-TOLD_IN_TIMES = ("jobs", "queues", "workers", "mutexes", "limits", "events")
+TOLD_IN_TIMES = ("jobs", "queues", "workers", "mutexes", "exclusive", "shares", "limits", "events")
 CHANGING = {"set", "cancel", "pause", "resume", "redrive", "replay", "remove", "release", "migrate"}
 
 
@@ -179,7 +188,6 @@ def documented(page: str) -> Iterator[tuple[str, tuple[str, set[str]]]]:
         words = {word for text in re.findall(r"`([^`]+)`", outside) for word in text.split()}
         for name in re.findall(r"`([^`]+)`", names):
             found[name] = (kind, {word for word in words if not word.startswith("-")})
-    found["limits list"] = ("array", found["limits show"][1])
     found["mutexes list"] = ("array", found["mutexes show"][1])
     found["workers set"] = found["workers pause"]
     yield from found.items()

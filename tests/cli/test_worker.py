@@ -77,8 +77,8 @@ def test_a_second_signal_cancels_what_runs_and_hands_it_back(
     assert process.returncode == 0, err
     job = engine.run(store.read([job_id]))[job_id]
     assert (job.state, job.failures) == (State.QUEUED, 0), "handed back, uncounted"
-    assert f"stops ({number.name}) and claims no more; 1 jobs run, which may take" in err
-    assert f"1 jobs that still run are cancelled and released: {job_id}" in err
+    assert f"stops ({number.name}) and claims no more; 1 job runs, which may take" in err
+    assert f"1 job that still runs is cancelled and released: {job_id}" in err
     assert f"has stopped; ended: nothing; 1 released at its end: {job_id}" in err
     assert [each.state for each in engine.run(store.list_workers())] == ["retired"]
 

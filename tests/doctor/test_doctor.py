@@ -25,6 +25,7 @@ from fencerow.testing.postgres import PostgresServer
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Cli, Result
 from tests.kit import jobs
+from tests.kit.servers import CopiedServer
 
 _clean, cli, url = command_line._clean, command_line.cli, command_line.url  # fixtures
 
@@ -185,7 +186,7 @@ def test_a_worker_that_renews_late_is_seen(
     assert levels(cli("doctor", "--json"))["workers"] == "ok"
     monkeypatch.setattr(backlog, "LATE_PART", -1.0)
 
-    assert "half their lease" in finding(cli("doctor", "--json"), "workers")["found"]
+    assert "half a lease" in finding(cli("doctor", "--json"), "workers")["found"]
 
 
 def test_jobs_of_the_dead_fail_when_no_sweep_took_them(cli: Cli, url: str, engine: AnyEngine) -> None:
@@ -228,7 +229,7 @@ def test_dangerous_settings_are_seen(
 
 
 def test_fsync_off_fails(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    with PostgresServer(fast=True, settings={"fsync": "off", "full_page_writes": "off"}) as careless:
+    with CopiedServer(fast=True, settings={"fsync": "off", "full_page_writes": "off"}) as careless:
         monkeypatch.setenv("FENCEROW_URL", careless.conninfo())
         assert cli("migrate").code == 0
         found = levels(cli("doctor", "--json"))
@@ -291,8 +292,8 @@ def test_a_clock_that_went_back_is_seen(engine: AnyEngine, clock: DatabaseClock)
 
     assert before == []
     assert [each.level for each in rows_ahead] == ["warn"]
-    assert "went back by 1800 s; 0 living workers" in rows_ahead[0].found
-    assert "went back by 3600 s; 1 living workers" in seen.found
+    assert "went back by 1800 s; 0 living workers continue" in rows_ahead[0].found
+    assert "went back by 3600 s; 1 living worker continues" in seen.found
 
 
 def _clock_findings(engine: AnyEngine) -> list[Finding]:

@@ -135,4 +135,4 @@ async def test_a_session_on_another_database_is_refused(users: Users, server: Po
     await settled(other.dispose())
     server.drop_database("other_events")
 
-    assert types == ["Elsewhere"]
+    assert types == ["OtherDatabase"]

@@ -13,12 +13,13 @@ import pytest
 from fencerow.errors import MissingExtra
 from tests.house.tree import ROOT
 
-MODULES_MAX = 375
+MODULES_MAX = 381
 RESIDENT_KIB_MAX = 32 * 1024
 LAZY = (
     "fencerow",
     "fencerow.batches",
     "fencerow.events",
+    "fencerow.exclusive",
     "fencerow.guards.mutex",
     "fencerow.guards.once",
     "fencerow.guards.replace",
@@ -34,12 +35,14 @@ def loaded(statement: str) -> tuple[set[str], int]:
     """Which modules a fresh interpreter has loaded after a statement, and the most memory that it took, in KiB."""
     status = "open('/proc/self/status').read().split('VmHWM:')[1].split()[0]"  # `getrusage` counts the parent's too
     code = f"import sys\n{statement}\nprint({status}, *sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={})
+    env = {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
     size, *modules = done.stdout.split()
     return set(modules), int(size)
 
 
 def test_who_submits_loads_neither_worker_nor_driver() -> None:
+    loaded("from fencerow import App")  # compiles what nobody has imported yet, which takes memory too
     modules, resident_kib = loaded("from fencerow import App")
 
     assert len(modules) <= MODULES_MAX
@@ -61,9 +64,25 @@ def test_the_command_of_a_worker_loads_no_other() -> None:
     modules, _ = loaded(f"from fencerow.cli.main import root; {wanted}")
     everything, _ = loaded("from fencerow.cli.main import root; root.load()")
 
-    rare = {"fencerow.bench.run", "fencerow_proof.commands", "fencerow.events.commands"}
+    rare = {"fencerow.bench.run", "fencerow_proof.commands", "fencerow.events.commands", "fencerow.cli.jobs"}
     assert modules.isdisjoint(rare)
     assert rare <= everything
+
+
+def test_no_command_on_sqlite_loads_the_driver_of_postgresql(tmp_path: Path) -> None:
+    modules, _ = loaded(
+        f"""
+import contextlib, io, click
+from fencerow.cli.main import OFTEN, root, run
+assert all(root.get_command(click.Context(root), name) for name in OFTEN)
+with contextlib.redirect_stdout(io.StringIO()):
+    assert run(["migrate", "--url", "sqlite:///{tmp_path / "jobs.db"}"]) == 0
+import fencerow.core.worker.worker
+"""
+    )
+
+    assert "fencerow.core.db.sqlite" in modules
+    assert modules.isdisjoint({"psycopg", "psycopg_pool"})
 
 
 @pytest.mark.parametrize("package", LAZY)

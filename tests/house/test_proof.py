@@ -37,7 +37,7 @@ PROOF = (ROOT / "docs" / "proof.md").read_text("utf-8")
 def test_each_sentence_has_its_tests_and_each_row_its_sentence() -> None:
     promised, readme = promises(PAGE), readme_claims(README)
 
-    assert [f"{number}" for number in range(1, 9)] == [name for name in promised if name.isdigit()]
+    assert [f"{number}" for number in range(1, 11)] == [name for name in promised if name.isdigit()]
     assert {"where", "once", "window", "replace", "transitions"} < promised.keys()
     assert len(promised) > 25 and len(readme) > 20
     assert not promised.keys() & readme.keys()
@@ -56,6 +56,7 @@ def test_numbers_of_the_pages_are_the_defaults() -> None:
         ("8", "lease + renew_s, 35 s"): (config.lease_s + config.renew_s, 35),
         ("8", "delays events there by 10 s"): (IDLE_S, 10),
         ("8", "timeout_s + 5 s"): (GRACE_S, 5),
+        ("9", "retention_ticks_s, 7 days"): (config.retention_ticks_s, 7 * day_s),
         ("once", "lifetime_s (a day)"): (signature(once).parameters["lifetime_s"].default, day_s),
         ("replace", "retention_sources_s (30 days)"): (config.retention_sources_s, 30 * day_s),
         ("blocked-loop", "After a second its worker names it"): (BLOCKED_S, 1),

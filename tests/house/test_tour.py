@@ -31,6 +31,8 @@ BESIDE = {
     "core/client/base.py": "how a client runs a procedure, sync and async",
     "core/client/handle.py": "the handle, whose result asks the poller",
     "core/store/attempts.py": "the verbs of claim.sql and finish.sql, and what the poller reads",
+    "core/worker/blocked.py": "watches the loop from a thread; where the machine is busy it is entered more often",
+    "core/worker/ageing.py": "which lane comes next; a claim more or less, and it is entered a third time",
     "core/worker/attempt.py": "the record of one attempt: its time limit, its end",
     "core/worker/lease.py": "whether the worker may start anything; asked at each step",
     "core/worker/marks.py": "where the claim of a lane begins",

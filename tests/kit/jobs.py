@@ -26,9 +26,10 @@ def new_job(args: str = '{"to":"ada"}', **changes: Any) -> NewJob:
     """A job that is due at once; `changes` are fields of NewJob and of its template."""
     job_id, size = changes.pop("id", None), changes.pop("args_bytes", None)
     exclusive, limits = changes.pop("exclusive", None), changes.pop("limits", None)
+    share = changes.pop("share", None)
     template = Template(**{"queue": QUEUE, "name": NAME, **changes})
     size = len(args.encode()) if size is None else size
-    return NewJob(job_id or new_id(), args, size, template, exclusive, limits)
+    return NewJob(job_id or new_id(), args, size, template, exclusive, limits, share)
 
 
 def register(engine: AnyEngine, *, lease_s: float = 30.0) -> str:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencerow.limits.breaking import BreakerState, Breaking
+from fencerow.limits.breaking import CLOSED, BreakerState, Breaking, started
 from fencerow.limits.hours import Opening, open_until, parsed
-from fencerow.limits.pacing import HORIZON_US, Pace
+from fencerow.limits.pacing import Pace
 
 T0 = 1_800_000_000_000_000
 paces = st.builds(Pace, interval_us=st.integers(100, 5_000_000), burst=st.integers(1, 20))
@@ -28,19 +28,18 @@ def too_close(starts: list[int], pace: Pace) -> bool:
     )
 
 
-@given(paces, asks, st.booleans())
+@given(paces, asks)
 def test_no_stretch_of_time_holds_more_starts_than_the_rate_allows(
-    pace: Pace, asked: list[tuple[int, int]], ahead: bool
+    pace: Pace, asked: list[tuple[int, int]]
 ) -> None:
     tat, now, starts = 0, T0, []
     for later, wanted in asked:
         now += later
-        found = pace.starts_us(tat, now, until_us=now + (HORIZON_US if ahead else 0), at_most=wanted)
-        assert found == sorted(found) and all(each >= now for each in found)
-        tat = pace.taken(tat, now, len(found)) if found else tat
-        starts += found
+        found = pace.room(tat, now, at_most=wanted)
+        tat = pace.taken(tat, now, found) if found else tat
+        starts += [now] * found
 
-    assert not too_close(sorted(starts), pace)
+    assert not too_close(starts, pace)
 
 
 @given(paces, asks)
@@ -52,28 +51,28 @@ def test_a_rate_lets_through_what_a_bucket_of_tokens_lets_through(
         now += later
         tokens = min(Fraction(pace.burst), tokens + Fraction(later, pace.interval_us))
 
-        found = pace.starts_us(tat, now, until_us=now, at_most=wanted)
+        found = pace.room(tat, now, at_most=wanted)
 
-        assert len(found) == min(wanted, int(tokens))
-        tokens -= len(found)
-        tat = pace.taken(tat, now, len(found)) if found else tat
+        assert found == min(wanted, int(tokens))
+        tokens -= found
+        tat = pace.taken(tat, now, found) if found else tat
         if tokens < 1:
             again = pace.start_us(tat, now)
             assert again == now + -(-int((1 - tokens) * pace.interval_us) // 1)
 
 
-@given(paces, st.integers(0, 40), st.integers(1, 10**12), st.integers(0, 10**7))
+@given(paces, st.integers(0, 40), st.integers(1, 10**12))
 def test_a_clock_that_goes_back_stops_a_rate_for_one_interval_at_most(
-    pace: Pace, taken: int, back: int, later: int
+    pace: Pace, taken: int, back: int
 ) -> None:
-    starts = pace.starts_us(0, T0, until_us=T0 + HORIZON_US, at_most=taken)
-    tat = pace.taken(0, T0, len(starts))
+    tat = pace.taken(0, T0, pace.room(0, T0, at_most=taken))
 
     now = T0 - back
+    tat = pace.bounded(tat, now)  # what a look keeps
     first = pace.start_us(tat, now)
 
-    assert first <= now + max(HORIZON_US, pace.interval_us) + pace.interval_us
-    assert pace.start_us(tat, now + later) >= now + later
+    assert now <= first <= now + pace.interval_us
+    assert pace.room(pace.bounded(tat, first), first, at_most=1) == 1, "the next look lets one through"
 
 
 breakers = st.builds(
@@ -86,68 +85,97 @@ breakers = st.builds(
 
 
 class Slowly:
-    """A breaker that remembers everything and looks at all of it each time."""
+    """A breaker that remembers everything that happened, and decides by all of it each time."""
 
     def __init__(self, breaking: Breaking) -> None:
         self.breaking = breaking
         self.failed: list[int] = []
         self.opened: int | None = None
-        self.tried = 0
+        self.trials: set[str] = set()
 
     def is_open(self, now: int) -> bool:
         return self.opened is not None and now < self.opened + self.breaking.stop_us
 
-    def fails(self, now: int) -> None:
+    def starts(self, job: str) -> None:
+        if self.opened is not None:
+            self.trials.add(job)
+
+    def ends(self, job: str, how: str, now: int) -> None:
+        was_trial = job in self.trials
+        self.trials.discard(job)
         if self.is_open(now):
             return
-        self.failed.append(now)
-        lately = [each for each in self.failed if each > now - self.breaking.within_us]
-        if self.opened is not None or len(lately) >= self.breaking.failures:
-            self.opened, self.tried, self.failed = now, 0, []
+        if how == "failed":
+            self.failed.append(now)
+            lately = [each for each in self.failed if each > now - self.breaking.within_us]
+            if self.opened is not None or len(lately) >= self.breaking.failures:
+                self.opened, self.trials, self.failed = now, set(), []
+        elif how == "succeeded" and was_trial:
+            self.opened, self.trials = None, set()
 
-    def all_back(self, now: int, held: int) -> None:
-        over = self.opened is not None and not self.is_open(now)
-        if over and self.tried >= self.breaking.trials and held == 0:
-            self.opened, self.failed = None, []
-
-    def room(self, now: int, held: int) -> int | None:
+    def room(self, now: int) -> int | None:
         if self.opened is None:
             return None
-        left = min(self.breaking.trials - self.tried, self.breaking.trials - held)
-        return 0 if self.is_open(now) else max(0, left)
+        return 0 if self.is_open(now) else self.breaking.trials - len(self.trials)
 
 
-@given(breakers, st.lists(st.tuples(st.integers(0, 20), st.sampled_from("fsse")), max_size=60))
+ENDS = ("failed", "failed", "succeeded", "cancelled")
+
+
+@given(
+    breakers, st.lists(st.tuples(st.integers(0, 20), st.sampled_from(["start", *ENDS]), st.integers(0, 9)))
+)
 def test_a_breaker_stops_and_tries_as_the_slow_one_does(
-    breaking: Breaking, steps: list[tuple[int, str]]
+    breaking: Breaking, steps: list[tuple[int, str, int]]
 ) -> None:
-    slowly, state, now, held = Slowly(breaking), BreakerState(), T0, 0
-    for later, step in steps:
+    slowly, state, now = Slowly(breaking), CLOSED, T0
+    running: list[str] = []
+    for number, (later, step, which) in enumerate(steps):
         now += later
-        if step == "f":
-            state = breaking.failed(state, [now], now)
-            slowly.fails(now)
-        elif step == "e":
-            held = 0
-        state = breaking.returned(state, now, held)
-        slowly.all_back(now, held)
+        failed_us: list[int] = []
+        succeeded = False
+        if step != "start" and running:
+            job = running.pop(which % len(running))
+            failed_us = [now] if step == "failed" else []
+            succeeded = step == "succeeded" and job in state.trials
+            slowly.ends(job, step, now)
+        state = breaking.seen(state, now, failed_us=failed_us, trying=running, succeeded=succeeded)
 
-        room = breaking.room(state, now, held)
+        room = breaking.room(state, now)
 
-        assert room == slowly.room(now, held)
-        if step == "s" and room != 0:
-            state = breaking.started(state, 1)
-            slowly.tried += slowly.opened is not None
-            held += 1
+        assert room == slowly.room(now)
+        if step == "start" and room != 0:
+            running.append(str(number))
+            state = started(state, [str(number)])
+            slowly.starts(str(number))
 
 
 def test_a_breaker_that_was_opened_before_the_clock_went_back_stays_open_no_longer_than_it_says() -> None:
     breaking = Breaking(1, 10, 1_000, 1)
-    state = breaking.failed(BreakerState(), [T0], T0)
 
-    assert breaking.room(state, T0 + 999, 0) == 0
-    assert breaking.room(state, T0 + 1_000, 0) == 1
-    assert breaking.room(state, T0 - 10**9, 0) == 1
+    def look(state: BreakerState, now: int, *failed_us: int) -> BreakerState:
+        return breaking.seen(state, now, failed_us=failed_us, trying=(), succeeded=False)
+
+    state = look(CLOSED, T0, T0)
+    assert breaking.room(look(state, T0 + 999), T0 + 999) == 0
+    assert breaking.room(look(state, T0 + 1_000), T0 + 1_000) == 1
+    back = T0 - 10**9
+    state = look(state, back)
+    assert breaking.room(state, back) == 0
+    state = look(state, back + 1_000)
+    assert breaking.room(state, back + 1_000) == 1
+    assert breaking.room(look(state, back + 1_001, back + 1_001), back + 1_001) == 0, (
+        "a trial's failure counts"
+    )
+
+
+def test_failures_of_jobs_that_ran_when_it_opened_are_told_late_and_change_nothing() -> None:
+    breaking = Breaking(1, 10, 1_000, 1)
+    opened = breaking.seen(CLOSED, T0, failed_us=[T0], trying=(), succeeded=False)
+
+    late = breaking.seen(opened, T0 + 5_000, failed_us=[T0 + 999], trying=(), succeeded=False)
+
+    assert breaking.room(late, T0 + 5_000) == 1
 
 
 ZONES = (

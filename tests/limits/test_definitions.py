@@ -64,8 +64,6 @@ WRONG: list[Callable[[], Any]] = [
     lambda: Limit("x", breaker=5),  # type: ignore[arg-type]
     lambda: Limit("x/y", slots=1, per_key=True),
     lambda: Limit("fleet", slots=1, per_key=True),
-    lambda: Limit("queue:mail", breaker=Breaker(1, 1)),
-    lambda: Limit("queue:mail", rate=Rate(1, strict=True)),
     lambda: Limit("x", hours="9-17"),
     lambda: Limit("x", hours="25:00-26:00"),
     lambda: Limit("x", hours="24:00-01:00"),
@@ -110,9 +108,3 @@ def test_one_program_declares_a_limit_once() -> None:
         once_each([mail, Limit("queue:mail", slots=1)])
     with pytest.raises(InvalidInput):
         once_each(["queue:mail"])  # type: ignore[list-item]
-
-
-def test_a_limit_that_nothing_would_hold_is_not_declared() -> None:
-    """Until jobs can name limits."""
-    with pytest.raises(InvalidInput, match="of no queue"):
-        once_each([FULL])

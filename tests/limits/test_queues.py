@@ -117,6 +117,8 @@ def test_a_rate_lets_a_queue_start_no_more_and_says_when_it_will(
     clock.advance(-3_600)  # as a server's clock may
     again = bounded(engine, holder)
     assert again.jobs == [] and again.again_s is not None and again.again_s <= 20
+    clock.advance(10)
+    assert bounded(engine, holder).room == 1, "it waited for no hour"
 
 
 def test_hours_keep_a_queue_closed(engine: AnyEngine, clock: DatabaseClock) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -15,10 +14,7 @@ from fencerow.core.db.queries import Queries, Query
 from fencerow.core.db.run import Statement
 from fencerow.migrations import Migrator
 from fencerow.migrations.direct import PostgresDirect, SqliteDirect
-
-# Children are forked from a process that has no threads and no connections.
-context = get_context("forkserver")
-context.set_forkserver_preload(["tests.migrations.runner"])
+from tests.kit.forking import context
 
 When = Literal["before", "after"]
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fencerow.migrations import Migrator
+from tests.kit.forking import context
 from tests.migrations.conftest import Ground
-from tests.migrations.runner import When, context, killed, start
+from tests.migrations.runner import When, killed, start
 
 TABLES = ("trail", "numbers", "more", "schema_ledger")
 # Every migration leaves its number in the trail, in the transaction that notes it.

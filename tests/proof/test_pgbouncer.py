@@ -19,6 +19,7 @@ from fencerow.testing.pg_binaries import BinariesMissing
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.servers.pgbouncer import PgBouncer, find_pgbouncer
 from tests.kit.jobs import claim, new_job, register
+from tests.kit.servers import CopiedServer
 
 ROLE = "app"
 
@@ -82,7 +83,7 @@ def test_doctor_says_that_listen_hears_nothing_and_finds_nothing_else(
 
 @pytest.mark.outside("PgBouncer")
 def test_a_pooler_that_lost_its_server_is_trouble_and_over_when_the_server_is_back() -> None:
-    with PostgresServer(fast=True) as server, PgBouncer(server) as pooler:
+    with CopiedServer(fast=True) as server, PgBouncer(server) as pooler:
         engine = PostgresEngine(
             pooler.pooled(server.create_role_and_schema()), store.postgres_queries(), connect_timeout_s=10
         )

@@ -22,6 +22,7 @@ from fencerow_proof.network.faults import CUTS, Dice, Fault, Phase, Plan
 from fencerow_proof.network.link import Link
 from fencerow_proof.network.proxy import FaultProxy
 from tests.kit.jobs import new_job
+from tests.kit.servers import CopiedServer
 
 Run = Callable[[str], Awaitable[object]]
 BROKEN = (psycopg.OperationalError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError)
@@ -33,7 +34,7 @@ DONE = {Phase.BEFORE: 0, Phase.UNANSWERED: 1, Phase.DURING: 1, Phase.AFTER: 1}
 
 @pytest.fixture(scope="module")
 def tcp_server() -> Iterator[PostgresServer]:
-    with PostgresServer(fast=True, tcp=True) as running:
+    with CopiedServer(fast=True, tcp=True) as running:
         url = running.create_role_and_schema(role="app", database="app")
         engine = PostgresEngine(url, store.postgres_queries())
         store.migrate(engine)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from fencerow.errors import (
     InvalidArguments,
     InvalidEntities,
     InvalidSchedule,
+    InvalidWindow,
     NoEntities,
     ScheduleTaken,
     UnknownSchedule,
@@ -272,6 +274,8 @@ def test_two_declarations_of_one_name_are_refused(app: App) -> None:
         ({"interval_s": 60, "misfire": "all", "overlap": "skip"}, InvalidSchedule, "overlap"),
         ({"interval_s": 60, "catchup_max": 0}, InvalidSchedule, "catchup_max"),
         ({"interval_s": 60, "late_s": "x"}, InvalidSchedule, "late_s"),
+        ({"cron": "0 10 * * *", "windows": ["09:00-11:00"]}, InvalidWindow, "never make one"),
+        ({"cron": "0 0 1 1 *", "windows": ["00:00-06:00"]}, InvalidWindow, "never make one"),
     ],
 )
 def test_what_cannot_work_is_refused_and_nothing_is_stored(
@@ -298,6 +302,24 @@ def test_a_job_that_does_not_fit_is_refused(app: App) -> None:
 
 
 # --- runs that people ask for -----------------------------------------------------------------------------
+
+
+def test_a_change_keeps_what_it_does_not_say(app: App) -> None:
+    app.schedules.put("nightly", app.jobs["report"], cron="0 3 * * *", tz="Europe/Berlin", jitter_s=5)
+
+    def said(**given: Any) -> dict[str, Any]:
+        when = app.schedules.change("nightly", **given).document()["when"]
+        assert isinstance(when, dict)
+        return when
+
+    assert said(cron="0 4 * * *") == {"cron": "0 4 * * *", "tz": "Europe/Berlin", "jitter_s": 5}
+    assert said(tz="UTC", jitter_s=0) == {"cron": "0 4 * * *", "tz": "UTC"}
+    assert said(rate=2, per="day", phase_s=60)["per"] == "day"
+    kept = said(rate=3)
+    assert (kept["rate"], kept["per"], kept["phase_s"]) == (3, "day", 60)
+    assert "phase_s" in said(interval_s=900) and "rate" not in said(interval_s=900)
+    with pytest.raises(InvalidSchedule, match="has no 'tz'"):
+        said(tz="UTC")
 
 
 def test_run_now_makes_a_job_and_leaves_the_next_fire(app: App) -> None:

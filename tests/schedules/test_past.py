@@ -97,6 +97,25 @@ def test_what_a_backfill_made_no_tick_makes(engine: AnyEngine, clock: DatabaseCl
     assert [each.was_made for each in backfilled(engine, hours=3)] == [True] * 3
 
 
+def test_what_is_no_longer_known_is_refused_and_made_by_force(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    put(spec=HOURLY, overlap=Overlap.ALLOW)
+    clock.advance(3600)
+    assert len(engine.run(ticking.tick()).jobs) == 1
+    clock.advance(4 * 3600)
+    engine.run(ticking.tick())
+    assert engine.run(ticking.purge_ticks(age_s=2 * 3600, limit=10)) == 1
+
+    for dry_run in (False, True):
+        with pytest.raises(InvalidInput, match=r"is no longer known.*--force"):
+            backfilled(engine, hours=6, dry_run=dry_run)
+    assert [each.was_made for each in backfilled(engine, hours=4)] == [False, False, False, True]
+    (old,) = [("", each.fire_us) for each in backfilled(engine, hours=5, dry_run=True, force=True)[:1]]
+    assert engine.run(past.backfill("report", None, [old], actor="ada")) == [], "purged after the look"
+    assert len([each for each in backfilled(engine, hours=5, force=True) if each.job_id]) == 1
+
+
 def test_a_preview_makes_nothing(engine: AnyEngine, put: Put) -> None:
     put(spec=HOURLY)
 

@@ -8,14 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from fencerow import Client
 from fencerow.core.model.job import NewJob
 from fencerow.core.store import store
+from fencerow.errors import OlderWorkers
+from fencerow.limits import Limit
+from fencerow.limits.errors import UnknownLimit
 from fencerow.schedules import definitions, ticking
 from fencerow.schedules.definition import ENTITY_HEADER, FIRE_HEADER, NAME_HEADER, Overlap
 from fencerow.schedules.misfire import Misfire
 from fencerow.schedules.ticking import Made, Tick
 from fencerow.testing.clock import DatabaseClock
-from tests.kit.jobs import AnyEngine
+from tests.kit.jobs import AnyEngine, new_job, register
 
 Put = Callable[..., Any]
 MINUTE_US = 60_000_000
@@ -143,6 +147,59 @@ def test_what_a_worker_cannot_compute_keeps_nobody_else_waiting(
     assert engine.run(ticking.tick(besides=ticked.troubles)).rows == 0
     due_us, now_us = engine.run(ticking.next_fire(besides=ticked.troubles))
     assert due_us is not None and due_us > now_us
+
+
+NEEDS: list[dict[str, Any]] = [
+    {"work": new_job(id="-", exclusive="ada")},
+    {"work": new_job(id="-", limits=("github",))},
+    {"overlap": Overlap.QUEUE},
+]
+
+
+@pytest.mark.parametrize("needing", NEEDS, ids=["exclusive", "limits", "queued"])
+def test_a_rule_that_a_living_worker_does_not_know_keeps_the_fire_back_until_it_is_gone(
+    engine: AnyEngine, clock: DatabaseClock, put: Put, needing: dict[str, Any]
+) -> None:
+    Client(engine).limits.define(Limit("github", slots=1))
+    put("report", spec={"interval_s": 3600}, **needing)
+    put("sound", spec={"interval_s": 3600})
+    due_us = next_us(engine)
+    register(engine, lease_s=3700)
+    clock.advance(3600)
+
+    ticked = engine.run(ticking.tick())
+    engine.run(ticking.note_troubles(ticked.refused))
+    assert [job.template.submitted_by for job in ticked.jobs] == ["schedule sound"]
+    assert list(ticked.refused) == [("report", "")]
+    with pytest.raises(OlderWorkers):
+        Client(engine).schedules.run("report")
+    assert next_us(engine) == due_us and ticks(engine) == []
+    assert "FR-609: a living worker does not know" in str(Client(engine).schedules.get("report").trouble)
+
+    clock.advance(101)
+    assert [job.template.submitted_by for job in fired(engine)] == ["schedule report"]
+    assert [each.fire_us for each in ticks(engine)] == [due_us]
+    assert Client(engine).schedules.get("report").trouble is None
+
+
+def test_a_limit_that_somebody_removed_keeps_the_fires_of_no_other_schedule(
+    engine: AnyEngine, clock: DatabaseClock, put: Put
+) -> None:
+    limits = Client(engine).limits
+    with pytest.raises(UnknownLimit):
+        put("report", work=new_job(id="-", limits=("github",)))
+    limits.define(Limit("github", slots=1))
+    put("report", work=new_job(id="-", limits=("github",)))
+    put("sound")
+    limits.remove("github")
+    clock.advance(60)
+
+    ticked = engine.run(ticking.tick())
+
+    assert [job.template.submitted_by for job in ticked.jobs] == ["schedule sound"]
+    assert ticked.refused[("report", "")].startswith("FR-791: the job names the limit github")
+    limits.define(Limit("github", slots=1))
+    assert len(fired(engine)) == 1
 
 
 def _spoil(engine: AnyEngine, name: str) -> None:

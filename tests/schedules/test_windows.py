@@ -9,12 +9,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencerow.errors import InvalidWindow, UnknownZone
+from fencerow.schedules.spec import Spec
 from fencerow.schedules.windows import MaintenanceWindows
 from tests.schedules.instants import us, utc
 from tests.schedules.kinds import KINDS
 from tests.schedules.walk import EPOCH, walk
 
 MINUTE = us(60)
+
+
+def test_windows_swallow_a_schedule_only_if_each_of_its_fires_falls_into_one() -> None:
+    def swallowed(cron: str, *windows: str, tz: str = "UTC") -> bool:
+        times = Spec.parse({"cron": cron, "tz": tz})
+        return MaintenanceWindows.parse(windows).swallow(lambda after_us: times.next_after(after_us, ""))
+
+    assert swallowed("*/5 9-10 * * *", "09:00-11:00") and swallowed("0 9 * * sat", "sat,sun 00:00-24:00")
+    assert not swallowed("*/5 9-11 * * *", "09:00-11:00") and not swallowed(
+        "0 9 * * *", "sat,sun 00:00-24:00"
+    )
+    assert not swallowed("0 9 25 12 *", "sat,sun 00:00-24:00"), "some year it is no weekend"
+    assert not swallowed("30 9 * * *", "08:00-09:00", tz="Europe/Berlin"), "only in winter: at 08:30 in UTC"
+    assert not swallowed("0 10 24 12 *", "2026-12-24"), "windows of a date end"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from fencerow.core.errors import InvalidPayload, LeaseLost
 from fencerow.core.log_fields import handled
 from fencerow.core.model.handler import VALUE
 from fencerow.core.model.outcome import Outcome, Released, Stopped, Succeeded
+from fencerow.core.model.text import amount
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.calling import Calls, ran_late
 from fencerow.core.worker.deciding import Decider, Decision, timeout_error
@@ -178,8 +179,8 @@ class Batches:
         call = batch.call
         self._executor.count_hung()
         log.error(
-            "a batch of %d jobs (%s) did not end when asked (%s) and was given up; it may still be running here: %s",
-            len(batch.items),
+            "a batch of %s (%s) did not end when asked (%s) and was given up; it may still be running here: %s",
+            amount(len(batch.items), "job"),
             call.claimed.name,
             call.interrupt,
             _ids(batch.open.values()),

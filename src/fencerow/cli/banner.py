@@ -12,7 +12,7 @@ from pathlib import Path
 from fencerow import __version__
 from fencerow.core.app import JobsApp
 from fencerow.core.config import CoreConfig, PostgresUrl, masked, parse_url
-from fencerow.core.db.probe import postgres_version
+from fencerow.core.model.text import amount
 from fencerow.core.store.connect import DEFAULT_URL
 from fencerow.core.worker.worker import Worker
 
@@ -38,7 +38,7 @@ def show(app: JobsApp, worker: Worker, *, hint: str = "") -> None:
     rows = {
         "database": place,
         "worker": f"{worker.name}, process {os.getpid()}",
-        "queues": ", ".join(f"{'+'.join(queues)} ({slots} slots)" for queues, slots in groups),
+        "queues": ", ".join(f"{'+'.join(queues)} ({amount(slots, 'slot')})" for queues, slots in groups),
         "jobs": _names(plain),
         "batches": _names(batches),
         "in children": _names(apart),
@@ -66,6 +66,8 @@ def _database(config: CoreConfig) -> tuple[str, str]:
     """The server with its version, and where the tables lie, without a password."""
     url = parse_url(config.url or DEFAULT_URL)
     if isinstance(url, PostgresUrl):
+        from fencerow.core.db.probe import postgres_version  # with its driver: only where it is used
+
         version = postgres_version(url.conninfo, config.connect_timeout_s)
         return f"PostgreSQL {version}", f"{masked(url.conninfo)}, schema {config.schema}"
     return f"SQLite {sqlite3.sqlite_version}", f"{Path(url.path).absolute()}, tables {config.table_prefix}*"

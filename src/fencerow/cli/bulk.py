@@ -16,13 +16,13 @@ from fencerow.cli.filters import filter_options, ids_of, made, placed, restricte
 from fencerow.client import Client
 from fencerow.command import output
 from fencerow.command.database import actor, working
-from fencerow.command.options import CommandOptions, app_option, database_options, json_option
+from fencerow.command.options import CommandOptions, usual_options
 from fencerow.command.progress import progress
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.state import State
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import amount, check_text
 from fencerow.operators import many
 from fencerow.operators.finding import JobFilter
 from fencerow.operators.many import JobDone, ManyMove
@@ -105,7 +105,7 @@ class Bulk:
         if asked.json:
             output.say_json({"verb": self.called or self.verb, "dry_run": True, "jobs": len(ids)})
         else:
-            output.say(f"{len(ids)} {_jobs(len(ids))} would be changed by {self.verb}; nothing was changed")
+            output.say(f"{amount(len(ids), 'job')} would be changed by {self.verb}; nothing was changed")
         return exits.OK
 
     def _moved(self, engine: Engine, ids: list[str], move: ManyMove, asked: CommandOptions) -> Work:
@@ -149,15 +149,15 @@ class Bulk:
                 if not each.error:
                     output.say(f"{each.id}  {each.outcome}")
         else:
-            output.say(f"{len(done) - len(left)} {_jobs(len(done) - len(left))}: {self.verb} done")
+            output.say(f"{amount(len(done) - len(left), 'job')}: {self.verb} done")
         for each in left[:10]:
             if each.error:
                 output.report(each.error)
         if len(left) > 10:
             output.warn(f"and {len(left) - 10} more were left")
         if work.not_reached:
-            were = "job was" if work.not_reached == 1 else "jobs were"
-            output.warn(f"{work.not_reached} {were} not reached; run the command again for the rest")
+            unreached = amount(work.not_reached, "job was", "jobs were")
+            output.warn(f"{unreached} not reached; run the command again for the rest")
         if work.stopped and work.not_reached:
             return exits.INTERRUPTED
         return exits.FAILED if left else exits.OK
@@ -183,7 +183,7 @@ def _confirmed(verb: str, ids: list[str], *, by_id: bool, yes: bool) -> bool:
     """Whether to go ahead: a person at a terminal is asked before a filter moves anything."""
     if by_id or yes or not ids or not sys.stdin.isatty():
         return True
-    return click.confirm(f"{verb} {len(ids)} {_jobs(len(ids))}?", err=True)
+    return click.confirm(f"{verb} {amount(len(ids), 'job')}?", err=True)
 
 
 def bulk_options(command: F) -> F:
@@ -194,13 +194,7 @@ def bulk_options(command: F) -> F:
         click.option("--yes", is_flag=True, help="Do not ask."),
         click.option("--reason", metavar="TEXT", help="Why; kept in the job's timeline."),
         filter_options,
-        json_option,
-        database_options,
-        app_option,
+        usual_options,
     ):
         command = option(command)
     return command
-
-
-def _jobs(number: int) -> str:
-    return "job" if number == 1 else "jobs"

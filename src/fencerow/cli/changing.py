@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any, TypeVar
 
 import click
@@ -13,6 +12,7 @@ from fencerow.command import output
 from fencerow.command.app_loading import load_app
 from fencerow.command.completing import queue_names
 from fencerow.command.options import CommandOptions
+from fencerow.command.times import told_instant
 from fencerow.core.client.changing import new_arguments, plain_arguments
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.change import JobChange, NewArguments, job_change
@@ -57,7 +57,7 @@ def wanted_change(options: dict[str, Any], asked: CommandOptions) -> JobChange:
             "add --run-now, --run-at, --delay, --priority, --move-to or --args",
         )
     return job_change(
-        run_at=None if run_at is None else _instant(run_at),
+        run_at=None if run_at is None else told_instant("--run-at", run_at),
         delay_s=delay_s,
         run_now=run_now,
         priority=priority,
@@ -74,17 +74,3 @@ def _arguments(text: str, asked: CommandOptions) -> Callable[[str], NewArguments
         output.warn("no application was named (-A), so nobody checks the new arguments")
         return new_arguments(given, plain_arguments)
     return new_arguments(given, load_app(app).encode_arguments)
-
-
-def _instant(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.utcoffset() is None:
-        raise InvalidInput(
-            f"--run-at is {ascii(text)[:60]}",
-            "a date and a time with its zone are expected, as ISO 8601",
-            "for example 2026-12-24T18:00+01:00, or 2026-12-24T17:00Z",
-        )
-    return found

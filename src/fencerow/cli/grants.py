@@ -10,7 +10,7 @@ from fencerow.core.db.queries import identifier
 SUBMITTED = (
     "id, queue, name, priority, run_at, attempts_max, crashes_max, snoozes_max, timeout_s, expires_at, "
     "retention_s, scope, key, submitted_at, submitted_by, args_bytes, args, options, tags, metadata, headers, "
-    "ephemeral, subscribed, state, exclusive, exclusive_slots, strict, limits, gate"
+    "ephemeral, subscribed, state, exclusive, exclusive_slots, strict, limits, gate, share"
 )
 SUBMIT = (
     "GRANT USAGE ON SCHEMA {schema} TO {role};",
@@ -19,7 +19,7 @@ SUBMIT = (
     "GRANT SELECT ON {schema}.schema_migrations TO {role};",
     "GRANT SELECT (outcomes) ON {schema}.event_groups TO {role};",
     "GRANT SELECT (id) ON {schema}.repeated_ids TO {role};",
-    "GRANT INSERT (gate, priority, run_at) ON {schema}.gate_arrivals TO {role};",
+    "GRANT INSERT (gate) ON {schema}.gate_arrivals TO {role};",
     "GRANT SELECT (name, state, info, lease_until, registered_at) ON {schema}.workers TO {role};",
     "GRANT SELECT ON {schema}.limits TO {role};",
 )
@@ -29,6 +29,12 @@ KEYED = (
     "GRANT SELECT (id) ON {schema}.spent_ids TO {role};",
     "GRANT INSERT ON {schema}.repeated_ids TO {role};",
     "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
+)
+UNIQUE = (
+    "GRANT SELECT, INSERT, UPDATE ON {schema}.unique_jobs TO {role};",
+    "GRANT SELECT, UPDATE ON {schema}.jobs TO {role};",
+    "GRANT SELECT (id, state, holder, attempt) ON {schema}.finished_jobs TO {role};",
+    "GRANT SELECT, INSERT ON {schema}.job_events TO {role};",
 )
 PUBLISH = ("GRANT INSERT, SELECT (id) ON {schema}.events TO {role};",)
 WORKER = (
@@ -53,6 +59,10 @@ def grants(schema: str, *, worker: str, submit: str) -> str:
             "-- For keys and for ids of its own it must also be able to take back what it has just inserted. Whoever",
             "-- holds the role could then delete jobs that have not ended, though still not read them:",
             *(f"-- {line}" for line in _filled(KEYED, schema, submit)),
+            "",
+            "-- For unique jobs, which a submit looks at and may replace. Whoever holds the role could then read and",
+            "-- change jobs that have not ended:",
+            *(f"-- {line}" for line in _filled(UNIQUE, schema, submit)),
             "",
             "-- To publish events as well. It can read none:",
             *(f"-- {line}" for line in _filled(PUBLISH, schema, submit)),

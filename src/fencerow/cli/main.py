@@ -8,19 +8,14 @@ import sqlite3
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version as version_of
+from importlib import import_module
 from typing import NoReturn
 
 import click
-import psycopg
 
 from fencerow import __version__
 from fencerow.cli import logs
 from fencerow.cli.completion import completed, completion
-from fencerow.cli.jobs import jobs
-from fencerow.cli.schema import migrate, sql
-from fencerow.cli.submit import submit
-from fencerow.cli.worker import dev, worker
 from fencerow.command import output
 from fencerow.command.options import (
     CommandOptions,
@@ -34,13 +29,24 @@ from fencerow.core.config import COMMAND_PREFIX, masked
 from fencerow.core.errors import DatabaseError, FencerowError, InvalidInput, exits
 from fencerow.core.wing import wings
 
+# What is used all day, and where it lies. Each is loaded alone: a worker starts without what lists jobs, and without
+# what the wings bring.
+OFTEN = {
+    "dev": "fencerow.cli.worker",
+    "worker": "fencerow.cli.worker",
+    "submit": "fencerow.cli.submit",
+    "jobs": "fencerow.cli.jobs",
+    "migrate": "fencerow.cli.schema",
+    "sql": "fencerow.cli.schema",
+}
+
 
 class Commands(click.Group):
-    """What is used all day is there at once. To load the rest takes as long again: it comes when it is asked for."""
+    """To load all commands takes several times as long as one of them: each comes when it is asked for."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:
-            self.load()
+            self._load_often(cmd_name) if cmd_name in OFTEN else self.load()
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -53,9 +59,15 @@ class Commands(click.Group):
         from fencerow.cli.demo import demo
         from fencerow.cli.proof import proof_commands
 
+        for name in OFTEN:
+            self._load_often(name)
         of_wings = (command for wing in wings() for command in wing.commands())
         for command in (demo, bench, *proof_commands(), *of_wings):
             self.add_command(command)
+
+    def _load_often(self, name: str) -> None:
+        command: click.Command = getattr(import_module(OFTEN[name]), name)
+        self.add_command(command)
 
 
 @click.group(
@@ -84,6 +96,8 @@ def root(context: click.Context) -> None:
 @click.pass_context
 def version(context: click.Context) -> None:
     """Print the versions of Fencerow and of the libraries that it uses."""
+    from importlib.metadata import version as version_of
+
     found = {
         "fencerow": __version__,
         "python": platform.python_version(),
@@ -96,8 +110,7 @@ def version(context: click.Context) -> None:
         output.facts(found)
 
 
-for command in (dev, worker, submit, jobs, migrate, sql, completion):
-    root.add_command(command)
+root.add_command(completion)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -156,14 +169,18 @@ def _known(error: Exception) -> FencerowError | None:
             return _usage(error)
         case click.ClickException():
             return InvalidInput(error.format_message(), "", "see `fencerow --help`")
-        case psycopg.Error() | sqlite3.Error():
-            text = (str(error).strip().splitlines() or [""])[0]
-            return DatabaseError(
-                "the database refused a statement",
-                f"{type(error).__name__}: {text}",
-                "run `fencerow doctor`",
-            )
-    return None
+    return _of_database(error)
+
+
+def _of_database(error: Exception) -> DatabaseError | None:
+    import psycopg  # not before there is trouble: a command on SQLite never needs it
+
+    if not isinstance(error, psycopg.Error | sqlite3.Error):
+        return None
+    text = (str(error).strip().splitlines() or [""])[0]
+    return DatabaseError(
+        "the database refused a statement", f"{type(error).__name__}: {text}", "run `fencerow doctor`"
+    )
 
 
 def _usage(error: click.UsageError) -> InvalidInput:

@@ -9,7 +9,7 @@ import click
 from fencerow.cli.grants import grants
 from fencerow.command import output
 from fencerow.command.database import actor, opened, parsed_path, reach, resolved
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.options import app_option, asked, database_options, usual_options
 from fencerow.command.progress import progress, shows
 from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
 from fencerow.core.db.engine import Engine
@@ -24,9 +24,7 @@ from fencerow.core.store.tables import known_migrations, postgres_queries, sqlit
 
 @click.command()
 @click.option("--plan", is_flag=True, help="Only say which migrations are missing.")
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def migrate(context: click.Context, plan: bool) -> int:
     """Apply the migrations that the database lacks. Safe to repeat, and to run from many processes at once."""

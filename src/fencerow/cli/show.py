@@ -8,6 +8,7 @@ from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.times import Times
 from fencerow.core.model.job import Happening, JobRecord, LogLine
+from fencerow.core.model.text import amount
 
 TEXT_MAX = 2_000
 DETAIL_MAX = 300
@@ -20,8 +21,14 @@ TIMELINE = (
 LOG = (Column("at"), Column("attempt"), Column("level"), Column("message", least=20, folds=True))
 
 
-def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine], at: Times) -> None:
-    """Columns first, then what happened, in order."""
+def show_job(
+    job: JobRecord,
+    events: Sequence[Happening],
+    logs: Sequence[LogLine],
+    at: Times,
+    unique: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Columns first, then what happened, in order. `unique`: the scopes and keys under which submits find the job."""
     output.facts(
         {
             "id": job.id,
@@ -47,12 +54,13 @@ def show_job(job: JobRecord, events: Sequence[Happening], logs: Sequence[LogLine
             "expires": at.full(job.expires_at_us),
             "revived": at.full(job.revived_at_us),
             "key": None if job.key is None else f"{job.scope}: {job.key}",
+            "unique": ", ".join(f"{scope}: {key}" for scope, key in unique) or None,
             "tags": ", ".join(job.tags) if job.tags else None,
             "metadata": _json(job.metadata),
             "progress": None
             if job.progress is None
             else f"{job.progress:g} % {job.progress_note or ''}".strip(),
-            "arguments": _json(job.args) or f"({job.args_bytes} bytes that are no JSON)",
+            "arguments": _json(job.args) or f"({amount(job.args_bytes, 'byte')} that are no JSON)",
             "result": _json(job.result),
         }
     )
@@ -97,7 +105,8 @@ def _detail(each: Happening, at: Times) -> str | None:
     if each.kind == "changed" and isinstance(each.detail, dict):
         words += [_changed(name, value, at) for name, value in each.detail.items() if name != "args_was"]
     elif isinstance(each.detail, dict):
-        shown = {name: value for name, value in each.detail.items() if not name.endswith("_us")}
+        hidden = ("_us", "args_was")
+        shown = {name: value for name, value in each.detail.items() if not name.endswith(hidden)}
         words += [_told(name, value) for name, value in shown.items()]
     elif each.detail is not None:
         words.append(output.document(each.detail))
@@ -114,7 +123,14 @@ def _changed(name: str, value: object, at: Times) -> str:
         return f"arguments: of {was} bytes → of {now}"
     if name == "run_at_us" and isinstance(was, int) and isinstance(now, int):
         return f"run at: {at.when(was)} → {at.when(now)}"
-    return f"{name}: {was} → {now}"
+    return f"{name}: {_plain(was)} → {_plain(now)}"
+
+
+def _plain(value: object) -> str:
+    """One side of a change: the names of limits in a row, and what was not there as none."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "none" if value is None else str(value)
 
 
 def _told(name: str, value: object) -> str:

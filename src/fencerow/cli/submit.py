@@ -12,7 +12,7 @@ from fencerow.command import output
 from fencerow.command.app_loading import load_app
 from fencerow.command.completing import job_names
 from fencerow.command.database import prepared
-from fencerow.command.options import CommandOptions, app_option, asked, database_options, json_option
+from fencerow.command.options import CommandOptions, asked, usual_options
 from fencerow.core.app import JobsApp
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import exits
@@ -44,9 +44,7 @@ from fencerow.core.model.state import State
 )
 @click.option("--wait", is_flag=True, help="Wait for the job's end and print its result.")
 @click.option("--wait-max", "wait_s", type=float, metavar="SECONDS", help="Wait no longer than this.")
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def submit(
     context: click.Context,
@@ -69,14 +67,16 @@ def submit(
         if wait or wait_s is not None:
             return _waited(app, handle, wait_s, wanted)
     if wanted.json:
-        output.say_json({"id": handle.id, "replay": handle.replay})
+        output.say_json({"id": handle.id, "replay": handle.replay, "answer": handle.answer})
     else:
+        if handle.replay:
+            output.warn(f"{handle.answer}: an earlier submit had made this job")
         output.say(handle.id)
     return exits.OK
 
 
 def _waited(app: JobsApp, handle: Handle[Any], wait_s: float | None, wanted: CommandOptions) -> int:
-    output.warn(f"submitted {handle.id}")
+    output.warn(f"{'submitted' if not handle.replay else handle.answer} {handle.id}")
     with following(handle, json=wanted.json):
         ended = app.client.wait_ended(handle.id, wait_s)
     if wanted.json:
@@ -84,6 +84,7 @@ def _waited(app: JobsApp, handle: Handle[Any], wait_s: float | None, wanted: Com
             {
                 "id": handle.id,
                 "replay": handle.replay,
+                "answer": handle.answer,
                 "state": ended.state,
                 "result": ended.result,
                 "error": ended.error,

@@ -1,6 +1,7 @@
 """What a shell completes behind a command: names that workers serve. The tab key must never hang or fail.
 
-The names come from the registrations of workers, a small table however many jobs there are. No application is imported.
+The names come from the registrations of workers, a small table however many jobs there are; those of a wing from a look
+that is as bounded. No application is imported.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import click
 from fencerow.command.database import opened, parsed_path
 from fencerow.command.options import asked
 from fencerow.core.config import CoreConfig, SqliteUrl, parse_url
+from fencerow.core.db.engine import Engine
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL
@@ -26,28 +28,34 @@ Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 def queue_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Queues that workers serve or served lately."""
-    return _beginning(incomplete, (name for worker in _workers(context) for name in worker.queues or ()))
+    return completed(
+        context, incomplete, lambda engine: (name for each in _workers(engine) for name in each.queues or ())
+    )
 
 
 def job_names(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Jobs that workers know or knew lately."""
-    return _beginning(incomplete, (name for worker in _workers(context) for name in worker.names or ()))
+    return completed(
+        context, incomplete, lambda engine: (name for each in _workers(engine) for name in each.names or ())
+    )
 
 
-def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
-    # A name that is no plain text is no word of a command line, and could move the cursor.
-    return sorted({name for name in names if name.startswith(incomplete) and name.isprintable()})
-
-
-def _workers(context: click.Context) -> list[WorkerRecord]:
+def completed(context: click.Context, incomplete: str, names: Callable[[Engine], Iterable[str]]) -> list[str]:
+    """Those of the names that the database tells which begin so; none if it does not answer."""
     try:
         config = _config(context)
         if config is None:
             return []
         with opened(replace(config, connect_timeout_s=PATIENCE_S)) as engine:
-            return engine.run(store.list_workers(limit=WORKERS_MAX))
+            found = set(names(engine))
     except Exception:  # whatever is wrong, the command itself says it when it runs
         return []
+    # A name that is no plain text is no word of a command line, and could move the cursor.
+    return sorted(name for name in found if name.startswith(incomplete) and name.isprintable())
+
+
+def _workers(engine: Engine) -> list[WorkerRecord]:
+    return engine.run(store.list_workers(limit=WORKERS_MAX))
 
 
 def _config(context: click.Context) -> CoreConfig | None:

@@ -17,7 +17,7 @@ from fencerow.command.times import Times
 from fencerow.core.app import JobsApp
 from fencerow.core.config import CoreConfig, PostgresUrl, SqliteUrl, parse_url
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.probe import reach_postgres, reach_sqlite
+from fencerow.core.db.probe_sqlite import reach_sqlite
 from fencerow.core.errors import ConfigError
 from fencerow.core.store import store
 from fencerow.core.store.connect import DEFAULT_URL, open_engine
@@ -54,7 +54,13 @@ def reach(config: CoreConfig) -> None:
     if isinstance(url, SqliteUrl):
         reach_sqlite(Path(url.path))
     else:
-        reach_postgres(url.conninfo, config.connect_timeout_s)
+        _reach_server(url, config)
+
+
+def _reach_server(url: PostgresUrl, config: CoreConfig) -> None:
+    from fencerow.core.db.probe import reach_postgres  # with its driver: only where it is used
+
+    reach_postgres(url.conninfo, config.connect_timeout_s)
 
 
 A = TypeVar("A", bound=JobsApp)
@@ -91,7 +97,7 @@ def prepared(app: A, asked: CommandOptions, *, migrate: bool = False) -> Iterato
     refuse_contradiction(asked, app.config)
     url = parse_url(app.config.url) if app.config.url else None
     if isinstance(url, PostgresUrl):
-        reach_postgres(url.conninfo, app.config.connect_timeout_s)
+        _reach_server(url, app.config)
     try:
         if migrate:
             app.migrate()

@@ -140,6 +140,22 @@ def utc_option(command: F) -> F:
     )(command)
 
 
+def usual_options(command: F) -> F:
+    """What nearly every command takes: --json, and which database and application are meant."""
+    return json_option(database_options(app_option(command)))
+
+
+def limit_option(default: int, *, most: int = 10_000) -> Callable[[F], F]:
+    """--limit: how many of a long list are shown."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help="Show at most so many.",
+    )
+
+
 def refuse_unknown_variables(root: click.Group, environ: Mapping[str, str]) -> None:
     """A misspelled twin of an option must not be passed over.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 
+from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import moment
 
 UNITS = ((172_800, 86_400, "d"), (7_200, 3_600, "h"), (120, 60, "min"), (0, 1, "s"))
@@ -53,6 +54,25 @@ def exact(us: int, precision: str = "seconds") -> str:
 def iso(us: int | None) -> str | None:
     """The same for programs: to the microsecond, which is all that the database has."""
     return None if us is None else exact(us, "microseconds")
+
+
+def told_instant(option: str, text: str) -> datetime:
+    """What a person wrote for an option that takes an instant.
+
+    Raises:
+        InvalidInput: it is none, or has no zone.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.utcoffset() is None:
+        raise InvalidInput(
+            f"{option} is {ascii(text)[:60]}",
+            "a date and a time with its zone are expected, as ISO 8601",
+            "for example 2026-12-24T18:00+01:00, or 2026-12-24T17:00Z",
+        )
+    return found
 
 
 def span(seconds: float) -> str:

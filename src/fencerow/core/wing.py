@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fencerow.core.composed import compose
-from fencerow.core.store import tables
+from fencerow.core.store import limiting, tables
 from fencerow.core.worker.brought import bring
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fencerow.core.config import CoreConfig, Settings
     from fencerow.core.db.engine import Engine
     from fencerow.core.finding import Finding
+    from fencerow.core.store.limiting import Limiter
     from fencerow.core.telemetry import Telemetry
     from fencerow.core.worker.brought import BoundClaim, Hold, MakeTogether, Processes
 
@@ -47,7 +48,7 @@ class Wing:
     in one holds the numbered migrations that make its tables, and `shape.json` beside it what they make.
     `chores`: what each worker does for it beside its jobs. `together`, `processes`: how a worker runs several attempts
     in one call, and some in other processes. `hold`: what keeps a claimed job from starting for a while.
-    `bound_claim`: how it claims from a queue that has a limit.
+    `bound_claim`: how it claims from a queue that has a limit. `limiter`: what the limits say that jobs name.
     `purges`: what retention removes for it, in each round of every worker. `checks`: what the doctor looks at.
     `commands`: what the command `fencerow` can do with it. `settings`: what it can be told; `fencerow.config` makes it
     a part of `Config`.
@@ -60,6 +61,7 @@ class Wing:
     processes: Processes | None = None
     hold: Hold | None = None
     bound_claim: BoundClaim | None = None
+    limiter: Limiter | None = None
     purges: Callable[[Engine, CoreConfig, Telemetry], Sequence[Purge]] = _none
     checks: Callable[[], Sequence[Check]] = _none
     commands: Callable[[], Sequence[click.Command]] = _none
@@ -83,6 +85,8 @@ def build(wings: Sequence[Wing], config: Callable[[], type[CoreConfig]]) -> None
             hold=wing.hold,
             bound_claim=wing.bound_claim,
         )
+        if wing.limiter is not None:
+            limiting.limit_by(wing.limiter)
 
 
 def wings() -> tuple[Wing, ...]:

@@ -12,6 +12,7 @@ from fencerow.core.finding import Finding, fail, info, ok, warn
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.loss import losses_of
 from fencerow.core.model.state import State, WorkerState
+from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Failing
 from fencerow.core.store import store
 from fencerow.doctor.descriptors import examine_descriptors
@@ -83,23 +84,24 @@ def _workers(alive: Sequence[WorkerRecord], counts: Sequence[Count]) -> Iterator
     queued = sum(each.jobs for each in counts if each.state is State.QUEUED)
     if live:
         hosts = len({each.host for each in live})
-        yield ok("workers", f"{len(live)} alive on {hosts} {'host' if hosts == 1 else 'hosts'}")
+        yield ok("workers", f"{len(live)} alive on {amount(hosts, 'host')}")
     elif queued:
-        yield warn("workers", f"none is alive, and {queued} jobs are queued", "start `fencerow worker`")
+        waiting = amount(queued, "job is", "jobs are")
+        yield warn("workers", f"none is alive, and {waiting} queued", "start `fencerow worker`")
     else:
         yield info("workers", "none is alive, and nothing is queued")
     late = [each for each in live if each.now_us - each.renewed_at_us > each.lease_s * 1e6 * LATE_PART]
     if late:
         yield warn(
             "workers",
-            f"{len(late)} have not renewed for half their lease, {late[0].name} first of all",
+            f"{amount(len(late), 'has', 'have')} not renewed for half a lease, {late[0].name} first of all",
             "its log says why: code that keeps the interpreter lock belongs in a child process",
         )
     silent = len(alive) - len(live)
     if silent:
         yield warn(
             "workers",
-            f"{silent} have not renewed within their lease, and nobody has declared them dead",
+            f"{amount(silent, 'has', 'have')} not renewed within a lease, and nobody has declared that dead",
             "start a worker: each sweeps",
         )
 
@@ -113,7 +115,8 @@ def _failing(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
     for worker, failing in list(first.values())[:SHOWN_MAX]:
         yield warn(
             "background work",
-            f"{failing.name} fails in worker {worker.name}, {failing.tries} times in a row by now: {failing.error}",
+            f"{failing.name} fails in worker {worker.name}, {amount(failing.tries, 'time')} in a row by now: "
+            f"{failing.error}",
             "jobs go on without it, and it is tried again by itself; its worker's log has the traceback",
         )
 
@@ -141,9 +144,10 @@ def _clock_gone_back(alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
         *((each.renewed_at_us - each.now_us) / 1e6 for each in ahead),
         0.0,
     )
+    going = amount(len(said), "living worker continues", "living workers continue")
     yield warn(
         "clock went back",
-        f"the database's clock went back by {behind_s:.0f} s; {len(said)} living workers continue the time "
+        f"the database's clock went back by {behind_s:.0f} s; {going} the time "
         "before, and claim jobs that were due then",
         "find out what sets it; a worker that starts before the clock has caught up knows only the clock",
     )

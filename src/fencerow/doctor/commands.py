@@ -7,7 +7,7 @@ import click
 from fencerow.command import output
 from fencerow.command.database import resolved
 from fencerow.command.layout import Column
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.options import asked, usual_options
 from fencerow.core.errors import exits
 from fencerow.core.finding import Finding, Level
 from fencerow.doctor.examine import examine
@@ -16,9 +16,7 @@ COLUMNS = (Column("check"), Column("level"), Column("found", least=30, folds=Tru
 
 
 @click.command()
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def doctor(context: click.Context) -> int:
     """Check everything that can be wrong with the database, its clock and its queued jobs."""

@@ -5,17 +5,25 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from fencerow.command.times import span
+from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import Happening, HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State
+from fencerow.core.model.text import amount
+from fencerow.doctor.places import GatePlace
+from fencerow.exclusive.telling import counted, doing
 from fencerow.operators.queues import PausedQueue
+
+if TYPE_CHECKING:
+    from fencerow.limits.looking import LimitTurns
 
 AHEAD_MAX = 1_000
 NAMES_SHOWN = 5
+HOLDERS_NAMED = 100
 CHANGED = {"run_at_us": "when it is due", "priority": "priority", "queue": "queue", "args_bytes": "arguments"}
 SWEEP = "a worker's sweep finds what commits late within max(1 s, 50 × the sweep's cost)"
 
@@ -61,6 +69,54 @@ def queued(job: JobRecord) -> Condition:
     return Condition("is queued", True, f"in queue {job.queue}, priority {job.priority}")
 
 
+def turn(
+    job: JobRecord, place: GatePlace, pause: PausedQueue | None, living: list[WorkerLoad], now_us: int
+) -> Condition:
+    """Whether a job at a gate gets its turn: who has those that there are, and who comes before it."""
+    facts: dict[str, Any] = {"gate": place.gate, "before": place.before}
+    name = "it is its turn"
+    if job.run_at_us > now_us:
+        return Condition(name, None, f"it asks for a turn of {place.what} when it is due", facts)
+    if pause is not None:
+        return Condition(name, None, f"jobs of open queues go before it at {place.what}", facts)
+    before = f"due jobs that come before it: {counted(place.before)}" if place.before else "it is the next"
+    key = place.key
+    to_do = "a worker gives it within a moment" if living else "no worker is alive: start `fencerow worker`"
+    if place.limit is not None:
+        return _turn_of_limit(place.limit, place.what, before, to_do, facts, now_us)
+    if key is None:
+        return Condition(name, False, f"it waits for a turn of {place.what}; {before}", facts)
+    facts |= {"taken": len(key.holders), "slots": key.slots, "holders": [each.id for each in key.holders]}
+    if len(key.holders) < key.slots:
+        return Condition(name, False, f"a turn of {place.what} is free; {before}; {to_do}", facts)
+    first = key.holders[0]
+    found = f"{len(key.holders)} of {key.slots} turns of {place.what} are taken, since {ago(first.since_us, now_us)} "
+    found += f"by job {first.id} ({first.name}), which {doing(first, now_us)}; {before}. "
+    found += f"`fencerow why {first.id}` says what keeps that one; `fencerow exclusive show` shows the key"
+    return Condition(name, False, found, facts)
+
+
+def _turn_of_limit(
+    limit: LimitTurns, what: str, before: str, to_do: str, facts: dict[str, Any], now_us: int
+) -> Condition:
+    """Whether a limit gives a turn: who has those that there are, and what else keeps it from giving one."""
+    name = "it is its turn"
+    facts |= {"taken": len(limit.holders), "holders": [each.id for each in limit.holders[:HOLDERS_NAMED]]}
+    try:
+        room = limit.room
+    except InvalidInput as error:
+        return Condition(name, False, f"{what} cannot be read: {error.what}; `fencerow doctor`", facts)
+    if room.count:
+        return Condition(name, False, f"a turn of {what} is free; {before}; {to_do}", facts)
+    found = f"{what} gives no turn now: {room.why}"
+    if room.again_us is not None:
+        found += f"; there may be one in {span(max(0, room.again_us - now_us) / 1e6)}"
+    if limit.holders:
+        first = limit.holders[0]
+        found += f"; job {first.id} ({first.name}) got one {ago(first.since_us, now_us)} and {doing(first, now_us)}"
+    return Condition(name, False, f"{found}; {before}. `fencerow limits show` names all who have one", facts)
+
+
 def changed(changes: Sequence[Happening], now_us: int) -> Condition:
     """What people changed of the job since its submit, if they did: it decides nothing, and explains much."""
     last = changes[-1]
@@ -90,11 +146,11 @@ def due(job: JobRecord, living: list[WorkerLoad], now_us: int) -> Condition:
 
 def unpaused(job: JobRecord, pause: PausedQueue | None, now_us: int) -> Condition:
     if pause is None:
-        return Condition("queue is not paused", True, f"queue {job.queue} is open")
+        return Condition("queue is open", True, f"nobody has paused queue {job.queue}")
     by = f" by {pause.paused_by}" if pause.paused_by else ""
     reason = f": {pause.reason}" if pause.reason else ""
     return Condition(
-        "queue is not paused",
+        "queue is open",
         False,
         f"queue {job.queue} was paused {ago(pause.paused_at_us, now_us)}{by}{reason}",
         {"paused_at_us": pause.paused_at_us, "paused_by": pause.paused_by, "reason": pause.reason},
@@ -103,20 +159,20 @@ def unpaused(job: JobRecord, pause: PausedQueue | None, now_us: int) -> Conditio
 
 def unexpired(job: JobRecord, now_us: int) -> Condition:
     if job.expires_at_us is None:
-        return Condition("has not expired", True, "it never expires")
+        return Condition("is still in time", True, "it never expires")
     left_s = (job.expires_at_us - now_us) / 1e6
     found = f"expires in {span(left_s)}" if left_s > 0 else f"expired {span(-left_s)} ago: a sweep ends it"
-    return Condition("has not expired", left_s > 0, found, {"expires_at_us": job.expires_at_us})
+    return Condition("is still in time", left_s > 0, found, {"expires_at_us": job.expires_at_us})
 
 
 def cancel(job: JobRecord, now_us: int) -> Condition:
     if job.cancel_requested_at_us is None:
-        return Condition("no cancel was asked", True, "nobody asked")
+        return Condition("is still wanted", True, "nobody asked to cancel it")
     by = f" by {job.cancel_requested_by}" if job.cancel_requested_by else ""
     return Condition(
-        "no cancel was asked",
+        "is still wanted",
         False,
-        f"asked {ago(job.cancel_requested_at_us, now_us)}{by}",
+        f"its cancel was asked {ago(job.cancel_requested_at_us, now_us)}{by}",
         {"at_us": job.cancel_requested_at_us, "by": job.cancel_requested_by},
     )
 
@@ -126,19 +182,19 @@ def known(job: JobRecord, living: list[WorkerLoad]) -> Condition:
     if not living:
         return Condition(name, False, "no worker is alive: start `fencerow worker`")
     knowing = [each for each in living if each.knows(job)]
-    found = f"{len(knowing)} of {len(living)} living workers know {job.name}"
+    found = f"living workers that know {job.name}: {len(knowing)} of {len(living)}"
     if not knowing:
         names = {name for each in living for name in each.worker.names or ()}
-        found += f"{_closest(job.name, names)}: deploy the code that declares it, or correct the name"
+        found += f"{_closest(job.name, names)}, so deploy the code that declares it, or correct the name"
     return Condition(name, bool(knowing), found, {"workers": _ids(knowing)})
 
 
 def served(job: JobRecord, living: list[WorkerLoad]) -> Condition:
     serving = [each for each in living if each.serves(job)]
-    found = f"{len(serving)} of {len(living)} living workers serve queue {job.queue}"
+    found = f"living workers that serve queue {job.queue}: {len(serving)} of {len(living)}"
     if living and not serving:
         queues = {name for each in living for name in each.worker.queues or ()}
-        found += f"{_closest(job.queue, queues)}: add it to -Q of a worker, or correct the queue"
+        found += f"{_closest(job.queue, queues)}, so add it to -Q of a worker, or correct the queue"
     return Condition("a living worker serves the queue", bool(serving), found, {"workers": _ids(serving)})
 
 
@@ -146,7 +202,7 @@ def both(job: JobRecord, living: list[WorkerLoad]) -> Condition:
     name = "one worker does both"
     able = [each for each in living if each.serves(job) and each.knows(job)]
     if able or not any(each.knows(job) for each in living) or not any(each.serves(job) for each in living):
-        return Condition(name, True if able else None, f"{len(able)} workers" if able else "see above")
+        return Condition(name, True if able else None, amount(len(able), "worker") if able else "see above")
     found = f"those that know {job.name} do not serve queue {job.queue}: add it to their -Q"
     return Condition(name, False, found, {"workers": _ids([each for each in living if each.knows(job)])})
 
@@ -159,7 +215,8 @@ def claiming(able: list[WorkerLoad]) -> Condition:
         return Condition(name, True if able else None, found)
     paused = sorted({each.name for each in idle if each.stated is not None and not each.stated.leaving})
     fix = f": `fencerow workers resume {paused[0]}`" if paused else ""
-    return Condition(name, False, f"all {len(able)} are paused or leaving{fix}", {"workers": _ids(able)})
+    found = f"each worker that would take it ({len(able)}) is paused or leaving{fix}"
+    return Condition(name, False, found, {"workers": _ids(able)})
 
 
 def readable(job: JobRecord, newer: int) -> Condition:
@@ -167,7 +224,8 @@ def readable(job: JobRecord, newer: int) -> Condition:
     if not newer:
         return Condition(name, True, "no worker released it as too new")
     found = (
-        f"released {newer} times: they are newer than the code of the workers that took it. Finish the deploy"
+        f"its arguments are newer than the code of the workers that took it (released {amount(newer, 'time')}). "
+        "Finish the deploy"
     )
     return Condition(name, False, found, {"released": newer, "attempt": job.attempt})
 
@@ -177,7 +235,7 @@ def free(serving: list[WorkerLoad], busy: Sequence[HeldJob], now_us: int) -> Con
     if len(known) < len(serving) or not serving:
         return Condition("a slot is free", None, "not known" if serving else "no worker would take it")
     slots = sum(each.worker.slots or 0 for each in serving)
-    found = f"{sum(known)} of {slots} slots of those workers are free"
+    found = f"{sum(known)} of {amount(slots, 'slot')} free in the workers that would take it"
     if busy and not any(known):
         names = Counter(each.name for each in busy).most_common(NAMES_SHOWN)
         found += f": they run {', '.join(f'{name} ({count})' for name, count in names)}, the longest since "
@@ -194,7 +252,7 @@ def alone(job: JobRecord, serving: list[WorkerLoad]) -> Condition:
         name,
         bool(idle) if serving else None,
         "its last process died while it ran, so it runs apart, and a worker runs few of those at once (one more when "
-        f"one ends well, or after 10 s); {len(idle)} of {len(serving)} workers run none now",
+        f"one ends well, or after 10 s); workers that run none now: {len(idle)} of {len(serving)}",
         {"crashes": job.crashes, "crashes_max": job.crashes_max},
     )
 
@@ -205,18 +263,24 @@ def first(job: JobRecord, before: int, serving: list[WorkerLoad], now_us: int) -
         return Condition(name, None, "suspects have a lane of their own")
     if job.run_at_us > now_us:
         return Condition(name, None, "its place in the queue is known when it is due")
+    if job.gate is not None:
+        return Condition(name, None, "it is in no lane until it is its turn")
     free = sum(each.free or 0 for each in serving)
     shown = f"{before}" if before < AHEAD_MAX else f"{AHEAD_MAX} or more"
-    found = f"{shown} due jobs of queue {job.queue} come before it; {SWEEP}"
+    found = f"due jobs of queue {job.queue} that come before it: {shown}; {SWEEP}"
     return Condition(name, before == 0 or before < free, found, {"ahead": before})
 
 
 def before_a_slot(
-    job: JobRecord, pause: PausedQueue | None, living: list[WorkerLoad], now_us: int
+    job: JobRecord,
+    pause: PausedQueue | None,
+    place: GatePlace | None,
+    living: list[WorkerLoad],
+    now_us: int,
 ) -> list[Condition]:
     """What must hold before any slot matters."""
     return [
-        queued(job),
+        queued(job) if place is None else turn(job, place, pause, living, now_us),
         due(job, living, now_us),
         unpaused(job, pause, now_us),
         unexpired(job, now_us),

@@ -13,6 +13,7 @@ from fencerow.core.db.probe import connect_postgres
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.finding import Finding, ok, warn
 from fencerow.core.model.job import WorkerRecord
+from fencerow.core.model.text import amount
 
 NAME = "connections"
 FULL_PART = 0.9  # of what the server may hold
@@ -94,7 +95,7 @@ def _behind_a_pooler(found: Counted, stated: Sequence[int]) -> Finding:
 
 
 def _workers(stated: Sequence[int]) -> str:
-    processes = "1 living worker process" if len(stated) == 1 else f"{len(stated)} living worker processes"
+    processes = amount(len(stated), "living worker process", "living worker processes")
     return f"{processes} may open up to {sum(stated)}"
 
 

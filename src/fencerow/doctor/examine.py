@@ -12,7 +12,8 @@ import psycopg
 from fencerow.core.config import CoreConfig, PostgresUrl, parse_url
 from fencerow.core.db.faults import first_line
 from fencerow.core.db.postgres import PostgresEngine
-from fencerow.core.db.probe import reach_postgres, reach_sqlite
+from fencerow.core.db.probe import reach_postgres
+from fencerow.core.db.probe_sqlite import reach_sqlite
 from fencerow.core.db.queries import load, postgres_names, sqlite_names
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.errors import DatabaseError, FencerowError

@@ -16,6 +16,7 @@ from fencerow.core.store.read import clock, read, releases
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
 from fencerow.doctor import conditions
 from fencerow.doctor.conditions import SWEEP, Condition, WorkerLoad
+from fencerow.doctor.places import GatePlace, place
 from fencerow.operators.looking import ahead, events
 from fencerow.operators.queues import PausedQueue, paused_queues
 
@@ -54,13 +55,14 @@ def why(job_id: str) -> Steps[Diagnosis]:
     if job.state is State.RUNNING:
         return _running(job, (yield from list_workers(limit=WORKERS_MAX).steps()), now_us)
     paused = {each.name: each for each in (yield from paused_queues().steps())}
+    gate = yield from place(job).steps()
     living = yield from _living(suspects=job.suspect)
     claiming = [each for each in living if each.serves(job) and each.knows(job) and each.worker.claims]
     busy = [] if any(each.free for each in claiming) else (yield from _busy(claiming))
     newer = (yield from releases(job_id, reason=ArgumentsTooNew.code).steps()).count
     changes = [each for each in (yield from events(job_id).steps()) if each.kind == "changed"]
     looked = [
-        *conditions.before_a_slot(job, paused.get(job.queue), living, now_us),
+        *conditions.before_a_slot(job, paused.get(job.queue), gate, living, now_us),
         *([conditions.changed(changes, now_us)] if changes else []),
         conditions.readable(job, newer),
         conditions.free(claiming, busy, now_us),
@@ -75,7 +77,7 @@ def briefly(job_id: str) -> Procedure[str]:
 
     Jobs and workers are asked one after the other, so that on SQLite nobody waits for a turn.
     """
-    job, pause, now_us = yield from ask(_alone(job_id))
+    job, pause, gate, now_us = yield from ask(_alone(job_id))
     if job is None:
         return "it is nowhere: neither live nor finished"
     workers = yield from ask(list_workers(state=WorkerState.ALIVE.value, limit=WORKERS_MAX))
@@ -83,18 +85,20 @@ def briefly(job_id: str) -> Procedure[str]:
         return f"it has just ended: {job.state.value}"
     if job.state is State.RUNNING:
         return _running(job, workers, now_us).summary
-    looked = conditions.before_a_slot(job, pause, [WorkerLoad(each, 0, False) for each in workers], now_us)
+    living = [WorkerLoad(each, 0, False) for each in workers]
+    looked = conditions.before_a_slot(job, pause, gate, living, now_us)
     false = [each.found for each in looked if each.holds is False]
     return "; ".join(false[:2]) or f"it waits in queue {job.queue} for a slot of a worker"
 
 
 @operation(repeatable=True, writes="", patience_s=PATIENCE_S)
-def _alone(job_id: str) -> Steps[tuple[JobRecord | None, PausedQueue | None, int]]:
-    """The job, the pause of its queue, and the time."""
+def _alone(job_id: str) -> Steps[tuple[JobRecord | None, PausedQueue | None, GatePlace | None, int]]:
+    """The job, the pause of its queue, where it waits for its turn, and the time."""
     job = (yield from read([job_id]).steps()).get(job_id)
     paused = yield from paused_queues().steps()
     pause = next((each for each in paused if job is not None and each.name == job.queue), None)
-    return job, pause, (yield from clock().steps())
+    gate = None if job is None else (yield from place(job).steps())
+    return job, pause, gate, (yield from clock().steps())
 
 
 def _busy(claiming: list[WorkerLoad]) -> Steps[list[HeldJob]]:
@@ -108,7 +112,7 @@ def _busy(claiming: list[WorkerLoad]) -> Steps[list[HeldJob]]:
 def _summary(looked: list[Condition]) -> str:
     false = [each for each in looked if each.holds is False]
     if false:
-        return "; ".join(f"{each.name}: no, {each.found}" for each in false[:2])
+        return "; ".join(each.found for each in false[:2])
     return f"every condition holds: it is claimed at the next look; {SWEEP}"
 
 
@@ -129,7 +133,7 @@ def _ended(job: JobRecord, now_us: int) -> Diagnosis:
         f": {reason}" if reason else ""
     )
     fact = Condition(
-        "has not ended",
+        "is live",
         False,
         found,
         {"ended_at_us": job.ended_at_us, "attempt": job.attempt, "error": job.error},

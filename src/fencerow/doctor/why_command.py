@@ -10,7 +10,7 @@ from fencerow.command import output
 from fencerow.command.database import working
 from fencerow.command.documents import instants, plain
 from fencerow.command.layout import Column
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.options import asked, usual_options
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import exits
 from fencerow.core.model.ids import parse_prefix
@@ -24,9 +24,7 @@ COLUMNS = (Column("condition"), Column("holds"), Column("found", least=30, folds
 
 @click.command()
 @click.argument("job_id", metavar="ID")
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def why(context: click.Context, job_id: str) -> int:
     """Say why a job is not running: each condition of its claim, one by one."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.finding import Finding, fail, info, ok, warn
+from fencerow.core.model.text import amount
 from fencerow.events.lag import Lag, lags
 from fencerow.events.settings import EventSettings
 
@@ -20,14 +21,15 @@ def examine_events(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     for group in found:
         yield from _group(group, EventSettings.of(config))
     if found:
-        yield ok("events", f"{len(found)} groups read the log up to position {found[0].head}")
+        read = amount(len(found), "group reads", "groups read")
+        yield ok("events", f"{read} the log up to position {found[0].head}")
 
 
 def _group(group: Lag, kept: EventSettings) -> Iterator[Finding]:
     if group.unplaced_s > UNPLACED_S:
         yield fail(
             "unplaced events",
-            f"{group.unplaced} events for group {group.group} have no position, the first for "
+            f"{amount(group.unplaced, 'event')} for group {group.group} without a position, the first for "
             f"{group.unplaced_s:.0f} s, so nobody can read them",
             "run a worker (each one gives positions); if one runs, its log says why it does not",
         )
@@ -41,20 +43,20 @@ def _group(group: Lag, kept: EventSettings) -> Iterator[Finding]:
     elif group.events and not group.readers:
         yield warn(
             "unread events",
-            f"group {group.group} has {group.events} events to read, and no reader is alive",
+            f"group {group.group} has {amount(group.events, 'event')} to read, and no reader is alive",
             "run a worker with its consumer",
         )
     elif group.seconds > LATE_S:
         yield warn(
             "event lag",
-            f"group {group.group} is {group.events} events and {group.seconds:.0f} s behind",
+            f"group {group.group} is {amount(group.events, 'event')} and {group.seconds:.0f} s behind",
             "run more workers, use more partitions in a new group, or make the handler faster",
         )
     if group.parked:
         yield warn(
             "parked events",
-            f"group {group.group} has parked {group.parked} events",
+            f"group {group.group} has parked {amount(group.parked, 'event')}",
             f"`fencerow events parked {group.group}`, then redrive or discard them",
         )
     if group.waiting:
-        yield info("events to try again", f"group {group.group} tries {group.waiting} events again")
+        yield info("events to try again", f"group {group.group} tries {amount(group.waiting, 'event')} again")

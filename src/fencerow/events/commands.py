@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any, TypeVar
 
 import click
 
 from fencerow.command import output
 from fencerow.command.database import times, working
 from fencerow.command.documents import plain
-from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
+from fencerow.command.groups import group_of
+from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import span
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, exits
+from fencerow.core.model.text import amount
 from fencerow.events import shown
 from fencerow.events.asides import discard, parked, redrive
 from fencerow.events.bus import show as show_operation
@@ -24,33 +27,16 @@ from fencerow.events.groups import GroupStart, group_named, groups, remove_group
 from fencerow.events.lag import lags, retention_estimate
 from fencerow.events.settings import EventSettings
 
+F = TypeVar("F", bound=Callable[..., Any])
 PLACE = re.compile(r"[0-9]{1,18}")
 
 
-@click.group("events", invoke_without_command=True)
-@json_option
+@click.command("groups")
 @utc_option
-@database_options
-@app_option
-@click.pass_context
-def events(context: click.Context) -> None:
-    """Show the groups that read events, and control them. Without a verb: groups."""
-    if context.invoked_subcommand is None:
-        _list(context)
-
-
-@events.command("groups")
-@json_option
-@utc_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def groups_(context: click.Context) -> None:
     """List the groups: topics, partitions, and who reads them."""
-    _list(context)
-
-
-def _list(context: click.Context) -> None:
     with working(asked(context)) as engine:
         found = [(group, engine.run(partitions(group.name))) for group in engine.run(groups())]
         at = times(engine, asked(context))
@@ -71,12 +57,15 @@ def _list(context: click.Context) -> None:
     output.table(shown.GROUPS, rows, none="no group reads events here")
 
 
+events = group_of(
+    groups_, "events", "Show the groups that read events, and control them. Without a verb: groups."
+)
+
+
 @events.command("lag")
 @click.argument("group", required=False)
-@json_option
 @utc_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def lag_(context: click.Context, group: str | None) -> None:
     """Show how far groups are behind, in events and seconds, and how fast the log grows."""
@@ -112,11 +101,9 @@ def lag_(context: click.Context, group: str | None) -> None:
 
 @events.command("parked")
 @click.argument("group", required=False)
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
-@json_option
+@limit_option(50, most=1000)
 @utc_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def parked_(context: click.Context, group: str | None, limit: int) -> None:
     """List parked events, with the error of their last delivery."""
@@ -146,13 +133,20 @@ def parked_(context: click.Context, group: str | None, limit: int) -> None:
     )
 
 
+def which_parked(command: F) -> F:
+    """A group, and which of its parked events are meant."""
+    for option in (
+        click.option("--all", "everything", is_flag=True, help="All parked events of the group."),
+        click.argument("places", metavar="[POSITION]...", nargs=-1),
+        click.argument("group"),
+    ):
+        command = option(command)
+    return command
+
+
 @events.command("redrive")
-@click.argument("group")
-@click.argument("places", metavar="[POSITION]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All parked events of the group.")
-@json_option
-@database_options
-@app_option
+@which_parked
+@usual_options
 @click.pass_context
 def redrive_(context: click.Context, group: str, places: Sequence[str], everything: bool) -> int:
     """Deliver parked events again: those at these positions, or --all."""
@@ -163,17 +157,13 @@ def redrive_(context: click.Context, group: str, places: Sequence[str], everythi
     if asked(context).json:
         output.say_json({"group": group, "redriven": len(moved)})
     else:
-        output.say(f"{_events(len(moved))} of {group}: delivered again")
+        output.say(f"{amount(len(moved), 'event')} of {group}: delivered again")
     return exits.OK if moved else exits.FAILED
 
 
 @events.command("discard")
-@click.argument("group")
-@click.argument("places", metavar="[POSITION]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All parked events of the group.")
-@json_option
-@database_options
-@app_option
+@which_parked
+@usual_options
 @click.pass_context
 def discard_(context: click.Context, group: str, places: Sequence[str], everything: bool) -> int:
     """Forget parked events: those at these positions, or --all. The group never handles them."""
@@ -184,7 +174,7 @@ def discard_(context: click.Context, group: str, places: Sequence[str], everythi
     if asked(context).json:
         output.say_json({"group": group, "discarded": count})
     else:
-        output.say(f"{_events(count)} of {group}: no longer parked, and never handled")
+        output.say(f"{amount(count, 'event')} of {group}: no longer parked, and never handled")
     return exits.OK if count else exits.FAILED
 
 
@@ -197,9 +187,7 @@ def discard_(context: click.Context, group: str, places: Sequence[str], everythi
     metavar="POSITION|TIME|beginning",
     help="TIME: 2026-11-21T08:00:00+01:00",
 )
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def replay_(context: click.Context, group: str, start: str) -> int:
     """Let a group read again from a position, a time, or the beginning on."""
@@ -215,9 +203,7 @@ def replay_(context: click.Context, group: str, start: str) -> int:
 
 @events.command("remove")
 @click.argument("group")
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def remove_(context: click.Context, group: str) -> int:
     """Forget a group that nobody reads for any more: its position, and the events that it put aside or parked."""
@@ -233,10 +219,8 @@ def remove_(context: click.Context, group: str) -> int:
 @events.command("show")
 @click.argument("place", metavar="POSITION")
 @click.option("--id", "by_id", is_flag=True, help="The number is the event's id.")
-@json_option
 @utc_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def show_(context: click.Context, place: str, by_id: bool) -> int:
     """Show one event by its position or its id."""
@@ -253,10 +237,6 @@ def show_(context: click.Context, place: str, by_id: bool) -> int:
     moment = at.full(found.published_at_us)
     output.facts({**document, "published_at": moment, "headers": told_headers, "data": data})
     return exits.OK
-
-
-def _events(number: int) -> str:
-    return "1 event" if number == 1 else f"{number} events"
 
 
 def _wake(engine: Engine) -> None:

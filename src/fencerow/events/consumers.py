@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.core.db.run import Param, Row, Steps, as_int, execute, operation, text_or_none
+from fencerow.core.db.run import Param, Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.events.errors import PartitionLost
 from fencerow.events.groups import known_group
 
@@ -156,7 +156,7 @@ def partitions(group: str) -> Steps[list[Partition]]:
             as_int(row[2]),
             text_or_none(row[3]),
             bool(row[5]),
-            None if row[6] is None else as_int(row[6]),
+            as_int_or_none(row[6]),
         )
         for row in rows
     ]

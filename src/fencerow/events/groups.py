@@ -9,8 +9,9 @@ from datetime import datetime
 
 import msgspec
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation
+from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.text import amount
 from fencerow.events.errors import GroupMismatch, UnknownGroup
 from fencerow.events.sequencer import head, sequence_all
 from fencerow.events.topics import check_group, check_patterns, wants_outcomes
@@ -195,8 +196,8 @@ def _group(row: Row) -> Group:
         as_int(row[2]),
         as_int(row[3]),
         as_int(row[4]),
-        None if row[5] is None else as_int(row[5]),
-        None if row[6] is None else as_int(row[6]),
+        as_int_or_none(row[5]),
+        as_int_or_none(row[6]),
     )
 
 
@@ -205,7 +206,7 @@ def _text(patterns: Sequence[str]) -> str:
 
 
 def _mismatch(name: str, known: Group | None, wanted: int) -> GroupMismatch:
-    found = "was removed meanwhile" if known is None else f"has {known.partitions} partitions"
+    found = "was removed meanwhile" if known is None else f"has {amount(known.partitions, 'partition')}"
     return GroupMismatch(
         f"the group {name!r} {found}, its consumer declares {wanted}",
         "the events of a key must stay in one partition, so the number cannot change",
@@ -217,6 +218,8 @@ def _unknown(name: str, known: Sequence[str]) -> UnknownGroup:
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     return UnknownGroup(
         f"no group named {ascii(name)[:80]} reads events here",
-        f"did you mean {' or '.join(close)}?" if close else f"{len(known)} groups are known",
+        f"did you mean {' or '.join(close)}?"
+        if close
+        else f"{amount(len(known), 'group is', 'groups are')} known",
         "check the name with `fencerow events groups`; the first worker with the consumer makes the group",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencerow.core.db.run import Row, Steps, as_int, execute, operation
+from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation
 
 LOOK = 10_000
 ALL = 2**62  # as many events as are to be kept, when there is no bound
@@ -108,7 +108,7 @@ def _lag(row: Row) -> Lag:
         as_int(waiting),
         as_int(parked),
         as_int(readers),
-        None if alarmed_at is None else as_int(alarmed_at),
+        as_int_or_none(alarmed_at),
         as_int(unplaced),
         _age_s(none_us, now_us),
     )

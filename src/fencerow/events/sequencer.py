@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.locks import lock_number, take_lock, try_lock
-from fencerow.core.db.run import Steps, as_int, execute, operation
+from fencerow.core.db.run import Steps, as_int, as_int_or_none, execute, operation
 
 LOCK = lock_number("events", "sequencer")
 BATCH_ROWS = 1000
@@ -107,7 +107,7 @@ def _look(memory: Memory | None, limit: int, settle: bool = True) -> Steps[Seque
     came: list[int] = _decoded(late)
     memory = remembered(
         memory,
-        last=None if last is None else as_int(last),
+        last=as_int_or_none(last),
         late=came,
         fresh=_decoded(gaps),
         number=0 if number is None else as_int(number),

@@ -8,7 +8,7 @@ from functools import partial
 import fencerow.guards.mutex.mutexes as mutexes
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
-from fencerow.core.removal import removed
+from fencerow.core.removal import RemovalInRounds, removed
 from fencerow.core.wing import Purge
 from fencerow.guards.once.reserving import purge_once
 from fencerow.guards.once.window import purge_windows
@@ -31,19 +31,5 @@ def purges(engine: Engine, config: CoreConfig) -> Sequence[Purge]:
     )
     return [
         *(partial(removed, engine, removal, limit=BATCH_ROWS) for removal in removals),
-        MutexPurge(engine).round,
+        RemovalInRounds(engine, partial(mutexes.purge, age_s=MUTEXES_KEPT_S, limit=MUTEX_KEYS), "").round,
     ]
-
-
-class MutexPurge:
-    """Some keys in each round; it remembers how far it has come."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._after = ""
-
-    async def round(self) -> None:
-        """The next keys in order, from the first again after the last."""
-        self._after = await self._engine.arun(
-            mutexes.purge(self._after, age_s=MUTEXES_KEPT_S, limit=MUTEX_KEYS)
-        )

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from fencerow.limits.definition import Limit, Rate
+    from fencerow.limits.definition import Breaker, Limit, Rate
     from fencerow.limits.limits import LimitRecord
 else:
     __getattr__ = lazily(
         __name__,
         {
+            "Breaker": "fencerow.limits.definition",
             "Limit": "fencerow.limits.definition",
             "LimitRecord": "fencerow.limits.limits",
             "Rate": "fencerow.limits.definition",
@@ -21,6 +22,7 @@ else:
     )
 
 __all__ = [
+    "Breaker",
     "Limit",
     "LimitRecord",
     "Rate",

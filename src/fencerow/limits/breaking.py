@@ -1,12 +1,13 @@
 """The breaker of a limit: what failures do to its starts. No clock and no I/O.
 
 Closed, every start may come. `failures` failures within `within_s` open it: nothing starts for `stop_s`. Then
-`trials` jobs may try. One of them fails: it is open again. All have come back without a failure: it is closed.
+`trials` jobs may try. One of them succeeds: it is closed. A failure: it is open again. One that ends in neither way,
+because it was cancelled, snoozed or deleted, gives its place to another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,11 +15,18 @@ import msgspec
 
 class BreakerState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is remembered. `failed_us`: the failures that still count, the oldest first. `open_until_us`: 0 while it is
-    closed. `tried`: how many trials have started since then."""
+    closed. `trials`: the jobs that try since then."""
 
     failed_us: tuple[int, ...] = ()
     open_until_us: int = 0
-    tried: int = 0
+    trials: tuple[str, ...] = ()
+
+    def is_open(self, now_us: int) -> bool:
+        """Whether nothing may start now."""
+        return now_us < self.open_until_us
+
+
+CLOSED = BreakerState()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,39 +38,49 @@ class Breaking:
     stop_us: int
     trials: int
 
-    def failed(self, state: BreakerState, at_us: Sequence[int], now_us: int) -> BreakerState:
-        """After these failures. Those that come while it is open were started before, and change nothing."""
-        if not at_us or self.is_open(state, now_us):
-            return state
-        if state.open_until_us:
-            return self._opened(now_us)
-        counted = sorted([*state.failed_us, *at_us])
-        # One of the future was noted before the clock went back: nobody knows how long ago it was.
-        counted = [each for each in counted if now_us - self.within_us < each <= now_us]
-        if len(counted) >= self.failures:
-            return self._opened(now_us)
-        return BreakerState(failed_us=tuple(counted))
+    def seen(
+        self,
+        state: BreakerState,
+        now_us: int,
+        *,
+        failed_us: Sequence[int],
+        trying: Collection[str],
+        succeeded: bool,
+    ) -> BreakerState:
+        """After what was told since the last look: when attempts failed; which of the trials are not over yet, and
+        whether one of them has succeeded.
 
-    def is_open(self, state: BreakerState, now_us: int) -> bool:
-        """Whether nothing may start now. An end that lies too far ahead was written before the clock went back."""
-        return now_us < state.open_until_us <= now_us + self.stop_us
+        An instant ahead of now was written before the clock went back, or while this look waited: it counts as now.
+        """
+        if not state.open_until_us:
+            return self._counted(state, failed_us, now_us)
+        until_us = min(state.open_until_us, now_us + self.stop_us)
+        if now_us < until_us:
+            return BreakerState(open_until_us=until_us)
+        # What failed before the end was started before it opened.
+        if any(each >= until_us for each in failed_us):
+            return BreakerState(open_until_us=now_us + self.stop_us)
+        if succeeded:
+            return CLOSED
+        trials = tuple(each for each in state.trials if each in trying)
+        return BreakerState(open_until_us=until_us, trials=trials)
 
-    def returned(self, state: BreakerState, now_us: int, held: int) -> BreakerState:
-        """Closed, if all trials have come back. To be asked after `failed`: none of them failed."""
-        is_over = state.open_until_us and not self.is_open(state, now_us)
-        return BreakerState() if is_over and state.tried >= self.trials and held == 0 else state
-
-    def room(self, state: BreakerState, now_us: int, held: int) -> int | None:
+    def room(self, state: BreakerState, now_us: int) -> int | None:
         """How many may start now; None: it does not bound them."""
         if not state.open_until_us:
             return None
-        if self.is_open(state, now_us):
-            return 0
-        return max(0, min(self.trials - state.tried, self.trials - held))
+        return 0 if state.is_open(now_us) else max(0, self.trials - len(state.trials))
 
-    def started(self, state: BreakerState, count: int) -> BreakerState:
-        """After so many starts."""
-        return msgspec.structs.replace(state, tried=state.tried + count) if state.open_until_us else state
+    def _counted(self, state: BreakerState, failed_us: Sequence[int], now_us: int) -> BreakerState:
+        if not failed_us:
+            return state
+        known = sorted(min(each, now_us) for each in (*state.failed_us, *failed_us))
+        counted = tuple(each for each in known if each > now_us - self.within_us)
+        if len(counted) >= self.failures:
+            return BreakerState(open_until_us=now_us + self.stop_us)
+        return BreakerState(failed_us=counted)
 
-    def _opened(self, now_us: int) -> BreakerState:
-        return BreakerState(open_until_us=now_us + self.stop_us)
+
+def started(state: BreakerState, ids: Sequence[str]) -> BreakerState:
+    """After these jobs got their turn: while it lets some try, these do."""
+    return msgspec.structs.replace(state, trials=(*state.trials, *ids)) if state.open_until_us else state

@@ -7,17 +7,25 @@ from collections.abc import Iterator
 import fencerow.limits.limits as limits
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
+from fencerow.core.db.run import Steps, execute, first_column, operation
 from fencerow.core.errors import InvalidInput
-from fencerow.core.finding import Finding, fail, info, ok
+from fencerow.core.finding import Finding, fail, info, ok, warn
+from fencerow.core.model.text import amount
 from fencerow.limits.hours import open_until
 
 SHOWN_MAX = 5
 
 
+@operation(alone=True, repeatable=True, writes="")
+def undefined_limits() -> Steps[list[str]]:
+    """The first limits that live jobs name and nobody has defined."""
+    return first_column((yield from execute("undefined_limits", limit=SHOWN_MAX)))
+
+
 def examine_limits(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
     """How many there are; those that cannot be understood; those that are closed at this hour."""
     known = engine.run(limits.read_limits())
-    yield ok("limits", f"{len(known)} are defined" if known else "none is defined")
+    yield ok("limits", f"{amount(len(known), 'is', 'are')} defined" if known else "none is defined")
     shown = 0
     for each in known:
         try:
@@ -29,3 +37,9 @@ def examine_limits(engine: Engine, _config: CoreConfig) -> Iterator[Finding]:
         if not is_open and shown < SHOWN_MAX:
             shown += 1
             yield info("limit", f"{each.name} is closed at this hour: open {', '.join(limit.hours)}")
+    for name in engine.run(undefined_limits()):
+        yield warn(
+            "unknown limit",
+            f"live jobs name the limit {name}, which nobody defines any more, so nothing binds them",
+            f"`fencerow limits set {name.partition('/')[0]} --slots 4{' --per-key' if '/' in name else ''}` defines it",
+        )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import fencerow.limits.limits as limits
+import fencerow.limits.looking as looking
 from fencerow.core.client.base import Verbs
+from fencerow.core.client.submitting import ARRIVED
 from fencerow.core.db.run import Procedure, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import Busy, InvalidInput
@@ -13,8 +15,11 @@ from fencerow.core.model.text import check_text
 from fencerow.limits.definition import Limit, check_name
 from fencerow.limits.errors import LimitConflict, UnknownLimit
 from fencerow.limits.limits import LimitRecord
+from fencerow.limits.looking import LimitTurns
 
 REASON_LENGTH_MAX = 500
+WAITING = 20
+WAITING_MAX = 10_000
 TRIES = 20  # of a change that others come before
 
 
@@ -41,6 +46,25 @@ class LimitVerbs(Verbs):
     aget = averb(get)
 
     @verb
+    def look(self, name: str, *, waiting: int = WAITING) -> Procedure[LimitTurns]:
+        """Who has the turns of this limit, and the first `waiting` jobs that wait for one. Nothing is locked.
+
+        Of a limit per key `name` is NAME/KEY: each key has turns of its own.
+
+        Raises:
+            UnknownLimit: nobody defined it. InvalidInput: no limit can have such a name, or `waiting` is not from 1 to
+                10,000.
+        """
+        if not 1 <= waiting <= WAITING_MAX:
+            raise InvalidInput(f"waiting is {waiting}", f"1 to {WAITING_MAX} are listed", "correct waiting")
+        found = yield from ask(looking.look(check_name(name), limit=waiting))
+        if found is None:
+            raise _unknown(name)
+        return found
+
+    alook = averb(look)
+
+    @verb
     def define(self, limit: Limit, *, reason: str | None = None) -> Procedure[bool]:
         """Make a limit, or put this definition in the place of the one there is; returns false if that is the same.
 
@@ -58,6 +82,7 @@ class LimitVerbs(Verbs):
             if known and known[0].definition == limit.document():
                 return False
             if (yield from self._written(limit, known, reason)):
+                self._client.engine.wake([ARRIVED])  # who waits may have room now
                 return True
         raise Busy(f"the limit {limit.name} is changed by others all the time", "", "try again later")
 
@@ -65,8 +90,8 @@ class LimitVerbs(Verbs):
 
     @verb
     def remove(self, name: str) -> Procedure[None]:
-        """Forget a limit: from the next start on it binds nobody. Programs that declare it make it again when they
-        start.
+        """Forget a limit: from the next start on it binds nobody, and jobs that wait under it go on. Submits that
+        name it are refused. Programs that declare it make it again when they start.
 
         Raises:
             UnknownLimit: nobody defined it. Busy: others change it all the time.
@@ -74,6 +99,7 @@ class LimitVerbs(Verbs):
         for _ in range(TRIES):
             known = yield from _reading(check_name(name))
             if (yield from ask(limits.remove(known.name, revision=known.revision))):
+                self._client.engine.wake([ARRIVED])
                 return
         raise Busy(f"the limit {name} is changed by others all the time", "", "try again later")
 
@@ -132,25 +158,22 @@ def once_each(declared: Sequence[Limit]) -> tuple[Limit, ...]:
 def _reading(name: str) -> Procedure[LimitRecord]:
     found = yield from ask(limits.read_limits([name]))
     if not found:
-        raise UnknownLimit(
-            f"there is no limit {name}",
-            "it was never defined, or somebody removed it",
-            "`fencerow limits list` shows those there are",
-        )
+        raise _unknown(name)
     return found[0]
+
+
+def _unknown(name: str) -> UnknownLimit:
+    return UnknownLimit(
+        f"there is no limit {name}",
+        "it was never defined, or somebody removed it",
+        "`fencerow limits list` shows those there are",
+    )
 
 
 def _check(limit: object, reason: str | None) -> None:
     if not isinstance(limit, Limit):
         raise InvalidInput(
             f"{type(limit).__name__} is no limit", "a Limit is expected", 'pass Limit("queue:mail", slots=10)'
-        )
-    if not limit.is_of_queues:
-        # Nothing reads any other yet: it would be stored, and hold nobody.
-        raise InvalidInput(
-            f"the limit {limit.name} is of no queue",
-            "limits hold for a queue or for all jobs; jobs cannot name one of their own yet",
-            f"write queue:{limit.name} for the queue of that name, or fleet",
         )
     if reason is not None:
         check_text(reason, "the reason", REASON_LENGTH_MAX)

@@ -48,8 +48,9 @@ class Rate:
     """At most `count` starts in each `per_s` seconds, evenly spread.
 
     `burst`: how many may start at once after a pause; in any stretch of time there are then at most `burst - 1` more.
-    `strict`: each start is measured from the one before, so that two never lie closer together than the interval,
-    also when workers are late. It goes without a burst.
+    `strict`: each start is measured from the one before, so that two never lie closer together than the interval, also
+    when workers are late: a job that got its turn and has not started keeps the next one waiting. It goes without a
+    burst.
     """
 
     count: float
@@ -117,19 +118,20 @@ class Rate:
 class Breaker:
     """After `failures` failures within `within_s` seconds nothing starts for `stop_s`; then `trials` jobs may try.
 
-    If one of these fails, it stops again; if they come back without a failure, all may start. No attempt is spent
-    while it stops.
+    If one of these succeeds, all may start; a failure stops it again; one that ends in neither way gives its place to
+    another. No attempt is spent while it stops. A failure is an attempt that ended in an error or ran out of time, not
+    one that was snoozed or cancelled, that raised Fail, or whose process died.
     """
 
     failures: int
-    within_s: float
+    within_s: float = 60.0
     stop_s: float = 60.0
     trials: int = 1
 
     if TYPE_CHECKING:
 
         def __init__(
-            self, failures: int, within_s: Seconds, stop_s: Seconds = 60.0, trials: int = 1
+            self, failures: int, within_s: Seconds = 60.0, stop_s: Seconds = 60.0, trials: int = 1
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -176,13 +178,13 @@ class Limit:
 
         Limit("queue:mail", slots=4, rate=Rate(100, per_s=60))          # all jobs of a queue
         Limit("fleet", slots=500)                                       # all jobs there are
-
-    Only limits of these two kinds can be defined and declared: jobs cannot name a limit of their own yet, so no other
-    name, no `per_key`, no `breaker` and no strict rate would hold anybody.
+        Limit("github", slots=4)                                        # the jobs that name it
+        Limit("mail", slots=1, per_key=True)                            # the jobs that name mail/ada, mail/bob, ...
 
     What is given must all hold. `slots`: how many at once. `hours`: they start only then, as `mon-fri 09:00-17:00
-    Europe/Berlin`; several may be given. `per_key`: each key has the whole limit for itself. `version`: raise it
-    whenever a declaration changes, so that of two programs the newer one wins.
+    Europe/Berlin`; several may be given. `breaker`: failures stop the starts for a while. `per_key`: each key has the
+    whole limit for itself. `version`: raise it whenever a declaration changes, so that of two programs the newer one
+    wins.
 
     Raises:
         InvalidInput: the name or a number cannot be used, or it would limit nothing.
@@ -247,12 +249,6 @@ class Limit:
                 f"the limit {self.name} is to be per key",
                 "only a limit that jobs name has keys",
                 "leave per_key out",
-            )
-        if self.is_of_queues and (self.breaker is not None or (self.rate is not None and self.rate.strict)):
-            raise InvalidInput(
-                f"the limit {self.name} has {'a breaker' if self.breaker is not None else 'a strict rate'}",
-                "that of a queue or of the fleet has slots, a rate and hours",
-                "leave it out",
             )
 
     @property

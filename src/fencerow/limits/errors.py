@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fencerow.core.errors.base import FencerowError
+from fencerow.core.errors.input import InvalidInput
 
 
-class UnknownLimit(FencerowError):
+class UnknownLimit(InvalidInput):
     """Nobody defined the limit that was named, so nothing was stored. Define it first, or correct its name."""
 
     code = "FR-791"

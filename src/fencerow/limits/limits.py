@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
 from fencerow.core.db.run import Operation, Steps, as_int, execute, operation, text_or_none
-from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import Claimed, instant
 from fencerow.core.worker.brought import BoundedClaim
-from fencerow.limits.definition import FLEET, QUEUE, Limit
-from fencerow.limits.room import LimitState, StartRoom, after_starts, room_now
+from fencerow.limits.definition import Limit
+from fencerow.limits.locked import LockedLimit, looked_at, queue_of, remembered
+from fencerow.limits.room import LimitState
 
 
 class LimitRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -50,14 +49,6 @@ class LimitRecord(msgspec.Struct, frozen=True, array_like=True):
     def set_at(self) -> datetime | None:
         """When it was changed last."""
         return instant(self.set_at_us)
-
-
-def remembered(state: str | None) -> LimitState:
-    """What is remembered; as of a new limit, if nothing is or if it cannot be read."""
-    try:
-        return msgspec.json.decode(state or "{}", type=LimitState)
-    except msgspec.MsgspecError:
-        return LimitState()
 
 
 # --- defining ----------------------------------------------------------------------------------------------
@@ -127,24 +118,25 @@ def remove(name: str, *, revision: int) -> Steps[bool]:
     """Forget a limit and what is remembered of it; false if somebody else has changed it since `revision`."""
     if not (yield from execute("remove_limit", name=name, revision=revision)):
         return False
-    if (queue := queue_of(name)) is not None:
+    yield from execute("ignore_failures", name=name)
+    queue = queue_of(name)
+    if queue is None:
+        yield from execute("forget_named_limit", name=name)
+        yield from execute("arrive_at_limit", name=name)
+    else:
+        yield from execute("forget_limit_state", name=name)
         yield from execute("limit_queue", queue=queue, limited=0)
-    yield from execute("forget_limit_states", name=name, keys=int(queue_of(name) is None))
     return True
 
 
-def queue_of(name: str) -> str | None:
-    """The queue whose claims a limit of that name bounds: empty for all of them, None for a limit that jobs name."""
-    if name == FLEET:
-        return ""
-    return name.removeprefix(QUEUE) if name.startswith(QUEUE) else None
-
-
 def _bound(limit: Limit) -> Steps[None]:
-    """From the commit on, claims look at it."""
-    if not limit.per_key:
-        yield from execute("make_limit_state", names=[limit.name])
-    if (queue := queue_of(limit.name)) is not None:
+    """From the commit on, claims look at it; those who wait under one that jobs name may have room now."""
+    queue = queue_of(limit.name)
+    yield from execute("watch_failures" if limit.breaker is not None else "ignore_failures", name=limit.name)
+    if queue is None:
+        yield from execute("arrive_at_limit", name=limit.name)
+    else:
+        yield from execute("make_limit_state", name=limit.name)
         yield from execute("limit_queue", queue=queue, limited=1)
 
 
@@ -160,7 +152,8 @@ def bound_claim(
     Their rows are locked first, in the order of their names, and what runs is counted after that: so two claims never
     count the same. A job counts until its end is written, or until it is taken back from a dead worker.
     """
-    locked = [LockedLimit.of(row) for row in (yield from execute("lock_queue_limits", queue=queue))]
+    rows = yield from execute("lock_queue_limits", queue=queue)
+    locked = yield from looked_at([LockedLimit.of(row) for row in rows])
     held = {"": 0, queue: 0}
     if any(each.counts for each in locked):
         ((of_queue, of_all),) = yield from execute("count_running", queue=queue)
@@ -168,53 +161,13 @@ def bound_claim(
     room, again_us, why = wanted, None, ""
     for each in locked:
         found = each.room(held=held[queue_of(each.name) or ""], wanted=wanted)
-        if len(found.starts_us) < room:
-            room, why = len(found.starts_us), f"{each.name}: {found.why}"
+        if found.count < room:
+            room, why = found.count, f"{each.name}: {found.why}"
             again_us = None if found.again_us is None else found.again_us - each.now_us
     jobs = (yield from claim(room).steps()) if room else []
+    ids = [job.id for job in jobs]
     for each in locked:
-        yield from each.write(len(jobs))
-    return BoundedClaim(jobs, room, None if again_us is None else max(0.001, again_us / 1e6), why)
-
-
-@dataclass(frozen=True, slots=True)
-class LockedLimit:
-    """A limit whose row this transaction has locked. `limit` None: what is stored means nothing, or not here."""
-
-    name: str
-    limit: Limit | None
-    state: LimitState
-    now_us: int
-
-    @classmethod
-    def of(cls, row: Sequence[object]) -> LockedLimit:
-        """From a name, a definition, a state and the time."""
-        try:
-            limit = Limit.of_document(str(row[0]), str(row[1]))
-        except InvalidInput:
-            limit = None
-        return cls(str(row[0]), limit, remembered(text_or_none(row[2])), as_int(row[3]))
-
-    @property
-    def counts(self) -> bool:
-        """Whether it must be known how many run."""
-        return self.limit is not None and self.limit.slots is not None
-
-    def room(self, *, held: int, wanted: int) -> StartRoom:
-        """How many may start now. What cannot be understood lets nothing through: the doctor tells of it."""
-        if self.limit is None:
-            return StartRoom((), None, "what is stored of it cannot be understood here: `fencerow doctor`")
-        return room_now(self.limit, self.state, self.now_us, held=held, wanted=wanted)
-
-    def write(self, started: int) -> Steps[None]:
-        """Keep what is remembered after so many starts."""
-        after = (
-            self.state if self.limit is None else after_starts(self.limit, self.state, self.now_us, started)
-        )
-        if after != self.state:
-            yield from execute("write_limit_state", name=self.name, state=document(after))
-
-
-def document(state: LimitState) -> str:
-    """What is kept of it: JSON text."""
-    return msgspec.json.encode(state).decode()
+        if (state := each.to_keep(ids)) is not None:
+            yield from execute("write_limit_state", name=each.name, state=state)
+    news = [each.news for each in locked if each.news]
+    return BoundedClaim(jobs, room, None if again_us is None else max(0.001, again_us / 1e6), why, news)

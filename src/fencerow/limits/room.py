@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from fencerow.limits.breaking import BreakerState
+from fencerow.limits.breaking import CLOSED, BreakerState, started
 from fencerow.limits.definition import Limit
 from fencerow.limits.hours import open_until
 
@@ -14,51 +15,103 @@ from fencerow.limits.hours import open_until
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is remembered of a limit, or of one of its keys. A new one is as good as one that was idle for long.
 
-    `tat_us`: when its bucket is full again. `breaker`: which failures count, and whether it stops.
+    `tat_us`: when its bucket is full again. `breaker`: which failures count, and whether it stops. `last`: the job that
+    got the last turn of a strict rate, until it was seen to start.
     """
 
     tat_us: int = 0
-    breaker: BreakerState = BreakerState()
+    breaker: BreakerState = CLOSED
+    last: str = ""
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The jobs whose fate is to be looked at before anything else may start."""
+        return (*self.breaker.trials, self.last) if self.last else self.breaker.trials
+
+    def is_as_new(self, now_us: int) -> bool:
+        """Whether to forget it changes nothing: the bucket is full, the breaker knows of no failure, and no start is
+        waited for."""
+        return self.tat_us <= now_us and self.breaker == CLOSED and not self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a job that had a turn. `holds`: it has it still. `started_us`: when it started, if it did."""
+
+    holds: bool
+    succeeded: bool
+    started_us: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class StartRoom:
-    """How many jobs may start, and when.
+    """How many jobs may start now.
 
-    `starts_us`: an instant for each, now or a little ahead. `again_us`: when there is more, if time brings it; an end
-    may bring it sooner. `why`: what keeps others from starting, for people.
+    `again_us`: when there is more, if time brings it; an end may bring it sooner. `why`: what keeps others from
+    starting, for people.
     """
 
-    starts_us: tuple[int, ...]
+    count: int
     again_us: int | None = None
     why: str = ""
 
 
+def after_look(
+    limit: Limit, state: LimitState, now_us: int, *, failed_us: Sequence[int], fates: Mapping[str, Fate]
+) -> LimitState:
+    """What is remembered once it was looked what became of its jobs. `failed_us`: the failures that were told."""
+    tat_us, last = state.tat_us, ""
+    if limit.rate is not None:
+        pace = limit.rate.pace
+        fate = fates.get(state.last)
+        if limit.rate.strict and fate is not None:
+            if fate.started_us is not None:
+                tat_us = fate.started_us + pace.interval_us
+            elif fate.holds:
+                last = state.last
+        tat_us = pace.bounded(tat_us, now_us)
+    breaker = CLOSED
+    if limit.breaker is not None:
+        breaker = limit.breaker.breaking.seen(
+            state.breaker,
+            now_us,
+            failed_us=failed_us,
+            trying={job_id for job_id, fate in fates.items() if fate.holds},
+            succeeded=any(fates[each].succeeded for each in state.breaker.trials if each in fates),
+        )
+    return LimitState(tat_us, breaker, last)
+
+
 def room_now(limit: Limit, state: LimitState, now_us: int, *, held: int, wanted: int) -> StartRoom:
-    """StartRoom for jobs that are claimed at once, so that each starts now. `held`: how many run."""
+    """The room for as many as are wanted. `held`: how many run, or have a turn."""
     is_open, changes_us = open_until(limit.openings, now_us) if limit.hours else (True, None)
     if not is_open:
-        return StartRoom((), changes_us, "closed at this hour")
+        return StartRoom(0, changes_us, "closed at this hour")
     room, why = wanted, ""
+    if limit.breaker is not None:
+        trials = limit.breaker.breaking.room(state.breaker, now_us)
+        if state.breaker.is_open(now_us):
+            return StartRoom(0, state.breaker.open_until_us, f"its breaker is open: {limit.breaker}")
+        if trials is not None and trials < room:
+            room, why = trials, f"its breaker lets {limit.breaker.trials} try"
     if limit.slots is not None and limit.slots - held < room:
         room, why = max(0, limit.slots - held), f"{held} of {limit.slots} run"
     again_us = None
     if limit.rate is not None:
         pace = limit.rate.pace
-        starts = pace.starts_us(state.tat_us, now_us, until_us=now_us, at_most=room)
-        if len(starts) < room:
-            room, why = len(starts), f"the rate is {limit.rate}"
-            again_us = pace.start_us(state.tat_us, now_us, room)
-    return StartRoom((now_us,) * room, again_us, why)
+        starts = 0 if state.last else pace.room(state.tat_us, now_us, at_most=room)
+        if starts < room:
+            room, why = starts, f"the rate is {limit.rate}"
+            again_us = now_us + pace.interval_us if state.last else pace.start_us(state.tat_us, now_us, room)
+    return StartRoom(room, again_us, why)
 
 
-def after_starts(limit: Limit, state: LimitState, now_us: int, count: int) -> LimitState:
-    """What is remembered after so many starts."""
-    if not count:
+def after_starts(limit: Limit, state: LimitState, now_us: int, ids: Sequence[str]) -> LimitState:
+    """What is remembered after these jobs got their turn."""
+    if not ids:
         return state
+    tat_us, last = state.tat_us, state.last
     if limit.rate is not None:
-        state = msgspec.structs.replace(state, tat_us=limit.rate.pace.taken(state.tat_us, now_us, count))
-    if limit.breaker is not None:
-        started = limit.breaker.breaking.started(state.breaker, count)
-        state = msgspec.structs.replace(state, breaker=started)
-    return state
+        tat_us = limit.rate.pace.taken(tat_us, now_us, len(ids))
+        last = ids[-1] if limit.rate.strict else ""
+    return LimitState(tat_us, started(state.breaker, ids), last)

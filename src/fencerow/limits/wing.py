@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING
 from fencerow.core.wing import Check, Wing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import click
 
-    from fencerow.core.db.run import Operation
+    from fencerow.core.config import CoreConfig
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.db.run import Operation, Steps
     from fencerow.core.model.job import Claimed
+    from fencerow.core.store.limiting import LimitRule
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.wing import Purge
     from fencerow.core.worker.brought import BoundedClaim
+
+STATES_KEPT_S = 86_400.0  # of keys under limits, since somebody started there
+STATES = 1000  # looked at in a round
 
 
 def _bound_claim(
@@ -22,6 +30,29 @@ def _bound_claim(
     from fencerow.limits.limits import bound_claim
 
     return bound_claim(queue, wanted, claim)
+
+
+class _Limiter:
+    """See `core/store/limiting.py`."""
+
+    def lock(self, names: Sequence[str]) -> Steps[Mapping[str, LimitRule]]:
+        from fencerow.limits.named import locked
+
+        return (yield from locked(names))
+
+    def refuse_unknown(self, names: Sequence[str]) -> Steps[None]:
+        from fencerow.limits.named import refuse_unknown
+
+        yield from refuse_unknown(names)
+
+
+def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+    from functools import partial
+
+    from fencerow.core.removal import RemovalInRounds
+    from fencerow.limits.named import forget_states
+
+    return (RemovalInRounds(engine, partial(forget_states, age_s=STATES_KEPT_S, limit=STATES), "").round,)
 
 
 def _checks() -> Sequence[Check]:
@@ -37,5 +68,11 @@ def _commands() -> Sequence[click.Command]:
 
 
 WING = Wing(
-    "limits", queries=("fencerow.limits",), bound_claim=_bound_claim, checks=_checks, commands=_commands
+    "limits",
+    queries=("fencerow.limits",),
+    bound_claim=_bound_claim,
+    limiter=_Limiter(),
+    purges=_purges,
+    checks=_checks,
+    commands=_commands,
 )

@@ -10,7 +10,7 @@ import click
 
 from fencerow.command import output
 from fencerow.command.layout import Column
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.options import asked, usual_options
 from fencerow.command.progress import progress, shows
 from fencerow.core.errors import exits
 from fencerow.migrations import Migrator, Report, ShardReport
@@ -29,9 +29,7 @@ COLUMNS = (
 
 
 @click.group(no_args_is_help=False)
-@json_option
-@database_options
-@app_option
+@usual_options
 def shards() -> None:
     """Migrate databases of your own, one or many: -A names a Migrator (module:migrator).
 
@@ -44,9 +42,7 @@ def _shard_options(command: F) -> F:
         click.option(
             "--shard", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated."
         ),
-        json_option,
-        database_options,
-        app_option,
+        usual_options,
     ):
         command = option(command)
     return command

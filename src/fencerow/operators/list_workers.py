@@ -11,7 +11,7 @@ from fencerow.command import output
 from fencerow.command.database import working
 from fencerow.command.documents import plain
 from fencerow.command.layout import Column
-from fencerow.command.options import CommandOptions, app_option, database_options, json_option, utc_option
+from fencerow.command.options import CommandOptions, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, span
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import WorkerRecord
@@ -44,17 +44,9 @@ def list_options(command: F) -> F:
             help="Only those in this state; by default those that are alive.",
         ),
         click.option("--all", "everybody", is_flag=True, help="Also those that have retired or died."),
-        click.option(
-            "--limit",
-            type=click.IntRange(1, 1_000),
-            default=100,
-            show_default=True,
-            help="Show at most so many.",
-        ),
-        json_option,
+        limit_option(100, most=1_000),
         utc_option,
-        database_options,
-        app_option,
+        usual_options,
     ):
         command = option(command)
     return command

@@ -10,8 +10,9 @@ from fencerow.command import output
 from fencerow.command.completing import queue_names
 from fencerow.command.database import actor, times, working
 from fencerow.command.documents import instants
+from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
-from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
+from fencerow.command.options import asked, usual_options, utc_option
 from fencerow.command.times import Times
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
@@ -34,72 +35,12 @@ COLUMNS = (
 )
 
 
-@click.group(invoke_without_command=True)
-@json_option
+@click.command("list")
 @utc_option
-@database_options
-@app_option
-@click.pass_context
-def queues(context: click.Context) -> None:
-    """List, pause and resume queues. Without a verb: list."""
-    if context.invoked_subcommand is None:
-        _list(context)
-
-
-@queues.command("list")
-@json_option
-@utc_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def list_(context: click.Context) -> None:
     """List queues: jobs by state, how long the first due job has waited, and whether the queue is paused."""
-    _list(context)
-
-
-@queues.command()
-@click.argument("queue", shell_complete=queue_names)
-@click.option("--reason", metavar="TEXT", help="Why; shown by `queues list` and `why`.")
-@json_option
-@database_options
-@app_option
-@click.pass_context
-def pause(context: click.Context, queue: str, reason: str | None) -> int:
-    """Stop claims from a queue. Running jobs go on. The queue stays paused across restarts."""
-    check_text(queue, "the queue's name", NAME_MAX)
-    if reason is not None:
-        check_text(reason, "--reason", REASON_MAX)
-    with working(asked(context)) as engine:
-        verbs = QueueVerbs(engine, actor=actor(asked(context).config()))
-        changed = verbs.pause_queue(queue, reason=reason)
-    if asked(context).json:
-        output.say_json({"queue": queue, "paused": True, "changed": changed})
-    else:
-        output.say(
-            f"{queue} is paused" if changed else f"{queue} was paused already; the first reason is kept"
-        )
-    return exits.OK
-
-
-@queues.command()
-@click.argument("queue", shell_complete=queue_names)
-@json_option
-@database_options
-@app_option
-@click.pass_context
-def resume(context: click.Context, queue: str) -> int:
-    """Allow claims from a queue again."""
-    check_text(queue, "the queue's name", NAME_MAX)
-    with working(asked(context)) as engine:
-        changed = QueueVerbs(engine).resume_queue(queue)
-    if asked(context).json:
-        output.say_json({"queue": queue, "paused": False, "changed": changed})
-    else:
-        output.say(f"{queue} is resumed" if changed else f"{queue} was not paused")
-    return exits.OK
-
-
-def _list(context: click.Context) -> None:
     with working(asked(context)) as engine:
         found = list(summaries(engine).values())
         at = times(engine, asked(context))
@@ -119,6 +60,49 @@ def _list(context: click.Context) -> None:
         ],
         none="no queue holds a job or is paused",
     )
+
+
+queues = group_of(list_, "queues", "List, pause and resume queues. Without a verb: list.")
+
+
+@queues.command()
+@click.argument("queue", shell_complete=queue_names)
+@click.option("--reason", metavar="TEXT", help="Why; shown by `queues list` and `why`.")
+@usual_options
+@click.pass_context
+def pause(context: click.Context, queue: str, reason: str | None) -> int:
+    """Stop claims from a queue. Running jobs go on. The queue stays paused across restarts.
+
+    Its jobs that have a turn of an exclusive key, and do not run, give it to those of other queues that wait."""
+    check_text(queue, "the queue's name", NAME_MAX)
+    if reason is not None:
+        check_text(reason, "--reason", REASON_MAX)
+    with working(asked(context)) as engine:
+        verbs = QueueVerbs(engine, actor=actor(asked(context).config()))
+        changed = verbs.pause_queue(queue, reason=reason)
+    if asked(context).json:
+        output.say_json({"queue": queue, "paused": True, "changed": changed})
+    else:
+        output.say(
+            f"{queue} is paused" if changed else f"{queue} was paused already; the first reason is kept"
+        )
+    return exits.OK
+
+
+@queues.command()
+@click.argument("queue", shell_complete=queue_names)
+@usual_options
+@click.pass_context
+def resume(context: click.Context, queue: str) -> int:
+    """Allow claims from a queue again."""
+    check_text(queue, "the queue's name", NAME_MAX)
+    with working(asked(context)) as engine:
+        changed = QueueVerbs(engine).resume_queue(queue)
+    if asked(context).json:
+        output.say_json({"queue": queue, "paused": False, "changed": changed})
+    else:
+        output.say(f"{queue} is resumed" if changed else f"{queue} was not paused")
+    return exits.OK
 
 
 def summaries(engine: Engine) -> dict[str, dict[str, Any]]:

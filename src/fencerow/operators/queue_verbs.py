@@ -7,11 +7,12 @@ from fencerow.core.client.moving import check_reason
 from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.model.text import check_text
-from fencerow.core.model.wakeup import Queued, encode
+from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
 from fencerow.operators.queues import PausedQueue, pause_queue, paused_queues, resume_queue
 
 QUEUE_LENGTH_MAX = 100
+GATE_ROUNDS_MAX = 20  # of 500 gates each; what lies behind them is found by the sweeps of the workers
 
 
 class QueueVerbs(ClientBase):
@@ -22,14 +23,28 @@ class QueueVerbs(ClientBase):
         """Stop claims from a queue, also across restarts; returns false if it was paused already, and then
         changes nothing.
 
-        Jobs that workers have claimed already go on. May be repeated.
+        Jobs that workers have claimed already go on. Those that have a turn of an exclusive key, and that nobody has
+        claimed, give it up where jobs of other queues wait for it. May be repeated.
 
         Raises:
             InvalidInput: the queue's name or the reason cannot be used.
         """
         check_text(queue, "queue", QUEUE_LENGTH_MAX)
         check_reason(reason)
-        return (yield from ask(pause_queue(queue, actor=self.actor, reason=reason)))
+        changed = yield from ask(pause_queue(queue, actor=self.actor, reason=reason))
+        if changed:
+            yield from self._give_turns_up()
+        return changed
+
+    def _give_turns_up(self) -> Procedure[None]:
+        """Workers do the same at their sweeps: nothing is lost if this is broken off."""
+        gates: list[str] = []
+        for _ in range(GATE_ROUNDS_MAX):
+            gates = yield from ask(store.gates_after(gates[-1] if gates else ""))
+            if not gates:
+                return
+            if (yield from ask(store.take_turns_back(gates, unclaimed_s=None, actor=self.actor))):
+                yield WakeUp([encode(Arrived())])
 
     apause_queue = averb(pause_queue)
 

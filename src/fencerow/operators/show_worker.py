@@ -9,6 +9,7 @@ from fencerow.command.layout import Column
 from fencerow.command.times import Times, span
 from fencerow.core.model.job import WorkerRecord
 from fencerow.core.model.state import WorkerState
+from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Blocked, Descriptors, SlotGroup, SlotGroupNow, Stated, Wanted
 from fencerow.operators.workers import Inspected
 
@@ -86,7 +87,7 @@ def _now(worker: WorkerRecord) -> dict[str, object]:
     if stated is None:
         return {}
     memory = None if stated.memory_bytes is None else f"{stated.memory_bytes / MIB:.0f} MiB"
-    failing = [f"{each.name} ({each.tries} times: {each.error})" for each in stated.failing]
+    failing = [f"{each.name} ({amount(each.tries, 'time')}: {each.error})" for each in stated.failing]
     return {
         "now": _stands(worker, stated),
         "holds": stated.held,

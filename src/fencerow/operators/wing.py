@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 def _commands() -> Sequence[click.Command]:
     from fencerow.operators.queue_commands import queues
+    from fencerow.operators.share_commands import shares
     from fencerow.operators.top.command import top
     from fencerow.operators.worker_commands import workers
 
-    return queues, top, workers
+    return queues, shares, top, workers
 
 
 WING = Wing("operators", queries=("fencerow.operators",), commands=_commands)

@@ -10,14 +10,7 @@ import click
 
 from fencerow.command import output
 from fencerow.command.database import actor, working
-from fencerow.command.options import (
-    CommandOptions,
-    app_option,
-    asked,
-    database_options,
-    json_option,
-    utc_option,
-)
+from fencerow.command.options import CommandOptions, asked, usual_options, utc_option
 from fencerow.command.times import Times, span
 from fencerow.core.client.base import ClientBase
 from fencerow.core.errors import FencerowError, InvalidInput, OrderRefused, WorkerGone, WorkerNotFound, exits
@@ -64,10 +57,8 @@ def list_(context: click.Context, /, **options: Any) -> None:
 @workers.command()
 @click.argument("worker")
 @click.option("--jobs", type=click.IntRange(0, 10_000), default=50, show_default=True, help="Jobs shown.")
-@json_option
 @utc_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def show(context: click.Context, worker: str, jobs: int) -> None:
     """Show a worker: its order, what it does now, and each job that it holds."""
@@ -92,9 +83,7 @@ def order_options(command: F) -> F:
             default=0.0,
             help="Wait until the workers have carried it out, at most so long.",
         ),
-        json_option,
-        database_options,
-        app_option,
+        usual_options,
     ):
         command = option(command)
     return command

@@ -19,7 +19,7 @@ from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.job import HeldJob, WorkerRecord
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import WorkerState
-from fencerow.core.model.text import check_text
+from fencerow.core.model.text import amount, check_text
 from fencerow.core.model.wakeup import Ordered, encode
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
@@ -153,7 +153,7 @@ def finding(which: str) -> Procedure[list[WorkerRecord]]:
             raise gone(worker, alive)
     raise WorkerNotFound(
         f"no worker fits {ascii(which)[1:-1]}",
-        f"{len(alive)} are alive; none has this name or host",
+        f"{amount(len(alive), 'worker is', 'workers are')} alive; none has this name or host",
         "see `fencerow workers`; a host is written host:NAME, and * stands for anything",
     )
 

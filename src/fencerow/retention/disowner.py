@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from fencerow.core.chore import Chore, Site
+from fencerow.core.model.text import amount
 from fencerow.core.model.wakeup import encode_ended
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved
@@ -55,7 +56,10 @@ class Disowner(Chore):
         if not moved:
             return
         log.error(
-            "%d jobs of queue %s failed: for %g s no worker knew their names", len(moved), queue, self._age_s
+            "%s of queue %s failed: no worker knew the name for %g s",
+            amount(len(moved), "job"),
+            queue,
+            self._age_s,
         )
         self._site.telemetry.counters.add("jobs_disowned", len(moved))
         if awaited := [job.id for job in moved if job.awaited]:

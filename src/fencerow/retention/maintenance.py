@@ -16,7 +16,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import Busy, SchemaMissing
 from fencerow.core.model.state import State
-from fencerow.core.removal import removed
+from fencerow.core.removal import RemovalInRounds, removed
 from fencerow.core.store import store
 from fencerow.core.store.migrate import lock_number
 from fencerow.core.telemetry import Fact, Telemetry
@@ -52,6 +52,7 @@ Part = Callable[[], Awaitable[object]]
 
 BATCH_ROWS = 500
 NOTES_ROWS = 5000
+LOOKED_AT = 5000  # gates, and unique keys, in a round
 EVERY_S = 60.0
 WORKERS_KEPT_S = 3600.0
 REPEATED_KEPT_S = 24 * 3600.0  # no network, no pooler and no kernel keeps a statement for so long
@@ -75,6 +76,8 @@ class Maintenance(Chore):
             State.CANCELLED: kept.retention_cancelled_s,
         }
         self._lock = lock_number(f"periods:{getattr(engine, 'schema', '')}")
+        self._gates = RemovalInRounds(engine, partial(store.forget_gates, limit=LOOKED_AT), "")
+        self._unique = RemovalInRounds(engine, partial(store.purge_unique, limit=LOOKED_AT), ("", ""))
         self._warned = False
         self._started = False
         self._wings = [purge for wing in wings() for purge in wing.purges(engine, config, telemetry)]
@@ -193,6 +196,8 @@ class Maintenance(Chore):
         return [
             *(partial(self._purge_finished, state, everywhere) for state in self._ages),
             *(partial(self._all, removal) for removal in removals),
+            self._gates.round,
+            self._unique.round,
             self._forget_workers,
         ]
 

@@ -39,9 +39,8 @@ def declare(
     stored = work_of(submitter, work.call_later() if isinstance(work, Submittable) else work)
     plan, job = planned(given), stored.template.name
     named = check_name(job if name is None else name)
-    if entities is None:
-        work_of(submitter, work)  # its arguments fit
-    elif not callable(entities):
+    plan.definition(work_of(submitter, work) if entities is None else stored)  # it can be stored
+    if entities is not None and not callable(entities):
         raise InvalidSchedule(
             f"entities is of type {type(entities).__name__}",
             "a function is expected that returns the list of entities",

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import click
 
 from fencerow.command import output
 from fencerow.command.documents import plain
-from fencerow.command.options import asked
-from fencerow.command.times import exact
-from fencerow.core.errors import InvalidInput
-from fencerow.schedules.commands import all_options, entity_option, verbs
+from fencerow.command.options import asked, usual_options
+from fencerow.command.times import exact, told_instant
+from fencerow.schedules.commands import entity_option, verbs
 from fencerow.schedules.past import FIRES_MAX, BackfilledFire
 
 
@@ -31,20 +28,29 @@ from fencerow.schedules.past import FIRES_MAX, BackfilledFire
     help="If there are more fires, make none.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say which fires would make a job.")
-@all_options
+@click.option("--force", is_flag=True, help="Also fires so old that nobody knows whether they made a job.")
+@usual_options
 @click.pass_context
 def backfill(
-    context: click.Context, name: str, entity: str | None, start: str, end: str, at_most: int, dry_run: bool
+    context: click.Context,
+    name: str,
+    entity: str | None,
+    start: str,
+    end: str,
+    at_most: int,
+    dry_run: bool,
+    force: bool,
 ) -> None:
     """Make the jobs of a schedule's fires in a past time. A fire that has made one makes no other."""
     with verbs(context) as (known, _):
         fires = known.backfill(
             name,
             entity,
-            start=_instant("--from", start),
-            end=_instant("--to", end),
+            start=told_instant("--from", start),
+            end=told_instant("--to", end),
             at_most=at_most,
             dry_run=dry_run,
+            force=force,
         )
     if asked(context).json:
         output.say_json(plain(fires))
@@ -61,17 +67,3 @@ def _what(fire: BackfilledFire, dry_run: bool) -> str:
     if fire.was_made:
         return "has a job"
     return "would make a job" if dry_run else f"made {fire.job_id}"
-
-
-def _instant(option: str, text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.utcoffset() is None:
-        raise InvalidInput(
-            f"{option} is {ascii(text)[:60]}",
-            "a date and a time with its zone are expected, as ISO 8601",
-            "for example 2026-11-21T08:00+01:00, or 2026-11-21T07:00Z",
-        )
-    return found

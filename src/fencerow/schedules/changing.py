@@ -12,12 +12,12 @@ from fencerow.command.app_loading import load_app
 from fencerow.command.completing import job_names
 from fencerow.command.database import prepared
 from fencerow.command.documents import instants, plain
-from fencerow.command.options import CommandOptions, asked
+from fencerow.command.options import CommandOptions, asked, usual_options
 from fencerow.core.app.submitter import Call
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.model.job import moment
 from fencerow.schedules.appside import AppSchedules
-from fencerow.schedules.commands import all_options, entity_option, verbs
+from fencerow.schedules.commands import entity_option, verbs
 from fencerow.schedules.shown import ScheduleRecord
 
 
@@ -55,8 +55,8 @@ class HasSchedules(Protocol):
 @click.option("--catchup-max", type=int, metavar="N", help="With --misfire all: at most so many in one pass.")
 @click.option(
     "--overlap",
-    type=click.Choice(("skip", "allow")),
-    help="Whether a fire makes a job while an earlier one has not ended.",
+    type=click.Choice(("skip", "allow", "queue")),
+    help="What becomes of a fire while an earlier job has not ended: no job, one beside it, or one behind it.",
 )
 @click.option(
     "--window", "windows", multiple=True, metavar="HOURS", help="A maintenance window; may be repeated."
@@ -65,7 +65,7 @@ class HasSchedules(Protocol):
 @click.option(
     "--take-over", is_flag=True, help="Change what code declares: from then on code leaves it alone."
 )
-@all_options
+@usual_options
 @click.pass_context
 def set_(
     context: click.Context,
@@ -98,7 +98,7 @@ def set_(
 
 
 @click.command()
-@all_options
+@usual_options
 @click.pass_context
 def reconcile(context: click.Context) -> int:
     """Make what the application declares, change what differs, and remove what it declares no longer.

@@ -7,13 +7,14 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import fencerow.schedules.definitions as definitions
 import fencerow.schedules.ticking as ticking
 import fencerow.schedules.zones as zones
 from fencerow.core.chore import Chore
 from fencerow.core.client.base import ClientBase
-from fencerow.core.client.submitting import due_lanes
+from fencerow.core.client.submitting import hints_of
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import FencerowError
@@ -21,6 +22,7 @@ from fencerow.core.model.wakeup import Rescheduled, WakeUp
 from fencerow.core.telemetry import Telemetry, clean
 from fencerow.schedules.appside import Program, reconciling, refreshing
 from fencerow.schedules.declared import DeclaredSchedule
+from fencerow.schedules.definition import seed_of
 from fencerow.schedules.definitions import Reconciled, Refreshed
 from fencerow.schedules.settings import ScheduleSettings
 from fencerow.schedules.ticking import Key
@@ -29,6 +31,7 @@ log = logging.getLogger("fencerow.schedules")
 
 STAGGER_S = 0.02  # workers that wait for the same instant do not all ask at once
 FORGET_S = 60.0  # what could not be computed is tried again
+AGAIN_S = 5.0  # and what was refused, as long as a look at the workers is good for a submit
 SOON_S = 30.0
 IDLE_S = 3600.0
 TROUBLE_MAX = 500
@@ -72,6 +75,7 @@ class TickChore(Chore):
         self._besides: dict[
             Key, float
         ] = {}  # what this worker cannot compute, and until when it is left to others
+        self._told: dict[str, float] = {}  # what was logged of them, and until when it is not said again
         self._looked = False
 
     @property
@@ -80,11 +84,6 @@ class TickChore(Chore):
         return self._looked
 
     def for_worker(self) -> Chore:
-        if zones.database_missing():
-            log.error(
-                "this machine has no time zones: schedules in a zone are left to other workers; %s",
-                zones.NO_DATABASE,
-            )
         return TickChore(self._site)
 
     def is_for(self, message: WakeUp | None) -> bool:
@@ -93,35 +92,45 @@ class TickChore(Chore):
         return message is None or isinstance(message, Rescheduled)
 
     async def tick(self) -> float:
-        """One transaction after the other while there is something due."""
+        """Look when the next one is due, which writes nothing; then one transaction after the other until none is."""
         engine, now_s = self._site.engine, time.monotonic()
         self._besides = {key: until for key, until in self._besides.items() if until > now_s}
+        next_us, now_us = await engine.arun(ticking.next_fire(besides=list(self._besides)))
+        if next_us is not None:
+            _tell_of_zones()
+        fired = next_us is not None and next_us <= now_us and await self._fire()
+        self._looked = not fired
+        return 0.0 if fired else self._pause_s(next_us, now_us)
+
+    async def _fire(self) -> bool:
+        """Whether anything was left to this worker: what others have locked is theirs."""
+        engine = self._site.engine
         ticked = await engine.arun(ticking.tick(besides=list(self._besides)))
         if ticked.jobs:
-            engine.wake(due_lanes([job.template for job in ticked.jobs], time.time_ns() // 1000))
+            engine.wake(hints_of(ticked.jobs))
             self._site.telemetry.counters.add("schedule_jobs", len(ticked.jobs))
-        if ticked.troubles:
-            await self._leave(ticked.troubles)
-        self._looked = not ticked.rows
-        if ticked.rows:
-            return 0.0
-        return await self._pause_s()
+        await self._leave(ticked.troubles, FORGET_S, "cannot fire in this worker")
+        await self._leave(ticked.refused, AGAIN_S, "does not fire for now")
+        return ticked.rows > 0
 
-    async def _pause_s(self) -> float:
-        next_us, now_us = await self._site.engine.arun(ticking.next_fire(besides=list(self._besides)))
+    def _pause_s(self, next_us: int | None, now_us: int) -> float:
         poll_s = self._site.settings.schedules_poll_s
         if next_us is None:
             return poll_s
         return min(poll_s, max(0.0, (next_us - now_us) / 1e6) + random.uniform(0.001, STAGGER_S))  # noqa: S311
 
-    async def _leave(self, troubles: Mapping[Key, str]) -> None:
-        """Others may know the zone, or the newer form; the row says what is wrong."""
-        until = time.monotonic() + FORGET_S
-        for (name, entity), text in troubles.items():
-            log.error(
-                "schedule %s cannot fire in this worker: %s", f"{name}/{entity}" if entity else name, text
-            )
-            self._besides[name, entity] = until
+    async def _leave(self, troubles: Mapping[Key, str], for_s: float, what: str) -> None:
+        """Others may know the zone, or the newer form, and what is missing may come; the row says what is wrong."""
+        if not troubles:
+            return
+        now_s = time.monotonic()
+        self._besides |= dict.fromkeys(troubles, now_s + for_s)
+        self._told = {text: until for text, until in self._told.items() if until > now_s}
+        for text in sorted(set(troubles.values()) - self._told.keys()):
+            names = [seed_of(*key) for key, said in troubles.items() if said == text]
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            log.error("schedule %s%s %s: %s", names[0], more, what, text)
+            self._told[text] = now_s + FORGET_S
         await self._site.engine.arun(ticking.note_troubles(troubles))
 
 
@@ -175,6 +184,16 @@ class DeclaredChore(Chore):
             _tell_entities(declared.name, done)
 
 
+@cache
+def _tell_of_zones() -> None:
+    """Once in a process, and not before there is a schedule: it looks at several hundred files."""
+    if zones.database_missing():
+        log.error(
+            "this machine has no time zones: schedules in a zone are left to other workers; %s",
+            zones.NO_DATABASE,
+        )
+
+
 def _tell(done: Reconciled) -> None:
     for what, names in (("made", done.made), ("changed", done.changed), ("removed", done.removed)):
         if names:
@@ -191,4 +210,4 @@ def _tell(done: Reconciled) -> None:
 
 def _tell_entities(name: str, done: Refreshed) -> None:
     if done.made or done.removed:
-        log.info("schedule %s: %d entities are new, %d have gone", name, len(done.made), len(done.removed))
+        log.info("schedule %s: new entities: %d, gone: %d", name, len(done.made), len(done.removed))

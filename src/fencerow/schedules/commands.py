@@ -11,8 +11,9 @@ import click
 from fencerow.command import output
 from fencerow.command.database import actor, times, working
 from fencerow.command.documents import instants, plain
+from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
-from fencerow.command.options import app_option, asked, database_options, json_option, utc_option
+from fencerow.command.options import asked, limit_option, usual_options, utc_option
 from fencerow.command.times import Times, iso
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.engine import Engine
@@ -47,13 +48,6 @@ def entity_option(command: F) -> F:
     )
 
 
-def all_options(command: F) -> F:
-    """Those of every command here."""
-    for option in (app_option, database_options, json_option):
-        command = option(command)
-    return command
-
-
 @contextmanager
 def verbs(context: click.Context) -> Iterator[tuple[ScheduleVerbs, Engine]]:
     """The verbs on the database that is meant, in the name of who calls."""
@@ -61,28 +55,27 @@ def verbs(context: click.Context) -> Iterator[tuple[ScheduleVerbs, Engine]]:
         yield ScheduleVerbs(ClientBase(engine, actor=actor(asked(context).config()))), engine
 
 
-@click.group(invoke_without_command=True)
-@utc_option
-@all_options
-@click.pass_context
-def schedules(context: click.Context) -> None:
-    """List schedules, look at one, and change them. Without a verb: list."""
-    if context.invoked_subcommand is None:
-        _list(context, None, entities=False, limit=1000)
-
-
-@schedules.command("list")
+@click.command("list")
 @click.argument("name", required=False)
 @click.option("--entities", is_flag=True, help="Show the rows of the entities too.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="Show at most so many."
-)
+@limit_option(1000)
 @utc_option
-@all_options
+@usual_options
 @click.pass_context
 def list_(context: click.Context, name: str | None, entities: bool, limit: int) -> None:
     """List schedules: when they fire, the next and the last fire, and what is paused or in trouble."""
-    _list(context, name, entities=entities, limit=limit)
+    with verbs(context) as (known, engine):
+        found = known.listed(name=name, entities=entities, limit=limit)
+        at = times(engine, asked(context))
+    if asked(context).json:
+        output.say_json([_document(each) for each in found])
+        return
+    output.table(COLUMNS, [_row(each, at) for each in found], none="no schedule is known")
+
+
+schedules = group_of(
+    list_, "schedules", "List schedules, look at one, and change them. Without a verb: list."
+)
 
 
 @schedules.command()
@@ -92,7 +85,7 @@ def list_(context: click.Context, name: str | None, entities: bool, limit: int) 
     "--ticks", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show so many fires."
 )
 @utc_option
-@all_options
+@usual_options
 @click.pass_context
 def show(context: click.Context, name: str, entity: str | None, ticks: int) -> None:
     """Show a schedule: its rules, what it submits, and which job each of its last fires made."""
@@ -115,7 +108,7 @@ def show(context: click.Context, name: str, entity: str | None, ticks: int) -> N
     "-n", "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Show so many."
 )
 @utc_option
-@all_options
+@usual_options
 @click.pass_context
 def next_(context: click.Context, name: str, entity: str | None, count: int) -> None:
     """Show when a schedule fires next, whether or not it is paused."""
@@ -132,7 +125,7 @@ def next_(context: click.Context, name: str, entity: str | None, count: int) -> 
 @schedules.command()
 @click.argument("name")
 @entity_option
-@all_options
+@usual_options
 @click.pass_context
 def explain(context: click.Context, name: str, entity: str | None) -> None:
     """Say in words when a schedule fires, and what becomes of fires that are missed or overlap."""
@@ -150,7 +143,7 @@ def explain(context: click.Context, name: str, entity: str | None) -> None:
 @click.argument("name")
 @entity_option
 @click.option("--force", is_flag=True, help="Also while an earlier job has not ended.")
-@all_options
+@usual_options
 @click.pass_context
 def run(context: click.Context, name: str, entity: str | None, force: bool) -> int:
     """Submit its job now, also while it is paused. Its next fire stays where it is."""
@@ -169,7 +162,7 @@ def run(context: click.Context, name: str, entity: str | None, force: bool) -> i
 @click.argument("name")
 @entity_option
 @click.option("--reason", metavar="TEXT", help="Why; shown by `schedules list`.")
-@all_options
+@usual_options
 @click.pass_context
 def pause(context: click.Context, name: str, entity: str | None, reason: str | None) -> int:
     """Let a schedule fire no more until it is resumed. Jobs that it made go on. Deploys do not end the pause."""
@@ -183,7 +176,7 @@ def pause(context: click.Context, name: str, entity: str | None, reason: str | N
 @click.argument("name")
 @entity_option
 @click.option("--run-now", is_flag=True, help="Submit its job at once, too.")
-@all_options
+@usual_options
 @click.pass_context
 def resume(context: click.Context, name: str, entity: str | None, run_now: bool) -> int:
     """Let a schedule fire again, at its next time. What it would have fired meanwhile is not made up."""
@@ -196,7 +189,7 @@ def resume(context: click.Context, name: str, entity: str | None, run_now: bool)
 @schedules.command()
 @click.argument("name")
 @entity_option
-@all_options
+@usual_options
 @click.pass_context
 def remove(context: click.Context, name: str, entity: str | None) -> int:
     """Remove a schedule that people made. Its jobs stay."""
@@ -215,16 +208,6 @@ def _say_change(
     full = f"{name}/{entity}" if entity else name
     more = f" ({rows} rows)" if rows > 1 else ""
     output.say(f"{full} is {what}{more}" if rows else f"{full} {otherwise}")
-
-
-def _list(context: click.Context, name: str | None, *, entities: bool, limit: int) -> None:
-    with verbs(context) as (known, engine):
-        found = known.listed(name=name, entities=entities, limit=limit)
-        at = times(engine, asked(context))
-    if asked(context).json:
-        output.say_json([_document(each) for each in found])
-        return
-    output.table(COLUMNS, [_row(each, at) for each in found], none="no schedule is known")
 
 
 def _row(found: ScheduleRecord, at: Times) -> tuple[object, ...]:
@@ -284,6 +267,7 @@ def _in_words(found: ScheduleRecord) -> list[str]:
     overlap = {
         "skip": "While an earlier job has not ended, a fire makes none.",
         "allow": "Its jobs may overlap.",
+        "queue": "Its jobs run one after the other, in the order in which they were made.",
     }
     lines += [missed[rules.misfire.value], overlap[rules.overlap.value]]
     if rules.windows:

@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 
+from fencerow.core.app.turns import OWN_KEYS
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template, moment
 from fencerow.core.model.labels import encode_headers
+from fencerow.core.model.rules import EXCLUSIVE, needed
 from fencerow.schedules.holding import windows_header
 from fencerow.schedules.misfire import Catching, Misfire
 from fencerow.schedules.spec import Spec
@@ -36,6 +38,7 @@ class Overlap(StrEnum):
 
     SKIP = "skip"
     ALLOW = "allow"
+    QUEUE = "queue"  # its job waits until those before it have ended, retries and all
 
 
 class InWindow(StrEnum):
@@ -77,6 +80,12 @@ class Computable:
     catching: Catching
     windows: MaintenanceWindows
 
+    @property
+    def rules(self) -> frozenset[str]:
+        """Those that its jobs need, and that workers of older releases may not know."""
+        own = needed([self.definition.work])
+        return own | {EXCLUSIVE} if self.definition.overlap is Overlap.QUEUE else own
+
     def job_of(
         self, name: str, entity: str, fire_us: int, run_at_us: int | None = None, *, defers: bool = False
     ) -> NewJob:
@@ -89,7 +98,10 @@ class Computable:
             headers=_with_headers(work.template, name, entity, fire_us, self._carried() if defers else {}),
             run_at_us=run_at_us,
         )
-        return msgspec.structs.replace(work, id=new_id(), template=template)
+        if self.definition.overlap is not Overlap.QUEUE:
+            return msgspec.structs.replace(work, id=new_id(), template=template)
+        strict = msgspec.structs.replace(template, strict=True)  # nobody goes past a retry
+        return msgspec.structs.replace(work, id=new_id(), template=strict, exclusive=turn_of(name, entity))
 
     def _carried(self) -> dict[str, str]:
         return windows_header(self.windows) if self.definition.in_window is InWindow.DEFER else {}
@@ -116,6 +128,11 @@ def digest_of(text: str) -> str:
 def seed_of(name: str, entity: str) -> str:
     """What fixes phase and jitter of one row. A name has no slash, so no two rows share one."""
     return f"{name}/{entity}" if entity else name
+
+
+def turn_of(name: str, entity: str) -> str:
+    """The exclusive key of one row whose jobs queue."""
+    return f"{OWN_KEYS}schedule:{seed_of(name, entity)}"
 
 
 def _with_headers(

@@ -10,6 +10,7 @@ import msgspec
 
 from fencerow.core.db.locks import lock_number, take_lock
 from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, first_column, operation
+from fencerow.core.store.limiting import refuse_unknown_limits
 from fencerow.schedules.definition import Definition, digest_of, known, seed_of
 from fencerow.schedules.ticking import Key
 from fencerow.schedules.zones import tzdata_version
@@ -55,6 +56,7 @@ class StandingRow:
     origin: RowOrigin
     text: str
     digest: str
+    forgotten_us: int | None
     next_us: int | None
     paused: bool
     now_us: int
@@ -107,7 +109,11 @@ def put_one(
     """Make or change a person's schedule; returns what came of it, and the row that stood there before.
 
     A row that code declared is changed only by a takeover: from then on it is a person's. May be repeated.
+
+    Raises:
+        FencerowError: its job names a limit that nobody defined. Nothing is stored.
     """
+    yield from refuse_unknown_limits(sorted(wanted.definition.work.limits or ()))
     before = yield from locked(wanted.name, wanted.entity)
     put = yield from _put([wanted], RowOrigin.PERSON, "", actor, take_over)
     return put, before[0] if before else None
@@ -283,13 +289,14 @@ def _document(wanted: WantedRow, now_us: int) -> dict[str, object]:
 
 
 def _standing(row: Row) -> StandingRow:
-    entity, kind, origin, text, digest, next_us, paused, now_us = row
+    entity, kind, origin, text, digest, forgotten_us, next_us, paused, now_us = row
     return StandingRow(
         str(entity),
         RowKind(str(kind)),
         RowOrigin(str(origin)),
         str(text),
         str(digest),
+        as_int_or_none(forgotten_us),
         as_int_or_none(next_us),
         bool(paused),
         as_int(now_us),

@@ -33,11 +33,6 @@ class Evenly:
         origin = self._origin(seed)
         return self._at(self._index_above(instant_us - origin) - 1, origin)
 
-    def count_between(self, after_us: int, until_us: int, seed: str) -> int:
-        """How many fires lie in (after, until], without a walk."""
-        origin = self._origin(seed)
-        return self._index_above(until_us - origin) - self._index_above(after_us - origin)
-
     def _origin(self, seed: str) -> int:
         return self.shift_us + (below(int(self.period), "phase", seed) if self.spread else 0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, TypedDict
 
 import msgspec
@@ -15,10 +16,12 @@ from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.text import check_text
+from fencerow.schedules.cron import Cron
 from fencerow.schedules.definition import CATCHUP_MAX, LATE_S, Definition, InWindow, Overlap
-from fencerow.schedules.errors import InvalidSchedule
+from fencerow.schedules.errors import InvalidSchedule, InvalidWindow
 from fencerow.schedules.misfire import Misfire
 from fencerow.schedules.spec import Spec
+from fencerow.schedules.spec_text import KINDS
 from fencerow.schedules.windows import MaintenanceWindows
 
 NAME_LENGTH_MAX = 100
@@ -47,7 +50,7 @@ class Rules(TypedDict, total=False):
     misfire: Literal["skip", "one", "all"]
     late_s: Seconds  # with "skip": how late a fire may be and is made all the same
     catchup_max: int  # of one row in one pass
-    overlap: Literal["skip", "allow"]
+    overlap: Literal["skip", "allow", "queue"]
     windows: Sequence[
         str
     ]  # maintenance windows, such as "22:00-02:00" or "sat,sun 00:00-24:00 Europe/Berlin"
@@ -77,7 +80,20 @@ class SchedulePlan:
     in_window: InWindow
 
     def definition(self, work: NewJob) -> Definition:
-        """With what it submits."""
+        """With what it submits.
+
+        Raises:
+            InvalidSchedule: its jobs are to queue, and have an exclusive key of their own.
+            InvalidWindow: each of its fires falls into a maintenance window, so that it would never make a job.
+        """
+        if self.windows and self.in_window is InWindow.SKIP:
+            _refuse_never(self.spec, tuple(self.windows), self.windows_tz)
+        if self.overlap is Overlap.QUEUE and work.exclusive is not None:
+            raise InvalidSchedule(
+                f"overlap is 'queue', and job {work.template.name} has the exclusive key {work.exclusive[:60]!r}",
+                "with 'queue' the jobs wait for one another by a key of the schedule, and a job has one key",
+                "choose overlap='allow': the jobs wait their turn by the key that they have",
+            )
         return Definition(
             spec=self.spec.document(),
             work=work,
@@ -95,6 +111,18 @@ class SchedulePlan:
         return self if not when else replace(self, spec=Spec.parse(when))
 
 
+@lru_cache(maxsize=1024)
+def _refuse_never(spec: Spec, windows: tuple[str, ...], zone: str) -> None:
+    """Of a schedule at times of the wall; evenly spaced fires differ from entity to entity."""
+    read = MaintenanceWindows.parse(windows, zone)
+    if isinstance(spec.times, Cron) and read.swallow(lambda after_us: spec.times.next_after(after_us, "")):
+        raise InvalidWindow(
+            f"{spec.in_words()}: each fire falls into a maintenance window ({', '.join(windows)})",
+            "a fire in a window makes no job, so it would never make one",
+            'choose another time or window, or in_window="defer" (--in-window defer): the job waits for its end',
+        )
+
+
 def planned(given: Mapping[str, Any], before: Definition | None = None) -> SchedulePlan:
     """Check options. What they leave out is as `before`, or as it is by default.
 
@@ -103,7 +131,7 @@ def planned(given: Mapping[str, Any], before: Definition | None = None) -> Sched
     """
     _refuse_unknown(given)
     when = {name: value for name, value in given.items() if name in WHEN and value is not None}
-    spec = Spec.parse(when if when or before is None else before.spec)
+    spec = Spec.parse(when if before is None else _over(when, before.spec))
     misfire = _choice(Misfire, "misfire", given.get("misfire"), before.misfire if before else Misfire.ONE)
     kept = before.overlap if before is not None else None
     usual = Overlap.ALLOW if misfire is Misfire.ALL else Overlap.SKIP
@@ -125,6 +153,14 @@ def planned(given: Mapping[str, Any], before: Definition | None = None) -> Sched
     return SchedulePlan(
         spec, misfire, float(late_s), int(catchup_max), overlap, read.document(), zone, in_window
     )
+
+
+def _over(when: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said now, and what fits to it of what stood there: a new expression keeps its zone, a rate its phase."""
+    kind = next((name for name in KINDS if name in when), None) or next(
+        name for name in KINDS if name in before
+    )
+    return {**{name: value for name, value in before.items() if name in KINDS[kind]}, **when}
 
 
 def work_of(submitter: Submitter, work: Submittable[Any, Any] | Call[Any], *arguments: Any) -> NewJob:
@@ -155,6 +191,12 @@ def work_of(submitter: Submitter, work: Submittable[Any, Any] | Call[Any], *argu
                 "a schedule submits a new job for each fire, and each would have the same",
                 f"leave {name} out",
             )
+    if call.recipe.unique is not None:
+        raise InvalidSchedule(
+            "the job of a schedule is unique",
+            "whether a fire makes a job is said by the schedule's own overlap, and its tick tells what became of it",
+            "schedule job.using(unique=False), with overlap='skip' to leave out fires while a job is there",
+        )
     job = submitter.as_stored(call)
     template = msgspec.structs.replace(job.template, submitted_by=None)
     return msgspec.structs.replace(job, id="", template=template)

@@ -9,7 +9,9 @@ import msgspec
 
 from fencerow.core.db.run import Procedure, Steps, as_int, ask, execute, operation
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.job import EPOCH, NewJob
+from fencerow.core.model.job import EPOCH, NewJob, moment
+from fencerow.core.model.rules import needed
+from fencerow.core.store.workers import refuse_older
 from fencerow.schedules.definition import known, seed_of
 from fencerow.schedules.definitions import RowKind, locked
 from fencerow.schedules.shown import ScheduleRecord
@@ -22,7 +24,8 @@ Fire = tuple[str, int]  # the entity, and when it was due
 
 
 class BackfilledFire(msgspec.Struct, frozen=True):
-    """A fire of the past. `job_id`: of the job that was made now. `was_made`: it has had a job before, so none was."""
+    """A fire of the past. `job_id`: of the job that was made now. `was_made`: it has had a job before, so none was, or
+    whether it has was forgotten just now."""
 
     entity: str
     fire_us: int
@@ -39,34 +42,44 @@ def fires_with_job(name: str, entity: str | None, start_us: int, end_us: int) ->
 
 @operation(repeatable=False)
 def backfill(
-    name: str, entity: str | None, fires: Sequence[Fire], *, actor: str | None
+    name: str, entity: str | None, fires: Sequence[Fire], *, actor: str | None, force: bool = False
 ) -> Steps[list[tuple[Fire, NewJob]]]:
     """Submit the jobs of these fires, of those that have none. Of a schedule that was removed meanwhile none is made.
 
-    Locks the rows as a tick does. Asked again, it makes what is missing.
+    Nor is one of a fire whose tick may have been purged, unless by `force`. Locks the rows as a tick does. Asked again,
+    it makes what is missing.
     """
     rows = {row.entity: row for row in (yield from locked(name, entity)) if row.kind is not RowKind.HEAD}
     ticks: list[NewTick] = []
     jobs: dict[str, NewJob] = {}
     for fire_entity, fire_us in fires:
-        if (row := rows.get(fire_entity)) is not None:
+        row = rows.get(fire_entity)
+        if row is not None and (force or not _is_forgotten(fire_us, row.forgotten_us)):
             job = known(row.text).job_of(name, fire_entity, fire_us)
             jobs[job.id] = job
             ticks.append(NewTick(name, fire_entity, fire_us, Made.JOB, job.id, made_by=actor or "somebody"))
+    yield from refuse_older(needed(jobs.values()))
     made = yield from make_up(ticks, jobs)
     stored = {job.id for job in made}
     return [((each.entity, each.fire_us), jobs[each.job_id]) for each in ticks if each.job_id in stored]
 
 
 def backfilling(
-    name: str, entity: str | None, fires: Sequence[Fire], start_us: int, end_us: int, actor: str | None
+    name: str,
+    entity: str | None,
+    fires: Sequence[Fire],
+    start_us: int,
+    end_us: int,
+    actor: str | None,
+    force: bool,
 ) -> Procedure[tuple[list[BackfilledFire], list[NewJob]]]:
     """All of them, so many in one transaction. If it is interrupted, the same again makes the rest."""
     before = yield from ask(fires_with_job(name, entity, start_us, end_us))
     wanted = [fire for fire in fires if fire not in before]
     made: dict[Fire, NewJob] = {}
     for first in range(0, len(wanted), AT_ONCE):
-        made.update((yield from ask(backfill(name, entity, wanted[first : first + AT_ONCE], actor=actor))))
+        part = wanted[first : first + AT_ONCE]
+        made.update((yield from ask(backfill(name, entity, part, actor=actor, force=force))))
     found = [
         BackfilledFire(*fire, made[fire].id if fire in made else None, fire not in made) for fire in fires
     ]
@@ -91,6 +104,27 @@ def fires_of(rows: Sequence[ScheduleRecord], start_us: int, end_us: int, at_most
                 "choose a shorter time, or allow more (--max, at_most=)",
             )
     return sorted(found, key=lambda fire: (fire[1], fire[0]))
+
+
+def refuse_forgotten(rows: Sequence[ScheduleRecord], fires: Sequence[Fire]) -> None:
+    """Ticks are purged; after that nobody knows which fires made a job.
+
+    Raises:
+        InvalidInput: one of these is among them.
+    """
+    forgotten = {row.entity: row.forgotten_until_us for row in rows}
+    for entity, fire_us in fires:
+        until_us = forgotten[entity]
+        if until_us is not None and _is_forgotten(fire_us, until_us):
+            raise InvalidInput(
+                f"whether the fire at {moment(fire_us).isoformat()} made a job is no longer known",
+                f"ticks are kept for retention_ticks_s, and those up to {moment(until_us).isoformat()} are gone",
+                "choose a later time, or make the jobs all the same, a second time perhaps (--force, force=True)",
+            )
+
+
+def _is_forgotten(fire_us: int, until_us: int | None) -> bool:
+    return until_us is not None and fire_us <= until_us
 
 
 def stretch(start: datetime, end: datetime, now_us: int) -> tuple[int, int]:

@@ -8,6 +8,8 @@ import msgspec
 
 from fencerow.core.db.run import Steps, execute, operation
 from fencerow.core.model.job import NewJob
+from fencerow.core.model.rules import needed
+from fencerow.core.store.workers import refuse_older
 from fencerow.schedules.definition import Computable, Overlap, known
 from fencerow.schedules.definitions import RowKind, StandingRow, locked
 from fencerow.schedules.ticking import Made, NewTick, overlapping, record
@@ -39,6 +41,7 @@ def run_now(
     )
     busy = yield from overlapping(careful)
     ticks, jobs = _ticks(name, [row for row in rows if (name, row.entity) not in busy], read, actor)
+    yield from refuse_older(needed(jobs.values()))
     submitted = yield from record(ticks, jobs)
     stored = {job.id for job in submitted}
     runs = [

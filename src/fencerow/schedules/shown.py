@@ -19,6 +19,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     `kind` is single, head (it stands for its entities, and fires for none) or entity. `origin` is code or person.
     `trouble`: why it does not fire in some worker, or why its entities are not looked after. Of a head, `entities` and
     `paused_entities` say how many there are, and `next_us` and `last_us` are the first and the latest of them.
+    `forgotten_until_us`: of fires up to this one it is no longer known which made a job.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str | None = None
     entities: int = 0
     paused_entities: int = 0
+    forgotten_until_us: int | None = None
 
     @property
     def full_name(self) -> str:
@@ -104,7 +106,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
 def record_of(row: Row) -> ScheduleRecord:
     """A row of `read_schedules`."""
     (name, entity, kind, job, origin, owner, definition, version, next_us, last_us, last_job, zones, paused_us,
-     paused_by, reason, changed_us, changed_by, trouble, digest) = row  # fmt: skip
+     paused_by, reason, changed_us, changed_by, trouble, digest, forgotten_us) = row  # fmt: skip
     return ScheduleRecord(
         name=str(name),
         entity=str(entity),
@@ -125,6 +127,7 @@ def record_of(row: Row) -> ScheduleRecord:
         changed_at_us=as_int(changed_us),
         changed_by=text_or_none(changed_by),
         trouble=text_or_none(trouble),
+        forgotten_until_us=as_int_or_none(forgotten_us),
     )
 
 

@@ -9,9 +9,12 @@ from enum import StrEnum
 import msgspec
 
 from fencerow.core.db.run import Rows, Steps, as_int, as_int_or_none, execute, operation, text_or_none
+from fencerow.core.errors import FencerowError
 from fencerow.core.model.job import NewJob
 from fencerow.core.model.text import storable
 from fencerow.core.store import store
+from fencerow.core.store.limiting import refuse_unknown_limits
+from fencerow.core.store.workers import refuse_older
 from fencerow.core.telemetry import clean
 from fencerow.schedules.definition import Computable, InWindow, Overlap, known, seed_of
 from fencerow.schedules.misfire import DueFires, due
@@ -84,16 +87,20 @@ class DueRow:
 
 @dataclass(frozen=True, slots=True)
 class Ticked:
-    """What a tick came to: its jobs, how many rows were due, and which of them this worker cannot compute."""
+    """What a tick came to: its jobs, how many rows were due, and which of them stay as they are.
+
+    `troubles`: this worker cannot compute them. `refused`: their jobs need what is not there now, for any worker.
+    """
 
     jobs: list[NewJob] = field(default_factory=list)
     rows: int = 0
     troubles: Mapping[Key, str] = field(default_factory=dict)
+    refused: Mapping[Key, str] = field(default_factory=dict)
 
     @property
-    def has_more(self) -> bool:
-        """Whether there may be more that is due."""
-        return self.rows >= TICK_ROWS
+    def left(self) -> set[Key]:
+        """The rows that stay as they are."""
+        return {*self.troubles, *self.refused}
 
 
 @operation(repeatable=True)
@@ -105,12 +112,14 @@ def tick(besides: Collection[Key] = ()) -> Steps[Ticked]:
     found = yield from execute("due_schedules", besides=_texts(besides), limit=TICK_ROWS)
     if not found:
         return Ticked()
-    rows, troubles = _decided(found)
+    decided, troubles = _decided(found)
+    refused = yield from _refused(decided)
+    rows = [row for row in decided if row.key not in refused]
     busy = yield from overlapping([row.key for row in rows if _skips(row)])
     ticks, jobs = _fired(rows, busy)
     submitted = yield from record(ticks, jobs)
     yield from execute("advance_schedules", moves=_moves(rows, ticks, submitted), zones=tzdata_version())
-    return Ticked(submitted, len(found), troubles)
+    return Ticked(submitted, len(found), troubles, refused)
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -123,8 +132,10 @@ def next_fire(besides: Collection[Key] = ()) -> Steps[tuple[int | None, int]]:
 @operation(repeatable=True)
 def note_troubles(troubles: Mapping[Key, str]) -> Steps[None]:
     """State on the rows why they do not fire here."""
-    for (name, entity), text in troubles.items():
-        yield from execute("note_trouble", name=name, entity=entity, trouble=text)
+    rows = [
+        {"name": name, "entity": entity, "trouble": text} for (name, entity), text in sorted(troubles.items())
+    ]
+    yield from execute("note_troubles", troubles=msgspec.json.encode(rows).decode())
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -146,9 +157,10 @@ def read_ticks(name: str, entity: str | None, limit: int) -> Steps[list[Tick]]:
     ]
 
 
-@operation(alone=True, repeatable=True)
+@operation(repeatable=True)
 def purge_ticks(*, age_s: float, limit: int) -> Steps[int]:
-    """Forget ticks that are older; returns how many."""
+    """Forget ticks that are older; returns how many. The rows of their schedules say up to which fire that went."""
+    yield from execute("note_forgotten", age_s=age_s, limit=limit)
     return len((yield from execute("purge_ticks", age_s=age_s, limit=limit)))
 
 
@@ -205,10 +217,39 @@ def _decided(found: Rows) -> tuple[list[DueRow], dict[Key, str]]:
             read = known(str(definition))
             decided = due(read.spec, seed_of(*key), as_int(next_us), as_int(now_us), read.catching)
         except Exception as error:  # whatever it is, it must not keep the others from firing
-            troubles[key] = storable(clean(f"{type(error).__name__}: {error}"))[:TROUBLE_MAX]
+            troubles[key] = _said(f"{type(error).__name__}: {error}")
             continue
         rows.append(DueRow(key, as_int(version), as_int(next_us), read, decided, as_int(now_us)))
     return rows, troubles
+
+
+def _refused(rows: Sequence[DueRow]) -> Steps[dict[Key, str]]:
+    """Why the jobs of some rows cannot be submitted now, by nobody. They keep no other row from firing."""
+    careful = [row for row in rows if row.due.fires and row.known.rules]
+    if (yield from _refusal(careful)) is None:
+        return {}
+    refused: dict[Key, str] = {}
+    for row in careful:
+        text = yield from _refusal([row])
+        if text is not None:
+            refused[row.key] = text
+    return refused
+
+
+def _refusal(rows: Sequence[DueRow]) -> Steps[str | None]:
+    """Why not all that these jobs need is there: their limits, and workers that know their rules; None if it is."""
+    limits = {name for row in rows for name in row.known.definition.work.limits or ()}
+    try:
+        yield from refuse_older(frozenset().union(*(row.known.rules for row in rows)))
+        if limits:
+            yield from refuse_unknown_limits(sorted(limits))
+    except FencerowError as error:
+        return _said(str(error))
+    return None
+
+
+def _said(text: str) -> str:
+    return storable(clean(text))[:TROUBLE_MAX]
 
 
 def _skips(row: DueRow) -> bool:

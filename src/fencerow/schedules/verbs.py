@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import time
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Unpack
@@ -15,7 +14,7 @@ import fencerow.schedules.running as running
 import fencerow.schedules.ticking as ticking
 from fencerow.core.client.base import Verbs
 from fencerow.core.client.moving import check_reason
-from fencerow.core.client.submitting import due_lanes
+from fencerow.core.client.submitting import hints_of
 from fencerow.core.db.run import Procedure, WakeUp, ask
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import InvalidInput
@@ -145,10 +144,12 @@ class ScheduleVerbs(Verbs):
     def run(self, name: str, entity: str | None = None, *, force: bool = False) -> Procedure[list[RunNow]]:
         """Submit its job now, also while it is paused; its next fire stays where it is. Returns the job of each row.
 
-        Where jobs may not overlap and an earlier one has not ended, none is made; `force` makes it all the same.
+        Where jobs may not overlap and an earlier one has not ended, none is made; `force` makes it all the same. With
+        overlap "queue" it is made, and waits its turn.
 
         Raises:
-            UnknownSchedule: there is none, or it has no entity yet.
+            UnknownSchedule: there is none, or it has no entity yet. OlderWorkers, UnknownLimit: its job needs what a
+                living worker does not know, or what nobody defined. None was made.
             OutcomeUnknown: the answer was lost; its ticks say whether it ran.
         """
         return (yield from _running(name, entity, self._client.actor, force))
@@ -165,15 +166,19 @@ class ScheduleVerbs(Verbs):
         end: datetime,
         at_most: int = 1000,
         dry_run: bool = False,
+        force: bool = False,
     ) -> Procedure[list[BackfilledFire]]:
         """Make the jobs of the fires from `start` up to `end`, a time in the past; with `dry_run` only say which.
 
         A fire that has made a job makes no other, so it may be repeated. One that was left out, because it was missed,
-        overlapped or fell into a maintenance window, is made. The jobs are due at once, and may overlap. What the
-        ticks say is known for `retention_ticks_s`.
+        overlapped or fell into a maintenance window, is made. The jobs are due at once, and may overlap unless they
+        queue. Which fires made a job is known for `retention_ticks_s`. Older ones are refused; `force` makes them all
+        the same, a second time perhaps.
 
         Raises:
-            InvalidInput: no stretch of the past, or more than `at_most` fires. UnknownSchedule: there is none.
+            InvalidInput: no stretch of the past, more than `at_most` fires, or some of which it is no longer known
+                whether they made a job. Nothing was made. UnknownSchedule: there is none. OlderWorkers: a living worker
+                does not know what its job needs; the same again makes what is missing.
         """
         past.check_at_most(at_most)
         start_us, end_us = past.stretch(start, end, (yield from ask(looking.now_us())))
@@ -184,11 +189,15 @@ class ScheduleVerbs(Verbs):
         if not rows:
             raise (yield from _unknown(name, entity))
         fires = past.fires_of(rows, start_us, end_us, at_most)
+        if not force:
+            past.refuse_forgotten(rows, fires)
         if dry_run:
             before = yield from ask(past.fires_with_job(name, entity, start_us, end_us))
             return [BackfilledFire(*fire, was_made=fire in before) for fire in fires]
-        found, jobs = yield from past.backfilling(name, entity, fires, start_us, end_us, self._client.actor)
-        if messages := due_lanes([job.template for job in jobs], time.time_ns() // 1000):
+        found, jobs = yield from past.backfilling(
+            name, entity, fires, start_us, end_us, self._client.actor, force
+        )
+        if messages := hints_of(jobs):
             yield WakeUp(messages)
         return found
 
@@ -199,9 +208,11 @@ class ScheduleVerbs(Verbs):
         """Fire what is due now; returns the ids of the jobs. Workers do this by themselves: it is for tests, and for
         programs without a worker. May be repeated, and done anywhere at once: each fire makes one job."""
         jobs: list[NewJob] = []
-        while (ticked := (yield from ask(ticking.tick()))).rows > len(ticked.troubles):
+        left: set[ticking.Key] = set()
+        while (ticked := (yield from ask(ticking.tick(besides=left)))).rows:
             jobs += ticked.jobs
-        if messages := due_lanes([job.template for job in jobs], time.time_ns() // 1000):
+            left |= ticked.left
+        if messages := hints_of(jobs):
             yield WakeUp(messages)
         return [job.id for job in jobs]
 
@@ -267,7 +278,7 @@ def _running(
     runs, jobs = yield from ask(running.run_now(check_name(name), entity, actor=actor, force=force))
     if not runs:
         raise (yield from _unknown(name, entity))
-    if messages := due_lanes([job.template for job in jobs], time.time_ns() // 1000):
+    if messages := hints_of(jobs):
         yield WakeUp(messages)
     return runs
 

@@ -7,7 +7,7 @@ between; of one that meets a gap, what the clock skips is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,6 +24,10 @@ TRIED_FROM = tuple(
     range(1_767_225_600, 1_798_761_600, 30 * walls.DAY_S)
 )  # once a month of 2026, summer and winter
 OPEN_WITHIN_S = 15 * walls.DAY_S
+FIRES_TRIED = 400  # more than a year of daily ones
+TRIED_FOR_US = (
+    12 * 366 * walls.DAY_S * SECOND_US
+)  # for those of one day of the year: it moves through the week
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,23 @@ class MaintenanceWindows:
             instant = end
         return max(instant_us, instant * SECOND_US)
 
+    def swallow(self, next_after: Callable[[int], int]) -> bool:
+        """Whether each fire falls into these windows; `next_after` names the first one after an instant."""
+        weekly = self._weekly()
+        instant_us = start_us = TRIED_FROM[0] * SECOND_US
+        for _ in range(FIRES_TRIED):
+            fire_us = next_after(instant_us)
+            if not weekly.closed(fire_us):
+                return False
+            if fire_us > start_us + TRIED_FOR_US:
+                break
+            instant_us = weekly.opens_after(fire_us) - 1
+        return True
+
+    def _weekly(self) -> MaintenanceWindows:
+        """Without those of a date, which end."""
+        return MaintenanceWindows(tuple(each for each in self.windows if isinstance(each, Weekly)))
+
     def in_words(self) -> str:
         """For people: `closed daily 22:00-02:00 UTC and sat,sun 00:00-24:00 UTC`."""
         return f"closed {' and '.join(self.document())}" if self.windows else "always open"
@@ -72,7 +93,7 @@ class MaintenanceWindows:
 
     def _check_that_it_opens(self) -> None:
         """Those of a date end. Those of the week are followed through each month of a year."""
-        weekly = MaintenanceWindows(tuple(each for each in self.windows if isinstance(each, Weekly)))
+        weekly = self._weekly()
         for start in TRIED_FROM:
             instant = start
             while (end := weekly._open_from(instant)) is not None:

@@ -12,7 +12,8 @@ TABLES = (
     "spent_ids", "repeated_ids", "mutexes", "mutex_deferrals", "mutex_floor", "schedules", "schedule_ticks",
     "once_keys", "dedupe_windows", "sources", "row_leases",
     "events", "event_marks", "event_groups", "event_cursors", "event_drainers", "event_asides",
-    "backfills", "limits", "limit_states",
+    "backfills", "limits", "limit_states", "watched_limits", "limit_failures", "gates", "gate_arrivals", "shares",
+    "unique_jobs",
 )  # fmt: skip
 
 # Everything here is for tests alone and is made by the owner of the schema, who need not be a superuser.
@@ -53,6 +54,9 @@ HELD_SELECTS = {
         ("WHERE ", "WHERE fencerow.hold() AND "),
     ),
     "lock_queue_limits": ("WHERE ", "WHERE fencerow.hold() AND "),
+    "lock_gates": ("WHERE ", "WHERE fencerow.hold() AND "),
+    "find_turns": ("WHERE waiting.gate = ", "WHERE fencerow.hold() AND waiting.gate = "),
+    "lock_named_limits": ("ORDER BY ", "WHERE fencerow.hold() ORDER BY "),
     "guard_mutex": ("WHERE ", "WHERE fencerow.hold() AND "),
 }
 LATER = "UPDATE fencerow.race_clock SET offset_s = offset_s + CAST(:s AS double precision)"

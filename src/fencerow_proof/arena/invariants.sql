@@ -82,3 +82,14 @@ WHERE (worker.state = 'alive') <> (worker.ended_at IS NULL);
 SELECT job.scope, job.key FROM fencerow.jobs AS job
 JOIN fencerow.keys AS owned ON owned.scope = job.scope AND owned.key = job.key AND owned.job_id = job.id
 GROUP BY job.scope, job.key HAVING count(*) > 1;
+
+-- name: gate_is_waited_at
+-- Whoever waits does so at a gate, and nobody else is at one.
+SELECT job.id, job.state, job.gate FROM fencerow.all_jobs AS job
+WHERE (job.state = 'waiting') <> (job.gate IS NOT NULL);
+
+-- name: turns_within_slots
+-- Of no key have more jobs a turn than the least of them allows.
+SELECT job.exclusive FROM fencerow.jobs AS job
+WHERE job.exclusive IS NOT NULL AND job.state IN ('queued', 'running')
+GROUP BY job.exclusive HAVING count(*) > min(COALESCE(job.exclusive_slots, 1));

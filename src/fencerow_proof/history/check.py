@@ -10,7 +10,7 @@ killed) may have happened or not; a violation is reported only if neither readin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from fencerow_proof.history.checks.lost import (
 )
 from fencerow_proof.history.checks.moves import check_moves
 from fencerow_proof.history.checks.order import check_order
+from fencerow_proof.history.checks.turns import Turns
 from fencerow_proof.history.final import Final, read_final
 from fencerow_proof.history.lives import Life, Unseen, lives, unseen
 from fencerow_proof.history.reading import read_history
@@ -43,6 +44,8 @@ class Options:
 
     effects: Collection[str] = field(default_factory=frozenset[str])
     """Names of the jobs whose handlers write one row of `effect` inside `job.transaction()`, and in each run."""
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many jobs may run at once: by `queue:NAME`, by `fleet`, or by a limit that jobs name. Keys tell theirs."""
     drained: bool = True
     """Whether every job was given the time to end."""
     foreign: bool = False
@@ -75,14 +78,16 @@ def judge(history: History, final: Final | None, options: Options) -> Report:
     report = Report(history)
     workers, hidden = workers_of(history), unseen(history)
     watch = watch_of(workers, history.end_us, sweep_s=_sweep_s(history, options), slack_s=options.slack_s)
-    suspects = Suspects()
+    suspects, turns = Suspects(), Turns(history, options.limits)
     for life in lives(history):
         before = len(report.violations)
         _check_life(report, life, hidden, workers, watch, final, options)
         suspects.take(life, hidden)
+        turns.take(life, hidden)
         if len(report.violations) == before:
             check_order(report, life, hidden)
     suspects.check(report)
+    turns.check(report)
     _check_whole(report, hidden, workers, final, options)
     report.notes += _notes(final, options)
     return report

@@ -62,6 +62,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     scope: str | None = None
     key: str | None = None
     fingerprint: str | None = None
+    exclusive: str | None = None  # the turns that it needs, where it is submitted
+    exclusive_slots: int | None = None
+    strict: bool = False
+    limits: tuple[str, ...] | None = None
     limit: int | None = None  # of a claim
     slots: int | None = None  # of a registration
     lease_s: float | None = None

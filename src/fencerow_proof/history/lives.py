@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fencerow_proof.history.acts import NEVER, Act, History
 
-CLAIMS = frozenset({"claim", "claim_suspect"})
+CLAIMS = frozenset({"claim", "claim_in_turn", "claim_suspect"})
 FINISHES = frozenset({"succeed", "fail", "stop", "requeue", "crash"})  # by the holder, under its fence
 TAKINGS = frozenset({"reclaim", "time_out"})  # by others
 ENDINGS = FINISHES | TAKINGS

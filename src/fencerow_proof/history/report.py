@@ -25,6 +25,7 @@ NAMES = {
     "I14": "limits are kept",
     "I15": "nothing appears or vanishes",
     "I17": "a refusal is clean",
+    "I18": "turns are kept",
 }
 
 

@@ -5,7 +5,8 @@ A statement that is not in `VERBS` is not recorded: reads, and what the invarian
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +20,8 @@ from fencerow.core.store.attempts import decoded
 from fencerow_proof.history.line import REFUSED, Kind
 from fencerow_proof.history.recorder import Fact
 
+ESCAPED = re.compile(r"\\(.)")
+CONTROLS = {"n": "\n", "t": "\t", "r": "\r"}
 Params = Mapping[str, Param]
 End = tuple[Kind, Fact]
 
@@ -41,10 +44,22 @@ class Verb:
 def _jobs(params: Params) -> list[Fact]:
     fields = ("queue", "name", "scope", "key")
     return [
-        {"job": row[0], **_given(template, fields)}
+        {"job": row[0], **_given(template, fields), **_turns(template, row[3:5])}
         for template in _document(params["jobs"])
         for row in template["jobs"]
     ]
+
+
+def _turns(template: Mapping[str, Any], turns: Sequence[Any]) -> Fact:
+    """What a job that waits for its turn says of it: its exclusive key, and the limits that it names."""
+    if not any(turns):
+        return {}
+    key, limits = turns
+    known = {"exclusive": key, "limits": limits, **template}
+    return {
+        "state": State.WAITING.value,
+        **_given(known, ("exclusive", "limits", "exclusive_slots", "strict")),
+    }
 
 
 def _one_new(params: Params) -> list[Fact]:
@@ -55,6 +70,22 @@ def _copied(params: Params) -> list[Fact]:
     """The first columns of a COPY: id, queue, name. What comes by it has no key."""
     lines = [line.split("\t", 3) for line in str(params["lines"]).splitlines()]
     return [{"job": job_id, "queue": queue, "name": name} for job_id, queue, name, _ in lines]
+
+
+def _copied_gated(params: Params) -> list[Fact]:
+    """The same, and the last columns: state, exclusive key, slots, strict, limits, gate, share."""
+    found: list[Fact] = []
+    for fact, line in zip(_copied(params), str(params["lines"]).splitlines(), strict=True):
+        _, key, slots, strict, limits, _, _ = (_uncopied(text) for text in line.split("\t")[-7:])
+        template = {"exclusive_slots": None if slots is None else int(slots), "strict": strict == "True"}
+        named = None if limits is None else msgspec.json.decode(f"[{limits[1:-1]}]")
+        found.append(fact | _turns(template, (key, named)))
+    return found
+
+
+def _uncopied(text: str) -> str | None:
+    """A column of a COPY as it was before."""
+    return None if text == r"\N" else ESCAPED.sub(lambda found: CONTROLS.get(found[1], found[1]), text)
 
 
 def _keys(params: Params) -> list[Fact]:
@@ -105,6 +136,10 @@ def _claim(params: Params) -> list[Fact]:
     return [_named(params, "holder", "queue", "limit")]
 
 
+def _claim_in_turn(params: Params) -> list[Fact]:
+    return [{"limit": params["reach"], **_named(params, "holder", "queue")}]
+
+
 def _claim_suspect(params: Params) -> list[Fact]:
     return [{"limit": params["at_most"], **_named(params, "holder", "queue")}]
 
@@ -134,14 +169,23 @@ def _moved(
     ]
 
 
-def _changed(params: Params, rows: Rows) -> list[End]:
+def _requeued(asked: Callable[[Params], list[Fact]], params: Params, rows: Rows) -> list[End]:
+    """Each is queued again, or waits for its turn again, as the last column says."""
+    waits = {str(row[0]) for row in rows if row[4]}
+    return [
+        (kind, fact | {"state": State.WAITING.value} if fact["job"] in waits else fact)
+        for kind, fact in _moved(asked, State.QUEUED, params, rows)
+    ]
+
+
+def _changed(asked: Callable[[Params], list[Fact]], params: Params, rows: Rows) -> list[End]:
     """Each is where it was, or waits for its turn again; what is not among the rows was refused."""
     states = {str(row[0]): str(row[1]) for row in rows}
     return [
         (Kind.OK, fact | {"state": states[fact["job"]]})
         if fact["job"] in states
         else (Kind.FAIL, fact | {"code": REFUSED})
-        for fact in _changing(params)
+        for fact in asked(params)
     ]
 
 
@@ -273,6 +317,7 @@ VERBS: dict[str, Verb] = {
     "submit": Verb(_jobs, partial(_new, _jobs)),
     "submit_one": Verb(_one_new, partial(_new, _one_new), "submit"),
     "copy_jobs": Verb(_copied, partial(_new, _copied), "submit"),
+    "copy_gated": Verb(_copied_gated, partial(_new, _copied_gated), "submit"),
     "resubmit": Verb(_jobs, _inserted, "submit"),
     "withdraw": _each(_ids),
     "reserve_keys": Verb(_keys, _reserved),
@@ -280,24 +325,28 @@ VERBS: dict[str, Verb] = {
     "drop_expired_keys": _rows(_as_key),
     "give_keys_back": _rows(_as_key),
     "purge_keys": _rows(_as_key),
+    "give_turns": Verb(_ids, partial(_moved, _ids, State.QUEUED), "hand_over"),
+    "take_turns_back": _each(_ids, State.WAITING),
     "claim": Verb(_claim, _claimed),
+    "claim_in_turn": Verb(_claim_in_turn, _claimed),
     "claim_suspect": Verb(_claim_suspect, _claimed),
     "succeed": _each(_outcomes, State.SUCCEEDED),
     "fail": _each(_outcomes, State.FAILED),
     "park": _each(_outcomes, State.FAILED),
     "stop": _each(_outcomes, State.CANCELLED),
-    "requeue": _each(_outcomes, State.QUEUED),
+    "requeue": Verb(_outcomes, partial(_requeued, _outcomes)),
     "crash": Verb(_outcomes, _crashed),
     "archive": _each(_ids),
     "progress": _single(_one(*_FENCE)),
     "log": _single(_one(*_FENCE)),
     "note_alone": _single(_one(*_FENCE)),
-    "change": Verb(_changing, _changed),
+    "change": Verb(_changing, partial(_changed, _changing)),
+    "replace_jobs": Verb(_jobs, partial(_changed, _jobs), "change"),
     "cancel_idle": _each(_ids, State.CANCELLED),
     "ask_cancel": Verb(_ids, _asked_of),
     "expire": _rows(partial(_as_job, State.FAILED)),
     "disown": _rows(partial(_as_job, State.FAILED)),
-    "revive": _each(_ids, State.QUEUED),
+    "revive": Verb(_ids, partial(_requeued, _ids)),
     "delete": _each(_ids),
     "purge_by_age": _PURGE,
     "purge_by_own_age": _PURGE,

@@ -140,6 +140,22 @@ def test_so_it_does_behind_using_and_on_the_app(lite_app: App) -> None:
         lite_app.task  # type: ignore[attr-defined]  # pyright: ignore  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("option", "ours"),
+    [("countdown", "delay_s"), ("eta", "run_at"), ("task_id", "id"), ("expires", "expires_s")],
+)
+def test_an_option_of_another_system_says_what_to_write(lite_app: App, option: str, ours: str) -> None:
+    @lite_app.job
+    def greet(name: str) -> str:
+        return name
+
+    given: dict[str, Any] = {option: 5}
+    with pytest.raises(InvalidInput) as refused:
+        greet.using(**given)
+
+    assert refused.value.fix == f"write {ours}="
+
+
 def test_any_other_missing_attribute_is_plainly_missing(lite_app: App) -> None:
     @lite_app.job
     def send(to: str) -> None: ...

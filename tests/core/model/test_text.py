@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencerow.core.model.text import check_text, storable
+from fencerow.core.model.text import amount, check_text, storable
 from fencerow.errors import InvalidInput
 
 
@@ -16,6 +16,12 @@ def test_ordinary_text_of_every_language_passes() -> None:
 def test_names_that_deceive_or_break_are_refused(bad: object) -> None:
     with pytest.raises(InvalidInput, match="a queue name"):
         check_text(bad, "a queue name", 20)
+
+
+@pytest.mark.parametrize(("number", "said"), [(0, "0 jobs run"), (1, "1 job runs"), (2, "2 jobs run")])
+def test_one_of_a_thing_is_said_as_one(number: int, said: str) -> None:
+    assert amount(number, "job runs", "jobs run") == said
+    assert amount(number, "slot") == f"{number} slot{'' if number == 1 else 's'}"
 
 
 def test_notes_may_have_several_lines_but_no_nul() -> None:

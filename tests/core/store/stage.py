@@ -11,9 +11,10 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Requeue, Stop, Success
 from fencerow.core.store.reap import Crash
 from fencerow.errors import IllegalMove, JobNotFound
+from fencerow.operators.queues import pause_queue
 from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
-from tests.kit.jobs import AnyEngine, bury, claim, overdue, read, register, running, submit
+from tests.kit.jobs import AnyEngine, bury, claim, new_job, overdue, read, register, running, submit
 
 TIMEOUT_S = 10.0
 EXPIRES_S = 1000.0
@@ -39,7 +40,16 @@ def table(engine: AnyEngine, name: str) -> str:
 
 def rows(engine: AnyEngine, text: str) -> list[dict[str, object]]:
     """What a plain SQL text returns, and what it changes is committed. `{jobs}` and the like name our tables."""
-    names = ("jobs", "finished_jobs", "keys", "job_events", "job_logs", "job_progress", "schema_migrations")
+    names = (
+        "jobs",
+        "finished_jobs",
+        "keys",
+        "job_events",
+        "job_logs",
+        "job_progress",
+        "schema_migrations",
+        "unique_jobs",
+    )
     with engine.session() as session:
         cursor = session.connection.execute(text.format(**{name: table(engine, name) for name in names}))
         if cursor.description is None:
@@ -72,6 +82,9 @@ def bring(engine: AnyEngine, state: State) -> Placed:
             pass
         case State.QUEUED:
             release(engine, placed)
+            # With the turn of a key of its own, for which a job of another queue waits.
+            rows(engine, "UPDATE {jobs} SET exclusive = '" + placed.id + "' WHERE id = '" + placed.id + "'")
+            submit(engine, new_job(exclusive=placed.id, queue="for a turn"))
         case State.WAITING:
             release(engine, placed)
             # At a gate of its own, as if it had been submitted so.
@@ -188,10 +201,17 @@ def disown(engine: AnyEngine, clock: DatabaseClock) -> bool:
     return bool(engine.run(disowning.disown("mail", 0, age_s=DISOWN_S, look=10, actor="reaper")))
 
 
+def take_turn_back(engine: AnyEngine, job: Placed) -> bool:
+    """Its queue is paused, and a job of another queue waits for its turn."""
+    engine.run(pause_queue("mail", actor="ada"))
+    return engine.run(store.take_turns_back([f"key:{job.id}"], unclaimed_s=None)) == [job.id]
+
+
 def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
     verbs: dict[Move, Callable[[], bool]] = {
         Move.WAKE: lambda: bool(engine.run(store.hand_over([f"key:{job.id}"])).queued),
+        Move.YIELD: lambda: take_turn_back(engine, job),
         Move.CLAIM: lambda: bool(claim(engine, register(engine))),
         Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
         Move.SUCCEED: lambda: succeed(engine, job),

@@ -229,12 +229,12 @@ SCRIPTS = (
 
 # A job is due by the clock, or by the time that a worker carries on: both look at run_at.
 CLOCKLESS_PG = (
-    ("queued.run_at <= (SELECT greatest(", "queued.run_at + INTERVAL '-1 year' <= (SELECT greatest("),
-    ('(queued.run_at <= (SELECT "fencerow".now())', '(true OR queued.run_at <= (SELECT "fencerow".now())'),
+    ("run_at <= (SELECT greatest(", "run_at + INTERVAL '-1 year' <= (SELECT greatest("),
+    ('(run_at <= (SELECT "fencerow".now())', '(true OR run_at <= (SELECT "fencerow".now())'),
 )
 CLOCKLESS_LITE = (
-    ("queued.run_at <= (SELECT max(", "true OR queued.run_at <= (SELECT max("),
-    ("(queued.run_at <= (SELECT fencerow_now())", "(true OR queued.run_at <= (SELECT fencerow_now())"),
+    ("run_at <= (SELECT max(", "true OR run_at <= (SELECT max("),
+    ("(run_at <= (SELECT fencerow_now())", "(true OR run_at <= (SELECT fencerow_now())"),
 )
 
 

@@ -77,10 +77,14 @@ ONLY: dict[str, dict[str, str]] = {
 UNFENCED = {
     "claim": "it makes the fence: the job is queued",
     "claim_suspect": "it makes the fence: the job is queued",
+    "claim_in_turn": "it makes the fence: the job is queued",
     "time_out": "names the holder and the attempt that the holder's own row calls overdue",
     "cancel_idle": "nobody runs it",
     "change": "nobody runs it",
+    "replace_jobs": "nobody runs it, and nobody ever has",
     "give_turns": "nobody runs it: it waits at its gate",
+    "send_on": "nobody runs it: it waits at its gate",
+    "take_turns_back": "nobody runs it: it is queued",
     "ask_cancel": "it asks and moves nothing; the holder's own writes stay fenced",
     "expire": "nobody runs it",
     "disown": "nobody runs it",
@@ -97,7 +101,21 @@ KEYWORDS = re.findall(
     primary key default check view function""",
 )
 # Words that are also names of ours: a column may be called key, an alias next to it may not be a keyword.
-ALSO_NAMES = {"key", "index", "left", "all", "any", "default", "end", "values", "on", "set", "view", "by"}
+ALSO_NAMES = {
+    "key",
+    "index",
+    "left",
+    "all",
+    "any",
+    "default",
+    "end",
+    "values",
+    "on",
+    "set",
+    "view",
+    "by",
+    "share",
+}
 
 
 def texts(dialect: str) -> list[tuple[str, str]]:
@@ -272,7 +290,7 @@ def test_nothing_lowers_the_number_of_an_attempt(dialect: str) -> None:
         for value in re.findall(r"(?<![\w.])attempt = ([^,]+)", assigned)
     }
 
-    assert raised.keys() == {"claim", "claim_suspect"}, "only a claim begins an attempt"
+    assert raised.keys() == {"claim", "claim_suspect", "claim_in_turn"}, "only a claim begins an attempt"
     assert {value.removeprefix("job.") for value in raised.values()} == {"attempt + 1"}
 
 

@@ -183,9 +183,9 @@ def called_overdue_by(who: str) -> Scenario:
 
 DUE_PG = """(SELECT greatest("fencerow".now(), least("fencerow".at(CAST(:due_us AS bigint)),
                                                                              "fencerow".now() + INTERVAL '1 day')))"""
-SINCE_PG = """COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+SINCE_PG = """COALESCE(claimed_at, revived_at, submitted_at)
                           NOT BETWEEN "fencerow".at(CAST(:since_us AS bigint)) AND (SELECT "fencerow".now())"""
-SINCE_LITE = """COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+SINCE_LITE = """COALESCE(claimed_at, revived_at, submitted_at)
                                  NOT BETWEEN :since_us AND (SELECT fencerow_now())"""
 JUDGE_PG = "judge.lease_until > clock.now"
 AHEAD_PG = 'worker.lease_until > clock.now + "fencerow".seconds(worker.lease_s)'

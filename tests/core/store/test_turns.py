@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
+from fencerow.core.model.due import Due
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
+from fencerow.limits import Limit, limits
 from fencerow.operators import queues as queue_rows
 from fencerow.testing.clock import DatabaseClock
 from tests.core.store.stage import rows
@@ -99,6 +102,25 @@ def test_a_higher_priority_goes_first_and_a_job_that_is_not_due_blocks_nobody(
     clock.advance(61)
     assert hand_over(engine) == later
     assert engine.run(store.turns_wanted()) == (False, None)
+
+
+def test_who_was_due_before_the_clock_went_back_is_due_at_its_gate(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    now_us = time.time_ns() // 1000
+    clock.advance(3600)
+    ids = gated(engine, 2)
+    clock.advance(-3600)
+    later = gated(engine, 1, exclusive="other", delay_s=60.0)
+    assert hand_over(engine) == []
+
+    due = Due(until_us=now_us + 3_600_000_000 + 5_000_000, since_us=now_us)
+    handed = engine.run(store.hand_over(["key:k", "key:other"], due=due))
+    assert [job.id for job in handed.queued] == ids[:1]
+    assert states(engine, later) == ["waiting"], "it was written since, and knows the clock as it is"
+    assert [job.id for job in claim(engine, register(engine), limit=10)] == ids[:1], (
+        "it is due for everybody now"
+    )
 
 
 def test_a_paused_queue_blocks_nobody(engine: AnyEngine) -> None:
@@ -197,9 +219,11 @@ def test_whatever_way_it_was_submitted_a_job_waits_at_its_gate(engine: AnyEngine
         "exclusive": 'a"\\b{,}\t',
         "exclusive_slots": 7,
         "strict": True,
-        "limits": ('x"\\,', "y z"),
+        "limits": ('x/"\\,', "x/y z"),
     }
     plain: dict[str, Any] = {"limits": ("only",)}
+    for limit in (Limit("x", slots=1, per_key=True), Limit("only", slots=1)):
+        engine.run(limits.define(limit, actor=None, reason=None))
     ways = [store.submit_gated, store.resubmit]
     if engine.dialect == "postgres":
         ways.append(store.submit_by_copy)
@@ -209,7 +233,7 @@ def test_whatever_way_it_was_submitted_a_job_waits_at_its_gate(engine: AnyEngine
         first, limited, free = (read(engine, job.id) for job in jobs)
         assert (first.state, first.gate) == (State.WAITING, 'key:a"\\b{,}\t')
         assert (first.exclusive, first.exclusive_slots, first.strict) == ('a"\\b{,}\t', 7, True)
-        assert first.limits == ['x"\\,', "y z"]
+        assert first.limits == ['x/"\\,', "x/y z"]
         assert (limited.state, limited.gate, limited.exclusive) == (State.WAITING, "limit:only", None)
         assert (free.state, free.gate, free.exclusive, free.limits) == (State.QUEUED, None, None, None)
         gates = [

@@ -158,8 +158,11 @@ async def test_jobs_that_are_due_go_on_though_the_clock_jumps(
         ran.append(n)
         return n
 
-    jobs = [job_of("works", {"n": n}, timeout_s=900.0, attempts_max=1) for n in range(30)]
-    await engine.arun(store.submit(jobs))
+    jobs = [
+        job_of("works", {"n": n}, timeout_s=900.0, attempts_max=1, exclusive="k" if n % 3 == 0 else None)
+        for n in range(30)
+    ]
+    await engine.arun(store.submit_gated(jobs))
     async with (
         working(engine, works, queues={"mail": 2}, config=CONFIG) as first,
         working(engine, works, queues={"mail": 2}, config=CONFIG) as second,

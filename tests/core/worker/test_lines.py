@@ -14,6 +14,7 @@ from fencerow.batches.item import BatchItem
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.retry import Fail, Retry
 from fencerow.core.worker.context import Job
+from fencerow.core.worker.deciding import Decider
 from fencerow.logs import LogFields
 from tests.core.worker.stage import quick, working
 from tests.kit.jobs import AnyEngine
@@ -109,6 +110,28 @@ async def test_what_a_handler_chooses_is_one_line_and_other_errors_show_its_fram
         "failed for good" in gone.getMessage() and "no such invoice [failed_by_handler]" in gone.getMessage()
     )
     assert [(each.levelname, each.exc_text) for each in (busy, gone)] == [("WARNING", None), ("ERROR", None)]
+
+
+async def test_a_fault_of_the_worker_is_told_with_one_traceback(
+    lite: AnyEngine, heard: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise AssertionError("a fault of ours")
+
+    async def wrong() -> None:
+        raise ValueError("bad page")
+
+    monkeypatch.setattr(Decider, "decide", broken)
+    async with working(lite, wrong) as stage:
+        await stage.run("wrong")
+
+    (ours,), (end,) = (
+        [each for each in lines(heard, name) if each.levelno == logging.ERROR]
+        for name in ("fencerow.worker", "fencerow.job")
+    )
+    assert "met a fault of the worker" in ours.getMessage() and ours.exc_info
+    assert end.getMessage().endswith("AssertionError: a fault of ours [worker_fault]")
+    assert (end.exc_text, end.exc_info) == (None, None)
 
 
 async def test_an_error_of_ours_in_a_handler_shows_where_it_was_called(lite: AnyEngine) -> None:

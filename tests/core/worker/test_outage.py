@@ -14,6 +14,7 @@ from fencerow.core.store import store
 from fencerow.core.worker.context import Job
 from fencerow.testing.postgres import PostgresServer
 from tests.core.worker.stage import WAIT_S, Stage, job_of, quick, until, worker_of
+from tests.kit.servers import CopiedServer
 
 LEASE_S = 1.5
 
@@ -21,7 +22,7 @@ LEASE_S = 1.5
 @pytest.fixture
 def own_server() -> Iterator[PostgresServer]:
     """A server that this test may crash."""
-    with PostgresServer(fast=True) as running:
+    with CopiedServer(fast=True) as running:
         yield running
 
 

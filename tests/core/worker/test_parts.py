@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from fencerow.core.background.loop import Loop
+from fencerow.core.background.loop import Fatal, Loop, Loops
 from fencerow.core.db.strikes import Striker
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, Lane
@@ -25,7 +25,7 @@ from fencerow.core.worker.attempt import AskedToStop, Attempt
 from fencerow.core.worker.calling import OnLoop, noticed
 from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import STALE_S
-from fencerow.errors import SchemaMissing, Unavailable
+from fencerow.errors import Busy, SchemaMissing, Unavailable
 from tests.core.worker.stage import handler, pool_of, until
 
 
@@ -82,6 +82,37 @@ async def test_a_loop_waits_out_trouble_and_says_so(caplog: pytest.LogCaptureFix
     assert len(calls) == 3
     assert telemetry.counters.get("loop_errors") == 2
     assert "goes on after 2 failed tries" in caplog.text
+
+
+async def test_of_the_trouble_that_all_loops_meet_only_the_first_tells(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    left = {"a": 2, "b": 3, "c": 1}
+    loops = Loops(Fatal("w", asyncio.get_running_loop()))
+
+    def ticking(name: str) -> Loop:
+        async def tick() -> float:
+            left[name] -= 1
+            if left[name] >= 0:
+                raise Busy("locked") if name == "c" else Unavailable("away")
+            loop.stop()
+            return 60.0
+
+        loop = Loop(name, tick, Telemetry())
+        return loop
+
+    with caplog.at_level(logging.INFO):
+        loops.add(*(ticking(name) for name in left))
+        loops.start()
+        await asyncio.wait_for(asyncio.gather(*loops.tasks.values()), 5)
+
+    told = sorted(record.getMessage() for record in caplog.records)
+    assert [line.split(" FR-")[0] for line in told] == [
+        "loop a goes on after 2 failed tries",
+        "loop a met trouble (try 1):",
+        "loop c goes on after 1 failed try",
+        "loop c met trouble (try 1):",
+    ]
 
 
 @pytest.mark.parametrize("error", [KeyError("a bug"), SchemaMissing("gone")])

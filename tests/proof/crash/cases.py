@@ -11,6 +11,8 @@ from fencerow.core.model.state import State
 from fencerow.core.model.wanted import Change, SlotGroup, Wanted
 from fencerow.core.store import store
 from fencerow.errors import FencerowError
+from fencerow.limits import Breaker, Limit, Rate, limits
+from fencerow.limits.named import forget_states
 from fencerow.operators import looking
 from fencerow.operators.queues import pause_queue, paused_queues, resume_queue
 from fencerow.retention.disown import disown
@@ -53,6 +55,7 @@ from tests.proof.race.people import (
     with_zombie,
 )  # fmt: skip
 from tests.proof.race.test_orders import registered
+from tests.proof.race.test_unique import REPLACE, unique, unique_ended, unique_queued
 
 TIME_OUT = store.time_out(limit=10, delay_s=1.0, actor=None)
 QUICKER = JobChange(priority=5, delay_s=0.0, arguments=lambda _: NewArguments('{"n":2}', 7, 2))
@@ -102,6 +105,14 @@ def unknown_jobs() -> Script:
 
 def released(holder: str, attempt: int, job_id: str) -> Operation[Any]:
     return requeue(holder, attempt, "released", job_id)
+
+
+def unique_again() -> Script:
+    yield unique(JOB, again=True)
+
+
+def replaced_again() -> Script:
+    yield unique(OTHER_JOB, REPLACE, again=True)
 
 
 def submit_again() -> Script:
@@ -276,6 +287,25 @@ def claim_two() -> Operation[Any]:
     return claim(FIRST, 2)
 
 
+SHARED = (new_job(share="a"), new_job(OTHER_JOB, share="b"))
+
+
+def with_shares() -> Script:
+    yield from workers()
+    yield store.submit(SHARED)
+
+
+def with_weight() -> Script:
+    yield from with_shares()
+    yield store.weigh_share("mail", "a", 3, actor=None)
+
+
+def in_turn() -> Operation[Any]:
+    return store.claim_in_turn(
+        "mail", store.Mark(0), {"a": 1, "b": 1}, holder=FIRST, names=["send"], margin_s=10.0
+    )
+
+
 def reading(operation: Operation[Any]) -> Case:
     return Case(operation.name, with_running(), operation, again(operation), (JOB,))
 
@@ -297,6 +327,8 @@ def swept(
 TWO = (new_job(), new_job(OTHER_JOB))
 GATED = (new_job(exclusive="k", exclusive_slots=2), new_job(OTHER_JOB, exclusive="k", exclusive_slots=2))
 ORDER = store.order_worker(FIRST, FIVE_SLOTS, version=0, actor="someone")
+# The second needs turns at two gates.
+LIMITED = (new_job(limits=("b",)), new_job(OTHER_JOB, limits=("a", "b")))
 
 
 def waiting() -> Script:
@@ -304,9 +336,70 @@ def waiting() -> Script:
     yield store.submit_gated(GATED)
 
 
+def waiting_under_limits() -> Script:
+    yield from workers()
+    for name in ("a", "b"):
+        yield limits.define(Limit(name, slots=2, rate=Rate(1, burst=9)), actor=None, reason=None)
+    yield store.submit_gated(LIMITED)
+
+
+def broken_under_limits() -> Script:
+    """One has failed, which opens the breaker; another has a turn that it has not used."""
+    yield from workers()
+    yield limits.define(Limit("a", breaker=Breaker(1, 60, stop_s=1.0)), actor=None, reason=None)
+    yield store.submit_gated([new_job(limits=("a",))])
+    yield store.hand_over()
+    yield claim(FIRST)
+    yield store.submit_gated([new_job(OTHER_JOB, limits=("a",))])
+    yield store.hand_over()
+    yield fail(FIRST)
+
+
+def paused_turn() -> Script:
+    """One of a paused queue has the turn for which one of another queue waits."""
+    yield from workers()
+    yield store.submit_gated([new_job(exclusive="k"), new_job(OTHER_JOB, exclusive="k", queue="else")])
+    yield store.hand_over()
+    yield pause_queue("mail", actor="ada")
+
+
+def idle_gates() -> Script:
+    """Nobody waits at one of them; the same jobs come there later."""
+    yield from workers()
+    yield store.hand_over(["key:k", "key:other"])
+
+
+def idle_states() -> Script:
+    """Somebody started under the key of a limit, long ago."""
+    yield from workers()
+    yield limits.define(Limit("a", rate=Rate(1), per_key=True), actor=None, reason=None)
+    yield store.submit_gated([new_job(limits=("a/x",))])
+    yield store.hand_over()
+    yield later(100.0)
+    yield register(FIRST)
+
+
+TURN_BACK = store.take_turns_back(["key:k"], unclaimed_s=None)
+
+
+def turns_back_and_given() -> Script:
+    """The queue goes on, and who waited in another one is cancelled: nobody here serves that."""
+    yield TURN_BACK
+    yield resume_queue("mail")
+    yield store.cancel(OTHER_JOB, actor="ada")
+    yield from turns_given()
+
+
 def turns_given() -> Script:
     """What the sweep does, whatever arrivals tell."""
     yield store.hand_over((yield store.gates_after()))
+
+
+def stopped_and_given() -> Script:
+    """The breaker is told of, and its time goes by."""
+    yield from turns_given()
+    yield later(2.0)
+    yield from turns_given()
 
 
 def gated_again() -> Script:
@@ -327,15 +420,39 @@ CASES: list[Case] = [
     repeated("submit_keyed", workers, keyed(JOB), JOB),
     repeated("submit_keyed, a replay", finished_keyed, keyed(OTHER_JOB), JOB),
     repeated("submit_keyed, the key expired", expired_keyed, keyed(OTHER_JOB), JOB, OTHER_JOB),
+    # unique jobs
+    Case("submit_unique", workers, unique(JOB), unique_again, (JOB,)),
+    Case("submit_unique, replacing", unique_queued, unique(OTHER_JOB, REPLACE), replaced_again, (JOB,)),
+    repeated("resubmit_unique", workers, unique(JOB, again=True), JOB),
+    repeated("resubmit_unique, replacing", unique_queued, unique(OTHER_JOB, REPLACE, again=True), JOB),
+    repeated(
+        "resubmit_unique, its job finished", unique_ended, unique(OTHER_JOB, again=True), JOB, OTHER_JOB
+    ),
+    swept("purge_unique", unique_ended, store.purge_unique(("", ""), limit=10), JOB),
+    reading(store.unique_keys_of(JOB)),
     # turns
     Case("submit_gated", workers, store.submit_gated(GATED), gated_again, (JOB, OTHER_JOB)),
     Case("hand_over", waiting, store.hand_over(), turns_given, (JOB, OTHER_JOB)),
+    Case("hand_over under limits", waiting_under_limits, store.hand_over(), turns_given, (JOB, OTHER_JOB)),
+    Case(
+        "hand_over that a breaker stops",
+        broken_under_limits,
+        store.hand_over(),
+        stopped_and_given,
+        (JOB, OTHER_JOB),
+    ),
+    Case("take_turns_back", paused_turn, TURN_BACK, turns_back_and_given, (JOB, OTHER_JOB)),
     reading(store.gates_after()),
     reading(store.turns_wanted()),
     reading(store.unaware_workers("exclusive")),
     # claim
     Case("claim", with_jobs(*TWO), claim_two(), unknown_jobs, (JOB, OTHER_JOB)),
     swept("claim, the worker gone", with_jobs(*TWO), claim_two(), JOB, OTHER_JOB),
+    Case("claim_in_turn", with_shares, in_turn(), unknown_jobs, (JOB, OTHER_JOB)),
+    repeated("weigh_share", with_shares, store.weigh_share("mail", "a", 3, actor=None), JOB, OTHER_JOB),
+    repeated("forget_weight", with_weight, store.forget_weight("mail", "a"), JOB, OTHER_JOB),
+    reading(store.read_shares()),
+    reading(store.ring("mail", store.Mark(0), "", "", names=["send"], limit=10)),
     swept(
         "claim_suspect",
         suspect_queued,
@@ -458,6 +575,8 @@ CASES: list[Case] = [
         gone=True,
     ),
     swept("purge_repeated", repeated_long_ago, purge_repeated(age_s=9.0, limit=9), JOB),
+    Case("forget_gates", idle_gates, store.forget_gates("", limit=9), gated_again, (JOB, OTHER_JOB)),
+    swept("forget_states", idle_states, forget_states("", age_s=9.0, limit=9), JOB),
     swept("purge_keys", expired_keyed, purge_keys(limit=9), JOB),
     # reads
     *(

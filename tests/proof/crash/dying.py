@@ -1,14 +1,10 @@
-"""A process that kills itself at one point of one operation.
-
-python -m tests.proof.crash.dying URL CASE WHEN STATEMENT OFFSET_US
-"""
+"""A process that kills itself at one point of one operation."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
@@ -17,7 +13,7 @@ from fencerow_proof.arena.crash import Point, ending
 from tests.proof.crash.cases import CASES
 
 
-def main(url: str, name: str, when: Any, statement: int, offset_us: int) -> None:
+def main(url: str, name: str, point: Point, offset_us: int) -> None:
     (operation,) = [case.operation for case in CASES if case.name == name]
     engine: PostgresEngine | SqliteEngine
     if url.startswith("postgresql://"):
@@ -25,14 +21,10 @@ def main(url: str, name: str, when: Any, statement: int, offset_us: int) -> None
     else:
         engine = SqliteEngine(url, store.sqlite_queries())
         engine.clock.offset_us = offset_us
-    engine.run(ending(operation, Point(when, statement), die))
+    engine.run(ending(operation, point, die))
     die()
 
 
 def die() -> NoReturn:
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("still alive")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,11 +16,12 @@ from fencerow.core.store.migrate import apply_next, ledger_name, lock_number
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.arena.crash import Point, crash, ending, points
 from fencerow_proof.arena.race import Scenario
+from tests.kit.forking import context
+from tests.proof.crash import dying
 from tests.proof.crash.cases import CASES
 from tests.proof.race.bare import LEDGER, Bare
 from tests.proof.race.people import nothing
 
-ROOT = Path(__file__).parents[3]
 SAMPLE = [
     ("submit", Point("committed")),
     ("resubmit", Point("after", 0)),
@@ -49,16 +47,12 @@ def test_a_killed_process_loses_nothing(
     (case,) = [case for case in CASES if case.name == name]
 
     def killed(_: Any, at: Point) -> None:
-        arguments = [arena.url, case.name, at.when, str(at.statement), str(arena.offset_us)]
-        child = subprocess.run(
-            [sys.executable, "-m", "tests.proof.crash.dying", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-            capture_output=True,
-            text=True,
-            timeout=60,
+        child = context.Process(
+            target=dying.main, args=(arena.url, case.name, at, arena.offset_us), daemon=True
         )
-        assert child.returncode == -signal.SIGKILL, child.stderr
+        child.start()
+        child.join(60)
+        assert child.exitcode == -signal.SIGKILL, "it ended by itself, or not at all"
         if mode == "plain":
             until_nobody(race_server, "race_plain")
 

@@ -7,18 +7,29 @@ import re
 import pytest
 
 from fencerow.core.db.queries import Queries
+from fencerow.core.store.submit import Acceptance, as_document, as_lines
 from fencerow.core.store.tables import postgres_queries, sqlite_queries
 from fencerow_proof.history.verbs import VERBS
+from tests.kit.jobs import new_job
 
 WRITES = re.compile(r"\b(INSERT INTO|(?<!FOR )UPDATE|DELETE FROM|COPY)\b", re.IGNORECASE)
 
 COMING = {"crash", "note_alone"}  # statements of the child processes
 UNRECORDED = {
     "note_changed": "it tells of what `change` did in the same transaction",
+    "note_replaced": "it tells of what `replace_jobs` did in the same transaction",
     **dict.fromkeys(
-        ("arrive", "copy_gated", "give_turns", "know_gates", "note_gates", "take_arrivals"),
-        "turns: who runs beside whom is told by the claims and the ends",
+        ("lock_unique", "own_unique", "give_keys", "purge_unique"),
+        "whose job counts under a unique key: tests/proof/race/test_unique.py; the jobs come by submit",
     ),
+    **dict.fromkeys(
+        (
+            *("arrive", "know_gates", "note_gates", "send_on", "take_arrivals", "forget_gates"),
+            *("arrive_at_limit", "keep_limit_state"),
+        ),
+        "gates: who came to one is told by submit, and who was given a turn by give_turns",
+    ),
+    **dict.fromkeys(("weigh_share", "forget_weight"), "turns between shares: what they lead to are claims"),
     "mark_awaited": "says only that the end is to be announced",
     "keep_key": "goes with revive, in one transaction",
     "purge_row_leases": "which attempt claimed a row of the user's; its fence lies in the row itself",
@@ -72,14 +83,17 @@ UNRECORDED = {
     **dict.fromkeys(
         (
             *("declare_limit", "define_limit", "redefine_limit", "remove_limit", "limit_queue"),
-            *("make_limit_state", "write_limit_state", "forget_limit_states"),
+            *("make_limit_state", "write_limit_state", "forget_limit_state", "forget_named_limit"),
+            "forget_limit_states",
+            *("watch_failures", "ignore_failures", "take_failures"),
         ),
         "what a limit says and remembers; that it holds is told by its races: tests/proof/race/test_limits.py",
     ),
     **dict.fromkeys(
         (
-            *("put_schedules", "advance_schedules", "insert_ticks", "make_up_ticks", "purge_ticks"),
-            *("pause_schedules", "resume_schedules", "note_run", "note_trouble"),
+            *("put_schedules", "advance_schedules", "insert_ticks", "make_up_ticks"),
+            *("note_forgotten", "purge_ticks"),
+            *("pause_schedules", "resume_schedules", "note_run", "note_troubles"),
             *("refresh_sooner", "claim_refresh", "refreshed"),
             *("remove_schedule", "remove_declared", "remove_entities"),
         ),
@@ -153,3 +167,19 @@ def test_every_writing_statement_is_recorded(queries: Queries) -> None:
     )
     gone = ((set(VERBS) - COMING) | set(UNRECORDED)) - set(postgres_queries()) - set(sqlite_queries())
     assert not gone, f"these are no statements any more: {sorted(gone)}"
+
+
+@pytest.mark.parametrize("share", [None, "ada"])
+@pytest.mark.parametrize("query", ["submit", "copy_gated"])
+def test_what_a_submit_says_of_turns_is_recorded_whatever_else_it_says(query: str, share: str | None) -> None:
+    keyed = new_job(exclusive="k", exclusive_slots=2, limits=("a", "b"), share=share)
+    plain = new_job(share=share)
+    lines = as_lines([keyed, plain], Acceptance(0, False), gated=True)
+
+    asked = VERBS[query].asked({"lines": lines, "jobs": as_document([keyed, plain])})
+
+    said = [{name: each.get(name) for name in ("exclusive", "exclusive_slots", "limits")} for each in asked]
+    assert said == [
+        {"exclusive": "k", "exclusive_slots": 2, "limits": ["a", "b"]},
+        {"exclusive": None, "exclusive_slots": None, "limits": None},
+    ]

@@ -20,10 +20,12 @@ from fencerow_proof.arena.postgres import PostgresArena
 from fencerow_proof.arena.race import Report, Scenario, explore
 from fencerow_proof.arena.sqlite import SqliteArena
 from fencerow_proof.explorer.violation import Violation
+from tests.kit.servers import CopiedServer
 from tests.proof.race.named import WHOLE
 
 ALL = 1_000_000  # orders: no race has so many that are told apart
 RED_WITHIN = 300  # orders: a control ends with the first that is wrong, so it may look further than a race
+FEWEST = 12  # orders, however long they are
 MODES = ("plain", "held", "sqlite")
 
 
@@ -34,7 +36,7 @@ def in_modes(*modes: str) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="session")
 def race_server() -> Iterator[PostgresServer]:
-    with PostgresServer(fast=True) as server:
+    with CopiedServer(fast=True) as server:
         yield server
 
 
@@ -94,7 +96,7 @@ class Race:
         """Every order holds; `share`: of the orders that are played of one race, where its are long."""
         self._arena.queries = self._queries
         whole = self._asked.wants_all(self.mode)
-        limit = ALL if whole else max(1, round(share * self._limit))
+        limit = ALL if whole else max(FEWEST, round(share * self._limit))
         report = explore(self._arena, scenario, limit=limit)
         assert report.played == report.total or not whole, f"{report.played} of about {report.total} orders"
         self._note("race", json.dumps({**asdict(report), **self._asked.facts}))

@@ -21,6 +21,12 @@ RACES = {
     22: "A group of ends of which a stranger has locked one row, and what is said of rows that did not come back",
     32: "The places of events that are committed in another order than they were made",
     61: "A change of a job that others claim, cancel, expire, take back, revive or change as well",
+    62: "A hand-over of a key's turns, and whoever comes to the key, has a turn, gives it up or ends meanwhile",
+    63: "The fires of a schedule: ticks, backfills, people, code, the clock; a job held until a window ends",
+    64: "A turn that nobody uses and that goes back, and whoever claims, cancels, takes back or hands over meanwhile",
+    65: "A submit under a unique key, and whoever submits under it, claims, ends, revives, changes or purges meanwhile",
+    66: "The room under a limit, and whoever claims, hands over, ends, dies or changes the limit meanwhile",
+    67: "The breaker of a limit: who tries, the end of a trial, and whoever claims or hands over when it opens",
 }
 WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
 """Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held

@@ -28,8 +28,15 @@ FIRST, SECOND, THIRD = uid(101), uid(102), uid(103)  # workers
 
 
 def new_job(job_id: str = JOB, **fields: Any) -> NewJob:
-    args, exclusive = fields.pop("args", "{}"), fields.pop("exclusive", None)
-    return NewJob(job_id, args, len(args), Template(**{"queue": "mail", "name": "send", **fields}), exclusive)
+    args = fields.pop("args", "{}")
+    turns: list[Any] = [fields.pop(name, None) for name in ("exclusive", "limits", "share")]
+    template = Template(**{"queue": "mail", "name": "send", **fields})
+    return NewJob(job_id, args, len(args), template, *turns)
+
+
+def of_a_key(job_id: str = JOB, **fields: Any) -> NewJob:
+    """A job that needs a turn of the key k."""
+    return new_job(job_id, exclusive="k", **fields)
 
 
 def key_claim(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange, JobChanged, NewArguments
-from fencerow.core.model.job import NewJob
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove
@@ -25,10 +23,12 @@ from tests.proof.race.people import (
     LEASE_S,
     OTHER_JOB,
     SECOND,
+    THIRD_JOB,
     cancel,
     claim,
     fence,
     new_job,
+    of_a_key,
     register,
     requeue,
     revive,
@@ -284,10 +284,6 @@ def test_the_timeline_has_a_gap_when_nobody_locks(race: Race) -> None:
 # Hand-over.
 
 
-def of_a_key(job_id: str, **fields: Any) -> NewJob:
-    return msgspec.structs.replace(new_job(job_id, **fields), exclusive="k")
-
-
 def one_has_the_turn() -> Script:
     yield register(FIRST)
     yield store.submit_gated([of_a_key(JOB), of_a_key(OTHER_JOB)])
@@ -332,6 +328,48 @@ change_on = Scenario(
     [doing("change", change(JobChange(at_once=True))), doing("hand_over", store.hand_over())],
     nobody_is_stranded,
 )
+
+
+def to_another_key(_: str) -> NewArguments:
+    return NewArguments(NEW, len(NEW), 2, lambda args: ("another" if args == NEW else "k", None))
+
+
+def both_have_a_turn() -> Script:
+    yield store.submit_gated([of_a_key(JOB), new_job(OTHER_JOB, exclusive="another"), of_a_key(THIRD_JOB)])
+    yield store.hand_over()
+
+
+def one_of_each_key(story: Story) -> None:
+    assert honest(story)
+    assert state(story, OTHER_JOB) == State.QUEUED
+    assert state(story) == State.WAITING, "two of a key have a turn"
+    story.run(store.hand_over())
+    assert state(story, THIRD_JOB) == State.QUEUED, "a turn is free, and nobody looks"
+    story.run(cancel(OTHER_JOB))
+    story.run(store.hand_over())
+    assert state(story) == State.QUEUED, "nobody else needs its new turn"
+
+
+change_key = Scenario(
+    "change of the key × hand_over",
+    both_have_a_turn,
+    [
+        doing("change", change(JobChange(arguments=to_another_key))),
+        doing("hand_over", store.hand_over()),
+    ],
+    one_of_each_key,
+)
+
+
+@named(61)
+def test_who_gets_another_key_waits_for_its_turn_and_leaves_the_one_it_had(race: Race) -> None:
+    race(change_key)
+
+
+@named(61)
+def test_two_of_a_key_run_where_a_turn_goes_along(race: Race) -> None:
+    kept = ("WHEN wanted.turns THEN CASE WHEN", "WHEN false THEN CASE WHEN")
+    race.turns_red(change_key, Cut("change", kept, kept))
 
 
 @named(61)

@@ -10,6 +10,7 @@ from fencerow.limits.limits import bound_claim, define, redefine, remove
 from fencerow_proof.arena.actor import Actor, Script, later
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race, in_modes
+from tests.proof.race.named import named
 from tests.proof.race.people import (
     FIRST,
     JOB,
@@ -90,15 +91,18 @@ both = Scenario(
 UNLOCKED = Cut("lock_queue_limits", ("FOR UPDATE", ""))
 
 
+@named(66)
 def test_two_claims_share_what_a_limit_lets_through(race: Race) -> None:
     race(both)
 
 
+@named(66)
 def test_two_claims_pass_a_limit_whose_row_they_do_not_lock(race: Race) -> None:
     if race.mode != "sqlite":
         race.turns_red(both, UNLOCKED)
 
 
+@named(66)
 def test_a_claim_passes_a_limit_without_a_count(race: Race) -> None:
     never = ("WHERE job.state = 'running'", "WHERE false"), ("WHERE job.state = 'running'", "WHERE 0")
     race.turns_red(both, Cut("count_running", *never))
@@ -116,10 +120,12 @@ paced = Scenario(
 )
 
 
+@named(66)
 def test_two_claims_share_the_burst_of_a_rate(race: Race) -> None:
     race(paced)
 
 
+@named(66)
 def test_two_claims_pass_a_rate_that_is_not_locked_or_not_written(race: Race) -> None:
     if race.mode != "sqlite":
         race.turns_red(paced, UNLOCKED)
@@ -147,6 +153,7 @@ ends = Scenario(
 )
 
 
+@named(66)
 def test_what_ends_makes_room_for_one(race: Race) -> None:
     race(ends)
 
@@ -181,6 +188,7 @@ death = Scenario(
 )
 
 
+@named(66)
 def test_what_a_dead_worker_ran_counts_until_it_is_taken_back(race: Race) -> None:
     race(death)
 
@@ -205,10 +213,12 @@ lowered = Scenario(
 )
 
 
+@named(66)
 def test_a_lower_limit_counts_what_runs(race: Race) -> None:
     race(lowered)
 
 
+@named(66)
 @in_modes("held")
 def test_a_start_looks_past_a_lower_limit_whose_row_it_does_not_lock(race: Race) -> None:
     race.turns_red(lowered, Cut("lock_queue_limits", ("FOR UPDATE", "FOR UPDATE OF state")))
@@ -232,5 +242,6 @@ removal = Scenario(
 )
 
 
+@named(66)
 def test_a_removed_limit_binds_nobody(race: Race) -> None:
     race(removal)

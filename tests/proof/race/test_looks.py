@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from fencerow.core.store import store
 from fencerow_proof.arena.actor import Script
+from fencerow_proof.arena.held import TABLES
 from fencerow_proof.arena.race import Scenario
 from fencerow_proof.explorer.violation import Violation
 from tests.proof.race.conftest import Race
@@ -21,3 +25,14 @@ def test_an_attempt_that_nobody_claimed_is_seen_although_it_is_taken_back(race: 
 
     with pytest.raises(Violation, match=r"came to attempt 1 without a claim.*fell from 1 to 0"):
         race(Scenario("there and back", with_jobs(), [acting("hand", there_and_back)], anything))
+
+
+KEPT = {"finished_periods"}  # made with the schema, and never changed in an arena
+
+
+def test_every_table_is_emptied_before_an_order_and_its_changes_are_held() -> None:
+    """What another order left behind may hide what is wrong in this one."""
+    made = re.compile(r"^CREATE TABLE fencerow\.(\w+)", re.MULTILINE)
+    tables = {name for each in store.known_migrations("postgres") for name in made.findall(each.text)}
+
+    assert tables == {*TABLES} | KEPT

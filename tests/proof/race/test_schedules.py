@@ -9,10 +9,12 @@ from fencerow.core.db.run import Operation, Rows, Statement, Steps
 from fencerow.schedules import definitions, looking, running, ticking
 from fencerow.schedules.definition import Definition, Overlap
 from fencerow.schedules.definitions import RowKind, WantedRow
+from fencerow.schedules.misfire import Misfire
 from fencerow_proof.arena.actor import Actor, Script, doing, later
 from fencerow_proof.arena.crash import Point, points
 from fencerow_proof.arena.race import Scenario, Story, perform
 from tests.proof.race.conftest import Cut, Race, in_modes
+from tests.proof.race.named import named
 from tests.proof.race.people import acting, cancel, new_job
 
 NAME = "report"
@@ -35,21 +37,30 @@ UNSEEN = Cut(
 UNLOCKED_BY_HAND = Cut("lock_schedules", ("FOR UPDATE", ""))
 
 
-def wanted(seconds: int, overlap: Overlap = Overlap.ALLOW) -> WantedRow:
+def wanted(seconds: int, overlap: Overlap = Overlap.ALLOW, misfire: Misfire = Misfire.ONE) -> WantedRow:
     spec = {"interval_s": seconds, "spread": False}
-    return WantedRow(NAME, "", RowKind.SINGLE, Definition(spec=spec, work=new_job(""), overlap=overlap))
+    rules = Definition(spec=spec, work=new_job(""), overlap=overlap, misfire=misfire)
+    return WantedRow(NAME, "", RowKind.SINGLE, rules)
 
 
-def putting(seconds: int, overlap: Overlap = Overlap.ALLOW) -> Operation[Any]:
-    return definitions.put_one(wanted(seconds, overlap), actor="ann")
+def putting(seconds: int, overlap: Overlap = Overlap.ALLOW, misfire: Misfire = Misfire.ONE) -> Operation[Any]:
+    return definitions.put_one(wanted(seconds, overlap, misfire), actor="ann")
 
 
 def due(overlap: Overlap = Overlap.ALLOW, seconds: int = 60) -> Any:
     def setup() -> Script:
         yield putting(seconds, overlap)
-        yield later(seconds)
+        yield from behind_the_fire()
 
     return setup
+
+
+def behind_the_fire(seconds: float = 1.0) -> Script:
+    """Let the next fire be due, and none after it however long the order takes to play; returns when it was."""
+    (row,) = yield looking.read_schedules(name=NAME)
+    now_us = yield looking.now_us()
+    yield later((row.next_us - now_us) / 1e6 + seconds)
+    return row.next_us
 
 
 def raw(text: str) -> Operation[Rows]:
@@ -91,6 +102,7 @@ def one_job(story: Story) -> None:
 two_ticks = Scenario("tick × tick", due(), [ticker("one"), ticker("two")], one_job)
 
 
+@named(63)
 def test_a_fire_makes_one_job_however_many_see_it(race: Race) -> None:
     race(two_ticks)
 
@@ -100,11 +112,13 @@ def test_the_key_of_the_ticks_holds_without_the_lock(race: Race) -> None:
     race.without(two_ticks, UNLOCKED)
 
 
+@named(63)
 @in_modes("plain", "held")
 def test_two_jobs_are_made_without_both(race: Race) -> None:
     race.turns_red(two_ticks, UNLOCKED, AGAIN, BACK)
 
 
+@named(63)
 def test_a_clock_that_goes_back_between_two_ticks_fires_nothing_twice(race: Race) -> None:
     back = doing("clock", later(-60), later(60))
     race(
@@ -159,19 +173,23 @@ removal = Scenario(
 )
 
 
+@named(63)
 def test_nothing_fires_once_a_pause_has_returned(race: Race) -> None:
     race(pause)
 
 
+@named(63)
 @in_modes("plain", "held")
 def test_it_does_when_the_tick_does_not_lock(race: Race) -> None:
     race.turns_red(pause, UNLOCKED)
 
 
+@named(63)
 def test_nothing_fires_once_a_removal_has_returned(race: Race) -> None:
     race(removal)
 
 
+@named(63)
 @in_modes("plain", "held")
 def test_a_removed_one_fires_when_the_tick_does_not_lock(race: Race) -> None:
     race.turns_red(removal, UNLOCKED)
@@ -183,9 +201,10 @@ def reconciled_away() -> Operation[Any]:
 
 def declared() -> Script:
     yield definitions.reconcile([wanted(60)], owner="app", own=["send"], running=[], actor="worker")
-    yield later(60)
+    yield from behind_the_fire()
 
 
+@named(63)
 def test_nothing_fires_once_code_no_longer_declares_it(race: Race) -> None:
     actors = [ticker("worker"), and_then_counts("person", reconciled_away())]
     race(Scenario("tick × reconcile's delete", declared, actors, nothing_after))
@@ -208,10 +227,12 @@ change = Scenario(
 )
 
 
+@named(63)
 def test_a_change_is_not_undone_by_a_tick(race: Race) -> None:
     race(change)
 
 
+@named(63)
 @in_modes("plain", "held")
 def test_a_tick_that_neither_locks_nor_looks_undoes_a_change(race: Race) -> None:
     race.turns_red(change, UNLOCKED, UNSEEN)
@@ -229,15 +250,18 @@ hand = Scenario(
 )
 
 
+@named(63)
 def test_a_run_by_hand_and_a_tick_see_each_other(race: Race) -> None:
     race(hand)
 
 
+@named(63)
 @in_modes("plain", "held")
 def test_they_do_not_without_the_lock(race: Race) -> None:
     race.turns_red(hand, UNLOCKED, UNLOCKED_BY_HAND)
 
 
+@named(63)
 def test_two_reconciles_at_once_agree(race: Race) -> None:
     both = [
         doing(name, definitions.reconcile([wanted(60)], owner="app", own=["send"], running=[], actor=name))

@@ -17,7 +17,7 @@ from fencerow_proof.arena.actor import Abandoned, Actor, Script, doing, later, t
 from fencerow_proof.arena.race import Scenario, Story, explore
 from fencerow_proof.explorer.violation import Violation
 from tests.guards.transitions.tables import BOXES, LEASE_S, MAIN
-from tests.proof.race.conftest import Asked, Cut, Race, in_modes
+from tests.proof.race.conftest import RED_WITHIN, Asked, Cut, Race, in_modes
 from tests.proof.race.moved import Raced
 from tests.proof.race.named import named
 from tests.proof.race.people import FIRST, SECOND, claim, requeue, uid, with_running
@@ -48,7 +48,7 @@ def turns_red(
         scenario = make(raced)
         started = time.monotonic()
         with pytest.raises(Violation) as caught:
-            explore(arenas[race.mode], scenario, limit=request.config.getoption("--orders"))
+            explore(arenas[race.mode], scenario, limit=max(request.config.getoption("--orders"), RED_WITHIN))
         assert written.met, "the guard that was to be cut stands nowhere"
         told = [f"{old} → {new}" for old, new in cuts]
         facts = {"scenario": scenario.name, "mode": race.mode, "cuts": told, "order": caught.value.order}

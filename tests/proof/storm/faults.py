@@ -20,10 +20,18 @@ from tests.proof.storm.team import Member
 TAKEN_OVER_S = 20.0  # a worker that comes late after that has lost nothing, and the fault proves nothing
 INSIDE_S = 3.0  # how long a fault waits until a worker is where it is to be struck
 
+# Whether a worker was declared dead, and all that it held was taken back.
 GIVEN_UP = """
 SELECT count(*) FROM fencerow.workers AS worker
 WHERE worker.name = '{}' AND worker.state = 'dead'
   AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.holder = worker.id)
+"""
+
+
+# Whether a worker holds jobs, alive or not.
+LEFT = """
+SELECT count(*) FROM fencerow.jobs AS job JOIN fencerow.workers AS worker ON worker.id = job.holder
+WHERE worker.name = '{}' AND job.state = 'running'
 """
 
 
@@ -42,7 +50,10 @@ def _worker(
 
 
 def kill_worker(scene: Scene[Any]) -> bool:
-    """One that has come to its work, if it can be: on a busy machine most of the others have only just started."""
+    """One that has come to its work, if it can be: on a busy machine most of the others have only just started.
+
+    It struck if jobs were left behind, which others have to take back; else another is killed besides.
+    """
     with _worker(scene, Member.has_begun) as begun, ExitStack() as stack:
         victim = begun or stack.enter_context(scene.team.one(scene.chance, is_worker=True))
         if victim is None:
@@ -51,7 +62,7 @@ def kill_worker(scene: Scene[Any]) -> bool:
         if not scene.team.kill(victim):
             return False
         scene.silences.append(Silence(victim.post.name, at, "killed"))
-        return True
+        return _asked(scene, LEFT, victim)
 
 
 def kill_client(scene: Scene[Any]) -> bool:
@@ -121,7 +132,7 @@ def _stopped(
             time.sleep(max(0.0, length_s - (time.time() - at)))
             if victim.post.bug:
                 # A control proves something only if others have taken over: however long that takes a busy machine.
-                until(lambda: _is_given_up(scene, victim), TAKEN_OVER_S)
+                until(lambda: _asked(scene, GIVEN_UP, victim), TAKEN_OVER_S)
             if time.time() - at < LEASE_S or not is_stopped(victim.pid):
                 return False
         finally:
@@ -132,10 +143,10 @@ def _stopped(
         return True
 
 
-def _is_given_up(scene: Scene[Any], victim: Member) -> bool:
-    """Whether it was declared dead, and all that it held was taken back."""
+def _asked(scene: Scene[Any], question: str, victim: Member) -> bool:
+    """Whether the database counts anything; no, where it cannot say."""
     try:
-        ((count,),) = ledger.ask(scene.ground.engine, GIVEN_UP.format(victim.post.name))
+        ((count,),) = ledger.ask(scene.ground.engine, question.format(victim.post.name))
     except DatabaseError:
-        return False  # stopped with a lock in its hands, it keeps us from asking
+        return False  # an outage, or stopped with a lock in its hands, it keeps us from asking
     return int(str(count)) > 0

@@ -21,6 +21,8 @@ from tests.proof.storm.scene import AN_HOUR, Kind, Scene, Silence, until
 from tests.proof.storm.team import Member
 
 STRACE = shutil.which("strace")
+# A tracer ends with the storm, also where that is killed: the worker that it traces lives on.
+LEASH = [leash, "--pdeathsig", "TERM"] if (leash := shutil.which("setpriv")) else []
 INJECT_S = 4.0
 TURN_S = 10.0  # how long a fault that strikes everybody waits for the one before it
 
@@ -195,7 +197,7 @@ def _inject(scene: On, what: str, call: str) -> bool:
             return _says_injected(report)
 
         with subprocess.Popen(
-            [STRACE, *options, "-e", f"inject={what}"], stderr=subprocess.DEVNULL
+            [*LEASH, STRACE, *options, "-e", f"inject={what}"], stderr=subprocess.DEVNULL
         ) as tracer:
             try:
                 seen = until(struck, INJECT_S)

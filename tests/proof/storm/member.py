@@ -59,7 +59,8 @@ async def _run(post: Post, work: Work) -> None:
         try:
             worker = await asyncio.to_thread(work.app.worker, {"default": 8}, name=post.name)
             loop.add_signal_handler(signal.SIGTERM, _both(told.set, worker.request_stop))
-            await worker.run()
+            if not told.is_set():  # while it was made: nobody would tell it
+                await worker.run()
         except Exception as error:
             if not is_trouble(error):
                 raise

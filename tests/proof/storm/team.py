@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 import random
 import signal
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from fencerow.core.worker.blocked import EXIT_CODE
 from fencerow.errors import LoopBlocked
+from tests.kit.forking import context
 from tests.proof.storm import member
 from tests.proof.storm.plan import LIMIT_S, Plan
 from tests.proof.storm.post import Board, Post
@@ -63,9 +63,7 @@ class Team:
     """Workers and clients on one database. Whoever is killed is replaced at once, under a new name."""
 
     def __init__(self, folder: Path, url: Callable[..., str], plan: Plan) -> None:
-        # A fresh interpreter takes half a second of a core; a fork of one that has all modules takes nothing.
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload([member.__name__])
+        self._context = context
         self.board = Board(self._context.RawArray("q", 1 + plan.clients))
         self._first = Post("", 0, 0, "", folder, plan.seed, plan.bug, plan.mix, self.board)
         self._url = url

@@ -45,7 +45,7 @@ def test_a_storm_loses_nothing_and_does_nothing_twice(
     report("\n".join([line(found), *wrong]))
     assert not wrong, "the complaints are above, one a line"
     assert found.jobs >= plan.jobs
-    assert len(found.recoveries) >= 3, "recovery was hardly ever measured"
+    assert len(found.recoveries) >= 5, "recovery was hardly ever measured"
 
 
 @pytest.mark.parametrize("bug", BUGS)

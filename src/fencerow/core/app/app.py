@@ -26,6 +26,7 @@ from fencerow.core.db.locator import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.text import amount
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.context import Middleware, RunMiddleware, TogetherMiddleware
 
@@ -341,6 +342,8 @@ def _unknown(name: str, known: list[str]) -> UnknownJob:
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     return UnknownJob(
         f"no job named {ascii(name)[:80]} is declared here",
-        f"did you mean {' or '.join(close)}?" if close else f"{len(known)} jobs are declared",
+        f"did you mean {' or '.join(close)}?"
+        if close
+        else f"{amount(len(known), 'job is', 'jobs are')} declared",
         "check the name, or that the module that declares it is imported",
     )

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from fencerow.core.app.doors import refuse_uncallable, warn_of_untyped
-from fencerow.core.app.exclusive import refuse_other_parameters
 from fencerow.core.app.handlers import handler_of
 from fencerow.core.app.options import (
     NAME_LENGTH_MAX,
@@ -28,6 +27,7 @@ from fencerow.core.app.options import (
 )
 from fencerow.core.app.submission import Declaration, Layers
 from fencerow.core.app.submitter import Submittable, Submitter
+from fencerow.core.app.turns import refuse_other_parameters, refuse_unfit
 from fencerow.core.errors import DeclarationError, InvalidInput
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
@@ -165,9 +165,11 @@ class Declarer:
         )
         if handler.process:
             check_apart(handler, served=False)
-        refuse_other_parameters(options.exclusive, codec, decorator)
+        refuse_other_parameters(options.turns, codec, decorator)
+        if options.unique.unique:
+            refuse_unfit(options.unique.unique.by, "unique", codec, decorator)
         declaration = Declaration(
-            name, queue, options.limits, options.key_lifetime_s, handler, options.exclusive
+            name, queue, options.limits, options.key_lifetime_s, handler, options.turns, options.unique
         )
         declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
             self.submitter, declaration, called or function, runs_here

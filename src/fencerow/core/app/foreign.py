@@ -5,7 +5,7 @@ No type checker sees these names. At run time they are missing attributes with a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from fencerow.core.errors import UnknownVerb
@@ -31,6 +31,31 @@ OF_JOBS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("apply", "call_local"), HERE),
     "retry": RETRY,
 }
+
+# Options of theirs, and ours that means the same.
+OPTIONS_OF_OTHERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("countdown", "defer_by", "schedule_in"), "delay_s"),
+    **dict.fromkeys(("eta", "defer_until", "schedule_at", "scheduled_at"), "run_at"),
+    **dict.fromkeys(("expires", "max_age"), "expires_s"),
+    **dict.fromkeys(("time_limit", "soft_time_limit", "job_timeout"), "timeout_s"),
+    **dict.fromkeys(("max_retries", "retries", "max_attempts", "max_tries"), "attempts_max"),
+    **dict.fromkeys(("autoretry_for", "retry_for", "retry_when"), "retry_on"),
+    **dict.fromkeys(("retry_backoff", "default_retry_delay", "min_backoff", "retry_delay"), "backoff"),
+    **dict.fromkeys(("task_id", "job_id", "uid"), "id"),
+    **dict.fromkeys(("queue_name", "routing_key"), "queue"),
+    **dict.fromkeys(("result_ttl", "result_expires", "ttl"), "retention_s"),
+    **dict.fromkeys(("queueing_lock", "idempotency_key"), "key"),
+    **dict.fromkeys(("lock", "concurrency_key"), "exclusive"),
+}
+
+
+def option_meant(name: str, known: Iterable[str]) -> tuple[str, str] | None:
+    """Why an option of another system is refused, and what to write; None if none of those that are known means it."""
+    ours = OPTIONS_OF_OTHERS.get(name)
+    if ours is None or ours not in known:
+        return None
+    return "that is another system's word for it", f"write {ours}="
+
 
 DECLARE: Final = "write @{it}.job"
 BY_NAME: Final = "write {it}.submit_by_name(name, arguments), or job.submit(...) where the job is declared"

@@ -10,15 +10,18 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
-from fencerow.core.app.exclusive import (
-    NOT_EXCLUSIVE,
-    Exclusive,
-    ExclusiveOption,
-    exclusive_of,
+from fencerow.core.app.foreign import option_meant
+from fencerow.core.app.turns import (
+    NO_TURNS,
+    LimitsOption,
+    TurnOption,
+    TurnOptions,
     refuse_without_key,
+    turn_options,
 )
+from fencerow.core.app.unique import NOT_UNIQUE, GivenUnique, UniqueOptions, declared_unique, unique_options
 from fencerow.core.errors import ConfigError, DeclarationError, InvalidInput
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.codec import Upgrade
@@ -39,6 +42,7 @@ SUBMIT_LIMITS: Final = (
     "priority", "attempts_max", "backoff", "timeout_s", "expires_s", "retention_s", "ephemeral",
 )  # fmt: skip
 Refusal = type[InvalidInput] | type[DeclarationError]
+T = TypeVar("T")
 BackoffOption = Backoff | Callable[[int], float]
 
 ARGS_VERSION_MAX: Final = 1_000_000
@@ -57,7 +61,7 @@ JOB_LIMITS: Final = (
 )
 
 
-class GivenSubmitOptions(TypedDict, total=False):
+class GivenSubmitOptions(GivenUnique, total=False):
     """The options of `using`. None means the same as no option."""
 
     id: str | None  # for repeating a submit whose outcome was lost
@@ -74,11 +78,11 @@ class GivenSubmitOptions(TypedDict, total=False):
     expires_s: Seconds | None  # from the submit to the start of an attempt
     retention_s: Seconds | None  # how long it is kept once finished
     ephemeral: bool | None  # its success leaves no row
-    exclusive: (
-        ExclusiveOption | None
-    )  # the key of which one job runs at a time, or a function of the arguments
+    exclusive: TurnOption | None  # the key of which one job runs at a time, or a function of the arguments
     exclusive_slots: int | None  # not one, but so many
     strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
+    limits: LimitsOption | None  # the limits under which it runs, or functions of the arguments
+    share: TurnOption | None  # whose it is: the shares of a queue take turns; or a function of the arguments
     tags: Sequence[str]
     metadata: Mapping[str, Any] | None
     headers: Mapping[str, str] | None
@@ -97,7 +101,8 @@ class SubmitOptions:
     run_at_us: int | None = None
     queue: str | None = None
     limits: Defaults = Defaults()  # noqa: RUF009 - it is frozen
-    exclusive: Exclusive = NOT_EXCLUSIVE
+    turns: TurnOptions = NO_TURNS
+    unique: UniqueOptions = NOT_UNIQUE
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -129,7 +134,8 @@ def submit_options(**given: Unpack[GivenSubmitOptions]) -> SubmitOptions:
         run_at_us=None if run_at is None else instant_us(run_at, "run_at"),
         queue=None if queue is None else check_text(queue, "queue", QUEUE_LENGTH_MAX),
         limits=_limits(given),
-        exclusive=_exclusive(given),
+        turns=_checked(turn_options, given),
+        unique=_checked(unique_options, given),
         tags=tuple(tags),
         metadata=dict(metadata),
         headers=dict(headers),
@@ -154,11 +160,9 @@ def _refuse_unknown(given: Mapping[str, Any], known: type[Any], who: str, kind: 
         if name not in known.__annotations__:
             names = sorted(known.__annotations__)
             close = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
-            raise kind(
-                f"{who} was given the option {ascii(name)[:60]}",
-                f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}",
-                "correct or remove it",
-            )
+            why = f"did you mean {' or '.join(close)}?" if close else f"it takes {', '.join(names)}"
+            why, fix = option_meant(name, names) or (why, "correct or remove it")
+            raise kind(f"{who} was given the option {ascii(name)[:60]}", why, fix)
 
 
 def _refuse_contradictions(given: GivenSubmitOptions) -> None:
@@ -189,14 +193,14 @@ def _limits(given: Mapping[str, Any]) -> Defaults:
         raise InvalidInput(error.what, error.why, error.fix) from None
 
 
-def _exclusive(given: Mapping[str, Any]) -> Exclusive:
+def _checked(options: Callable[[Mapping[str, Any]], T], given: Mapping[str, Any]) -> T:
     try:
-        return exclusive_of(given)
+        return options(given)
     except ConfigError as error:
         raise InvalidInput(error.what, error.why, error.fix) from None
 
 
-class ContractOptions(TypedDict, total=False):
+class ContractOptions(GivenUnique, total=False):
     """The options that a program needs to submit the job."""
 
     name: str | None  # stored with every job; by default the function's own name
@@ -210,11 +214,11 @@ class ContractOptions(TypedDict, total=False):
     crashes_max: int | None
     snoozes_max: int | None
     key_lifetime_s: Seconds | None
-    exclusive: (
-        ExclusiveOption | None
-    )  # the key of which one job runs at a time, or a function of the arguments
+    exclusive: TurnOption | None  # the key of which one job runs at a time, or a function of the arguments
     exclusive_slots: int | None  # not one, but so many
     strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
+    limits: LimitsOption | None  # the limits under which it runs, or functions of the arguments
+    share: TurnOption | None  # whose it is: the shares of a queue take turns; or a function of the arguments
     payload_bytes_max: int | None
     args_version: int  # of the arguments' form, from 1; stored with every job
 
@@ -246,7 +250,8 @@ class JobOptions:
     retry_on: Matchers = ()
     fail_on: Matchers = ()
     key_lifetime_s: float | None = None
-    exclusive: Exclusive = NOT_EXCLUSIVE
+    turns: TurnOptions = NO_TURNS
+    unique: UniqueOptions = NOT_UNIQUE
     payload_bytes_max: int | None = None
     args_version: int = 1
     upgrade: Upgrade | None = None
@@ -290,8 +295,9 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         limits = Defaults(**{name: given[name] for name in JOB_LIMITS if name in given})
         args_version = given.get("args_version", 1)
         check_number("args_version", args_version, 1, ARGS_VERSION_MAX)
-        exclusive = exclusive_of(given)
-        refuse_without_key(exclusive)
+        turns = turn_options(given)
+        refuse_without_key(turns)
+        unique = declared_unique(given)
     except (ConfigError, InvalidInput) as error:
         raise DeclarationError(error.what, error.why, error.fix) from None
     return JobOptions(
@@ -301,7 +307,8 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         retry_on=given.get("retry_on", ()),
         fail_on=given.get("fail_on", ()),
         key_lifetime_s=_checked_key_lifetime(given.get("key_lifetime_s"), DeclarationError),
-        exclusive=exclusive,
+        turns=turns,
+        unique=unique,
         payload_bytes_max=given.get("payload_bytes_max"),
         args_version=args_version,
         upgrade=_checked_upgrade(given.get("upgrade")),

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from fencerow.core.app.exclusive import NOT_EXCLUSIVE, Exclusive, key_of, refuse_without_key
 from fencerow.core.app.options import SubmitOptions
+from fencerow.core.app.turns import NO_TURNS, TurnOptions, key_of, limits_of, refuse_without_key, share_of
+from fencerow.core.app.unique import NOT_UNIQUE, UniqueOptions, refuse_unique, unique_recipe
 from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff, encode_options
@@ -20,6 +21,7 @@ from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
+from fencerow.core.model.unique import UniqueClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class Declaration:
     limits: Defaults
     key_lifetime_s: float | None
     handler: Handler
-    exclusive: Exclusive = NOT_EXCLUSIVE
+    turns: TurnOptions = NO_TURNS
+    unique: UniqueOptions = NOT_UNIQUE
 
 
 @dataclass(slots=True)
@@ -83,19 +86,26 @@ class Recipe:
     What follows from them is decided here once, and not at each submit.
 
     `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before.
-    `needs_turn`: it has an exclusive key, or a function that computes one.
+    `unique`: how submits are unique, if they are.
+    `needs_turn`: it has an exclusive key or limits, or functions that compute them.
     """
 
-    __slots__ = ("declaration", "decode", "exclusive", "is_plain", "made", "needs_turn", "options")
+    __slots__ = ("declaration", "decode", "is_plain", "made", "needs_turn", "options", "turns", "unique")
 
     def __init__(self, declaration: Declaration, options: SubmitOptions) -> None:
         self.declaration = declaration
         self.options = options
         self.decode = declaration.handler.result.decode
         self.is_plain = options.key is None and options.id is None
-        self.exclusive = options.exclusive.over(declaration.exclusive)
-        refuse_without_key(self.exclusive)
-        self.needs_turn = self.exclusive.key is not None
+        self.turns = options.turns.over(declaration.turns)
+        refuse_without_key(self.turns)
+        self.needs_turn = self.turns.needed
+        self.unique = unique_recipe(
+            options.unique.over(declaration.unique),
+            declaration.name,
+            key=options.key is not None,
+            due=options.delay_s > 0 or options.run_at_us is not None,
+        )
         # The template, made for the app that submitted it last: mostly there is but one.
         self.made: tuple[Layers, Template] | None = None
 
@@ -109,13 +119,30 @@ class Recipe:
         self.made = layers, template
         return template
 
-    def exclusive_key(self, args: bytes) -> str | None:
-        """The key of which few jobs run at a time; None if a job with these arguments needs no turn.
+    def turns_of(self, args: bytes) -> tuple[str | None, tuple[str, ...] | None]:
+        """The exclusive key and the limits of a job with these arguments; None where it has none.
+
+        Raises:
+            InvalidInput: a function that computes them failed, or gave no text.
+        """
+        arguments = self.declaration.handler.arguments
+        return key_of(self.turns, args, arguments), limits_of(self.turns, args, arguments)
+
+    def unique_claim(self, args: bytes) -> UniqueClaim | None:
+        """The key under which a job with these arguments is to be the only one, if it is.
+
+        Raises:
+            InvalidInput: a function that computes it failed, or gave no text.
+        """
+        return None if self.unique is None else self.unique.claim_of(args, self.declaration.handler.arguments)
+
+    def share_of(self, args: bytes) -> str | None:
+        """Whose a job with these arguments is; None if it is in no share.
 
         Raises:
             InvalidInput: the function that computes it failed, or gave no text.
         """
-        return key_of(self.exclusive, args, self.declaration.handler.arguments)
+        return share_of(self.turns, args, self.declaration.handler.arguments)
 
     def key_claim(self, job_id: str, args: bytes, layers: Layers) -> KeyClaim | None:
         """The key that a job with these arguments is to own, if it was submitted under one."""
@@ -166,11 +193,15 @@ def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
     declaration, options = recipe.declaration, recipe.options
     queue = options.queue or declaration.queue
     limits = layers.of(queue, declaration.limits, options.limits)
-    _refuse_dead_on_arrival(options, limits)
+    delay_s = options.delay_s
+    if recipe.unique is not None:
+        refuse_unique(recipe.unique, ephemeral=bool(limits.ephemeral))
+        delay_s = recipe.unique.rule.put_off_s or delay_s
+    _refuse_dead_on_arrival(delay_s, limits)
     return Template(
         queue=queue,
         name=declaration.name,
-        delay_s=options.delay_s,
+        delay_s=delay_s,
         run_at_us=options.run_at_us,
         timeout_s=limits.timeout_s,
         expires_s=limits.expires_s,
@@ -183,8 +214,8 @@ def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
         tags=encode_tags(options.tags),
         metadata=encode_metadata(options.metadata),
         headers=encode_headers(options.headers),
-        exclusive_slots=recipe.exclusive.slots,
-        strict=bool(recipe.exclusive.strict),
+        exclusive_slots=recipe.turns.slots,
+        strict=bool(recipe.turns.strict),
         **_counts(limits),
     )
 
@@ -202,10 +233,10 @@ def _counts(limits: Defaults) -> dict[str, int]:
     return {name: getattr(limits, name) for name in names if getattr(limits, name) is not None}
 
 
-def _refuse_dead_on_arrival(options: SubmitOptions, limits: Defaults) -> None:
-    if limits.expires_s is not None and 0 < limits.expires_s <= options.delay_s:
+def _refuse_dead_on_arrival(delay_s: float, limits: Defaults) -> None:
+    if limits.expires_s is not None and 0 < limits.expires_s <= delay_s:
         raise InvalidInput(
-            f"the job would expire after {limits.expires_s:g} s but is due after {options.delay_s:g} s",
+            f"the job would expire after {limits.expires_s:g} s but is due after {delay_s:g} s",
             "expires_s counts from the submit",
             "raise expires_s or lower delay_s",
         )

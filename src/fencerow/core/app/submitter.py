@@ -14,7 +14,7 @@ from collections.abc import (
 )
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import msgspec
 
@@ -26,7 +26,7 @@ from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.change import NewArguments
+from fencerow.core.model.change import NewArguments, Turns
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.store.submit import Submitted
@@ -34,6 +34,7 @@ from fencerow.core.telemetry import Fact, Telemetry
 
 P = ParamSpec("P")  # the parameters of a submit: those of the function without `job`
 R = TypeVar("R")  # what the job results in
+LATER: Final = b"null"  # the arguments of what only stands for calls to come
 R_co = TypeVar("R_co", covariant=True)
 
 CHUNK_ROWS = 1_000
@@ -76,7 +77,7 @@ class Submitter:
                 (answer,) = client.submit(submissions, connection=connection)
         else:
             (answer,) = client.submit([self._submission(call)], connection=connection)
-        return Handle(client, answer.id, call.recipe.decode, answer.replay, connection is None)
+        return _handle(client, call, answer)
 
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
@@ -86,7 +87,7 @@ class Submitter:
                 (answer,) = await client.asubmit(submissions, connection=connection)
         else:
             (answer,) = await client.asubmit([self._submission(call)], connection=connection)
-        return Handle(client, answer.id, call.recipe.decode, answer.replay, connection is None)
+        return _handle(client, call, answer)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
         """Submit calls chunk by chunk; each chunk is atomic."""
@@ -131,11 +132,15 @@ class Submitter:
         recipe, args = call.recipe, call.args
         made = recipe.made
         template = made[1] if made is not None and made[0] is self.layers else self._template_of(recipe)
-        exclusive = recipe.exclusive_key(args) if recipe.needs_turn else None
-        job = NewJob(recipe.options.id or new or new_id(), args.decode(), len(args), template, exclusive)
-        if recipe.is_plain:
+        turns = recipe.turns_of(args) if recipe.needs_turn and args is not LATER else (None, None)
+        share = None if recipe.turns.share is None or args is LATER else recipe.share_of(args)
+        job_id = recipe.options.id or new or new_id()
+        job = NewJob(job_id, args.decode(), len(args), template, *turns, share)
+        if recipe.is_plain and recipe.unique is None:
             return Submission(job)
-        return Submission(job, recipe.key_claim(job.id, args, self.layers), recipe.options.id is not None)
+        claim = recipe.key_claim(job.id, args, self.layers)
+        unique = recipe.unique_claim(args) if args is not LATER else None
+        return Submission(job, claim, recipe.options.id is not None, unique)
 
     def _template_of(self, recipe: Recipe) -> Template:
         try:
@@ -198,7 +203,7 @@ class Submittable(Generic[P, R]):
 
     def call_later(self) -> Call[R]:
         """A call without arguments, for what only stands for calls to come: it must never be submitted."""
-        return Call(self._recipe, b"null")
+        return Call(self._recipe, LATER)
 
     def call_with(self, arguments: Mapping[str, Any], options: SubmitOptions) -> Call[R]:
         """Like `call`, with arguments by name that are JSON data from outside, such as a date as text.
@@ -236,9 +241,13 @@ def checked(call: Call[R]) -> Call[R]:
 
 def stored_arguments(call: Call[Any]) -> NewArguments:
     """The arguments of a call as they are stored, with the version of their form."""
-    version = call.recipe.declaration.handler.arguments.version
-    exclusive = call.recipe.exclusive_key(call.args) if call.recipe.needs_turn else None
-    return NewArguments(call.args.decode(), len(call.args), version, exclusive, turns_known=True)
+    recipe = call.recipe
+
+    def turns_of(args: str) -> Turns:
+        return recipe.turns_of(args.encode()) if recipe.needs_turn else (None, None)
+
+    version = recipe.declaration.handler.arguments.version
+    return NewArguments(call.args.decode(), len(call.args), version, turns_of)
 
 
 def _no_call(given: object) -> InvalidInput:
@@ -253,7 +262,8 @@ def _no_call(given: object) -> InvalidInput:
 
 def _handle(client: JobsClient, call: Call[R], answer: Submitted) -> Handle[R]:
     recipe = call.recipe
-    return Handle(client, answer.id, recipe.decode, answer.replay, recipe.options.connection is None)
+    existed = recipe.options.connection is None
+    return Handle(client, answer.id, recipe.decode, answer.replay, existed, answer.replaced)
 
 
 def _connection(calls: Sequence[Call[Any]]) -> Any:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 from fencerow.core.client.submission import Submission
 from fencerow.core.db.engine import Engine
-from fencerow.core.errors import DatabaseError, OlderWorkers
+from fencerow.core.errors import DatabaseError
 from fencerow.core.model.rules import needed
 from fencerow.core.store import store
-from fencerow.core.store.workers import Unaware
+from fencerow.core.store.workers import Unaware, older_workers
 
 LOOKED_S = 5.0  # how long a look is good for
-SHOWN = 3
 
 
 class Fleet:
@@ -58,10 +57,4 @@ class Fleet:
         if not unaware:
             self._looked[rule] = time.monotonic()
             return
-        shown = ", ".join(f"{each.name} ({each.version})" for each in unaware[:SHOWN])
-        more = f" and {len(unaware) - SHOWN} more" if len(unaware) > SHOWN else ""
-        raise OlderWorkers(
-            f"{len(unaware)} living workers do not know the rule {rule!r} that this job needs",
-            f"{shown}{more} run an older release and would not keep it",
-            "deploy this release to all workers first, or submit without the option",
-        )
+        raise older_workers(rule, unaware)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -30,7 +30,8 @@ MESSAGE_SHOWN = 300
 class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     """One job, by its id. It has nothing else in it, so it stays valid across retries, restarts and revivals.
 
-    `replay` is true if an earlier submit with the same key or id had made the job.
+    `replay` is true if an earlier submit with the same key, unique key or id had made the job. `answer` says what this
+    submit came to.
     """
 
     _client: ClientBase
@@ -38,9 +39,17 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
     _decode: Callable[[bytes], R_co]
     replay: bool = False
     _existed: bool = True
+    _replaced: bool = False
 
     def __repr__(self) -> str:
         return f"<Handle {self.id}{' (replay)' if self.replay else ''}>"
+
+    @property
+    def answer(self) -> Literal["inserted", "existing", "replaced"]:
+        """Whether the submit stored this job, found it, or gave it what it says itself, while it had not started."""
+        if self._replaced:
+            return "replaced"
+        return "existing" if self.replay else "inserted"
 
     def result(self, timeout_s: Seconds | None = None) -> R_co:
         """Wait for the job's end and return what its handler returned.

@@ -9,26 +9,33 @@ import msgspec
 from fencerow.core.db.run import Operation, Steps, operation
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import KeyClaim, NewJob
+from fencerow.core.model.unique import UniqueClaim
 from fencerow.core.store import store
 from fencerow.core.store.known import is_same_work
 from fencerow.core.store.submit import Submitted
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
-    """One job to store, checked already. `key` claims an idempotency key; `own_id`: the caller chose the id."""
+    """One job to store, checked already. `key` claims an idempotency key, `unique` a unique one; `own_id`: the caller
+    chose the id."""
 
     job: NewJob
     key: KeyClaim | None = None
     own_id: bool = False
+    unique: UniqueClaim | None = None
 
 
-def storing_once(once: Sequence[Submission]) -> Operation[list[Submitted]]:
-    """Store them in one transaction, none of them twice, and say for each which job it is. It may be repeated.
+def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operation[list[Submitted]]:
+    """Store them in one transaction, none of them twice, and say for each which job it is. `again`: they may have
+    been stored before, as the answer was lost.
 
     Raises:
         KeyConflict: a key belongs to another payload. Nothing is stored.
         InvalidInput: an id of the caller's own belongs to other work. Nothing is stored.
     """
+    if any(each.unique is not None for each in once):
+        asked = [store.Unstored(each.job, each.key, each.unique) for each in once]
+        return (store.resubmit_unique if again else store.submit_unique)(asked, own=_own(once))
     return _submit_with_keys(once) if any(each.key is not None for each in once) else _submit_unkeyed(once)
 
 
@@ -86,7 +93,9 @@ def once_each(submissions: Sequence[Submission]) -> list[Submission]:
 
 def _is_same(one: Submission, other: Submission) -> bool:
     works = [(each.job.template.name, each.job.args) for each in (one, other)]
-    return one is other or (is_same_work(works[0], works[1]) and one.key == other.key)
+    return one is other or (
+        is_same_work(works[0], works[1]) and (one.key, one.unique) == (other.key, other.unique)
+    )
 
 
 def answered_each(

@@ -112,20 +112,15 @@ class Submits(ClientBase):
 
         Inside a caller's transaction nothing is due yet.
         """
-        now_us = time.time_ns() // 1000  # this host's, for hints: it decides nothing
         may_copy = connection is None and self.engine.traits.takes_copy
         answers = yield from storing(submissions, self.patience_s, connection, may_copy=may_copy)
         if connection is None:
-            # By identity: comparing templates costs more than the rest, and jobs that are alike share one.
-            made = {
-                id(each.job.template): each.job.template
+            made = [
+                each.job
                 for each, answer in zip(submissions, answers, strict=True)
-                if not answer.replay and not each.job.needs_turn
-            }
-            hints = due_lanes(made.values(), now_us)
-            if any(each.job.needs_turn for each in submissions):
-                hints.append(ARRIVED)
-            self.engine.wake(hints)
+                if answer.replaced or not answer.replay
+            ]
+            self.engine.wake(hints_of(made))
         if self.telemetry.is_heard:
             self._emit_submitted(submissions, answers)
         return answers
@@ -142,7 +137,7 @@ class Submits(ClientBase):
 
 def _is_plain(submission: Submission) -> bool:
     """Whether nobody can have stored it before, so that it may share an insert with strangers."""
-    return submission.key is None and not submission.own_id
+    return submission.key is None and not submission.own_id and submission.unique is None
 
 
 def storing(
@@ -172,11 +167,11 @@ def storing(
             yield from _insisting(store.resubmit(jobs), [job.id for job in jobs], patience_s, error)
         return [Submitted(job.id) for job in jobs]
     once = once_each(submissions)
-    whole = joining(storing_once(once), connection)
     try:
-        answers = yield from ask(whole)
+        answers = yield from ask(joining(storing_once(once), connection))
     except OutcomeUnknown as error:
-        answers = yield from _insisting(whole, [each.job.id for each in once], patience_s, error)
+        again = joining(storing_once(once, again=True), connection)
+        answers = yield from _insisting(again, [each.job.id for each in once], patience_s, error)
     return answers if len(once) == len(submissions) else answered_each(submissions, once, answers)
 
 
@@ -209,8 +204,23 @@ def _pauses(patience_s: float) -> Iterator[float]:
         pause_s = min(pause_s * 2, PAUSE_S_MAX)
 
 
-def due_lanes(templates: Iterable[Template], now_us: int) -> list[str]:
-    """The wake-ups for jobs that are due: one per queue and priority. Workers find later ones in time themselves."""
+def hints_of(jobs: Iterable[NewJob]) -> list[str]:
+    """The wake-ups for jobs that were stored now: one per lane where some are due, and one if some wait for turns."""
+    # By identity: comparing templates costs more than the rest, and jobs that are alike share one.
+    free: dict[int, Template] = {}
+    waits = False
+    for job in jobs:
+        if job.needs_turn:
+            waits = True
+        else:
+            free[id(job.template)] = job.template
+    now_us = time.time_ns() // 1000  # this host's, for hints: it decides nothing
+    hints = _due_lanes(free.values(), now_us)
+    return [*hints, ARRIVED] if waits else hints
+
+
+def _due_lanes(templates: Iterable[Template], now_us: int) -> list[str]:
+    """One per queue and priority. Workers find later ones in time themselves."""
     first: dict[tuple[str, int], int] = {}
     for template in templates:
         due_us = now_us if template.run_at_us is None else template.run_at_us

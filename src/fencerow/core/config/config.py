@@ -87,6 +87,13 @@ class CoreConfig:
     poll_max_s: float = number(1.0, 0.01, 300.0, "The longest pause between two looks at an empty queue.")
     poll_min_s: float = number(0.05, 0.001, 60.0, "The shortest pause between two looks.")
 
+    turn_claim_s: float = number(
+        60.0,
+        1.0,
+        3650 * DAY_S,
+        "A turn that nobody claims for so long goes to a job of another queue that waits for it.",
+    )
+
     unknown_max_s: float = number(
         DAY_S, 1.0, 3650 * DAY_S, "A due job fails if no worker has known its name for so long."
     )

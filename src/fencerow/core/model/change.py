@@ -18,21 +18,21 @@ from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import QUEUE_LENGTH_MAX
 
 NOTHING: dict[str, Any] = {}
+Turns = tuple[str | None, tuple[str, ...] | None]  # the exclusive key and the limits of a job
 
 
 @dataclass(frozen=True, slots=True)
 class NewArguments:
     """Arguments to store, as JSON. `version`: that of their form; None: that of the arguments before.
 
-    `exclusive`: the exclusive key of a submit with these arguments, where the job's declaration is at hand to tell it
-    (`turns_known`).
+    `turns_of`: the exclusive key and the limits of a submit with some arguments, these or others; None where the job's
+    declaration is not at hand to tell them.
     """
 
     text: str
     size: int
     version: int | None = None
-    exclusive: str | None = None
-    turns_known: bool = False
+    turns_of: Callable[[str], Turns] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A job to be submitted. `args` is the JSON that will be stored, byte for byte.
 
     `exclusive` is the key of which few jobs run at a time, `limits` are the limits that it names. With one of them the
-    job waits for its turn.
+    job waits for its turn. `share`: whose it is, where a queue is divided between several.
     """
 
     id: str
@@ -72,6 +72,12 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     template: Template
     exclusive: str | None = None
     limits: tuple[str, ...] | None = None
+    share: str | None = None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it names a key, a limit or a share, which few jobs do."""
+        return self.needs_turn or self.share is not None
 
     @property
     def needs_turn(self) -> bool:
@@ -118,6 +124,7 @@ class Claimed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     tags: list[str] | None
     metadata: dict[str, Any] | None
     headers: dict[str, str] | None
+    share: str | None = None
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -181,6 +188,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False  # it keeps its turn between its attempts
     limits: list[str] | None = None
     gate: str | None = None  # where it waits for its turn, while it does
+    share: str | None = None  # whose it is, where a queue is divided between several
     damaged: tuple[str, ...] = ()
 
     @property
@@ -219,11 +227,12 @@ class LogLine(msgspec.Struct, frozen=True):
 
 class Lane(msgspec.Struct, frozen=True):
     """One priority of a queue that holds queued jobs, and when its first is due. Priority None: the suspects.
-    `limited`: a limit bounds the claims of the queue."""
+    `limited`: a limit bounds the claims of the queue. `shared`: shares have jobs in this lane."""
 
     priority: int | None
     first_us: int
     limited: bool = False
+    shared: bool = False
 
 
 class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,14 +6,23 @@ such a worker would run the job, and would not keep the rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fencerow.core.model.job import NewJob
 
 EXCLUSIVE = "exclusive"
-KNOWN = (EXCLUSIVE,)
+LIMITS = "limits"
+KNOWN = (EXCLUSIVE, LIMITS)
 
 
 def needed(jobs: Iterable[NewJob]) -> frozenset[str]:
     """The rules that these jobs need."""
-    return frozenset({EXCLUSIVE}) if any(job.exclusive is not None for job in jobs) else frozenset()
+    rules: set[str] = set()
+    for job in jobs:
+        rules |= needed_of(job.exclusive, job.limits)
+    return frozenset(rules)
+
+
+def needed_of(exclusive: str | None, limits: Sequence[str] | None) -> frozenset[str]:
+    """The rules that a job with this key and these limits needs."""
+    return frozenset(rule for rule, given in ((EXCLUSIVE, exclusive), (LIMITS, limits)) if given is not None)

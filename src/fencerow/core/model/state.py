@@ -30,6 +30,7 @@ class Move(StrEnum):
     """A change of state. Each is one guarded statement with exactly one winner."""
 
     WAKE = "wake"
+    YIELD = "yield"
     CLAIM = "claim"
     RENEW = "renew"
     SUCCEED = "succeed"
@@ -88,6 +89,12 @@ RULES: dict[Move, Rule] = {
         "waiting",
         State.QUEUED,
         "it is due, and a turn is free at its gate; the gate's row is locked and counted",
+    ),
+    Move.YIELD: rule(
+        "queued",
+        State.WAITING,
+        "it has a turn that a job of another queue waits for, and its queue is paused, or nobody claimed it for "
+        "turn_claim_s; a strict job keeps what it has started",
     ),
     Move.CLAIM: rule(
         "queued", State.RUNNING, "run_at <= now; queue not paused; holder alive; attempt becomes attempt + 1"
@@ -154,8 +161,9 @@ RULES: dict[Move, Rule] = {
         "waiting queued",
         State.QUEUED,
         "nobody runs it; when it is due, its priority, its queue or its arguments change; "
-        "waiting instead if it has a turn and is put off",
+        "waiting instead if it has a turn and is put off, or needs other turns; queued if it needs none any more",
         State.WAITING,
+        State.QUEUED,
         stays=True,
     ),
     Move.CANCEL: rule("waiting queued", State.CANCELLED, "nothing runs; a running job is asked, not moved"),

@@ -10,6 +10,11 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
+def amount(number: int, one: str, more: str | None = None) -> str:
+    """A number with its noun for people: `1 slot`, `2 slots`. `more` is said of all numbers but 1: `one` and an s."""
+    return f"{number} {one if number == 1 else more or f'{one}s'}"
+
+
 def check_text(value: object, what: str, length_max: int, *, lines: bool = False, empty: bool = False) -> str:
     """Return `value` if it is text that can be kept and shown, at most `length_max` characters long.
 

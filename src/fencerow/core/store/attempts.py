@@ -16,6 +16,7 @@ from fencerow.core.db.run import (
     Statement,
     Steps,
     as_int,
+    as_int_or_none,
     execute,
     first_column,
     operation,
@@ -123,7 +124,7 @@ def claim_suspect(
 def lanes(queue: str) -> Steps[tuple[list[Lane], int]]:
     """The lanes of a queue that hold queued jobs, and the database's now in microseconds (0 when there is no lane)."""
     rows = yield Statement("lanes", {"queue": queue})
-    found = [Lane(None if row[0] is None else as_int(row[0]), as_int(row[1]), bool(row[3])) for row in rows]
+    found = [Lane(as_int_or_none(row[0]), as_int(row[1]), bool(row[3]), bool(row[4])) for row in rows]
     return found, max((as_int(row[2]) for row in rows), default=0)
 
 

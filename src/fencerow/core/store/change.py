@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,12 +10,16 @@ import msgspec
 from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, operation, text_or_none
 from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput
 from fencerow.core.model.backoff import with_args_version
-from fencerow.core.model.change import JobChange, JobChanged, NewArguments
+from fencerow.core.model.change import JobChange, JobChanged, NewArguments, Turns
 from fencerow.core.model.codec import fingerprint
 from fencerow.core.model.job import Fence
+from fencerow.core.model.rules import needed_of
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import read_fences
+from fencerow.core.store.gates import gates_of
+from fencerow.core.store.limiting import refuse_unknown_limits
 from fencerow.core.store.moves import CANCEL_PATIENCE_S, ROUNDS_MAX, not_found
+from fencerow.core.store.workers import refuse_older
 
 
 class Idle(msgspec.Struct, frozen=True):
@@ -32,7 +36,7 @@ class Idle(msgspec.Struct, frozen=True):
     expires_us: int | None
     now_us: int
     exclusive: str | None
-    is_limited: bool
+    limits: tuple[str, ...] | None
 
 
 class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +51,14 @@ class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
     args: str | None = None
     args_bytes: int | None = None
     options: str | None = None
+    turns: bool = False  # it needs others from now on: these
+    new_exclusive: str | None = None
+    new_limits: tuple[str, ...] | None = None
+
+    @property
+    def what(self) -> tuple[object, ...]:
+        """What two lines have in common whose jobs may share one."""
+        return self.args, self.options, self.turns, self.new_exclusive, self.new_limits
 
 
 @operation(patience_s=CANCEL_PATIENCE_S)
@@ -61,6 +73,7 @@ def change(
     Raises:
         IllegalMove: it runs, or it has ended. `state` says which.
         InvalidInput: it would expire before it is due, or the new arguments do not fit. Nothing is changed.
+        OlderWorkers, UnknownLimit: with the new arguments it needs what is not there. Nothing is changed.
         JobNotFound: there is no such job.
         Busy: a transaction of somebody's locks the job. Nothing was changed; try again.
     """
@@ -68,7 +81,9 @@ def change(
         locked = yield from execute("lock_idle", ids=[job_id], with_args=wanted.arguments is not None)
         idle = [_idle(row) for row in locked]
         if idle:
-            done = yield from _changed(idle, [_of(idle[0], wanted)], actor, reason)
+            line = _of(idle[0], wanted)
+            yield from _refuse_unkept(line)
+            done = yield from _changed(idle, [line], actor, reason)
             if done:
                 return done[0]
         # A later statement than the refusal: in the same one it would report a state from before it.
@@ -92,9 +107,11 @@ def change_many(
     for row in locked:
         job = _idle(row)
         try:
-            lines.append(_of(job, wanted))
-        except InvalidInput:
+            line = _of(job, wanted)
+            yield from _refuse_unkept(line)
+        except FencerowError:
             continue  # changed alone it is told why not
+        lines.append(line)
         idle.append(job)
     return (yield from _changed(idle, lines, actor, reason))
 
@@ -119,6 +136,9 @@ def _changed(
     if not idle:
         return []
     before = {job.id: job for job in idle}
+    left = {gate for line in lines if line.turns for job_id in line.ids for gate in _gates(before[job_id])}
+    if left:  # somebody may have its turn there now
+        yield from execute("arrive", gates=sorted(left))
     rows = yield from execute("change", changes=_document(_together(lines)))
     new_args = {job_id: line.args is not None for line in lines for job_id in line.ids}
     done = [_told(before[str(row[0])], row, new_args[str(row[0])]) for row in rows]
@@ -134,8 +154,12 @@ def _idle(row: Row) -> Idle:
     return Idle(
         str(row[0]), str(row[1]), str(row[2]), as_int(row[3]), as_int(row[4]), as_int(row[5]),
         text_or_none(row[6]), text_or_none(row[7]), as_int_or_none(row[8]), as_int(row[9]),
-        text_or_none(row[10]), bool(row[11]),
+        text_or_none(row[10]), _names(text_or_none(row[11])),
     )  # fmt: skip
+
+
+def _names(limits: str | None) -> tuple[str, ...] | None:
+    return None if limits is None else msgspec.json.decode(limits, type=tuple[str, ...])
 
 
 def _of(job: Idle, wanted: JobChange) -> _Wanted:
@@ -156,24 +180,71 @@ def _of(job: Idle, wanted: JobChange) -> _Wanted:
     if wanted.arguments is None:
         return line
     new = wanted.arguments(job.name)
-    _refuse_other_turns(job, new)
+    turns = _new_turns(job, new)
     options = job.options if new.version is None else with_args_version(job.options, new.version)
     if (new.text, options) == (job.args, job.options):
         return line
-    return msgspec.structs.replace(line, args=new.text, args_bytes=new.size, options=options)
+    line = msgspec.structs.replace(line, args=new.text, args_bytes=new.size, options=options)
+    if turns is None:
+        return line
+    return msgspec.structs.replace(line, turns=True, new_exclusive=turns[0], new_limits=turns[1])
 
 
-def _refuse_other_turns(job: Idle, new: NewArguments) -> None:
-    """The keys of a job's turns may come from its arguments, and the turns it waits for are those of its submit."""
-    known = new.turns_known and not job.is_limited and new.exclusive == job.exclusive
-    if known or (not new.turns_known and job.exclusive is None and not job.is_limited):
-        return
-    key = "limits" if job.exclusive is None else f"the exclusive key {job.exclusive!r}"
-    raise InvalidInput(
-        f"job {job.id} was submitted with {key if job.exclusive or job.is_limited else 'no exclusive key'}",
-        "with the new arguments its turns could be others, and nobody may run beside whom it must not",
-        "cancel it and submit the work anew",
+def _new_turns(job: Idle, new: NewArguments) -> Turns | None:
+    """The turns that it needs with its new arguments; None: those that it has.
+
+    What the declaration says counts where the job's turns come from there. Those that a submit named itself stay.
+
+    Raises:
+        InvalidInput: nobody can tell.
+    """
+    had: Turns = (job.exclusive, job.limits)
+    if new.turns_of is None:
+        if had == (None, None):
+            return None
+        raise _unknown_turns(job, "the declaration, which tells the turns of arguments, is not at hand here")
+    now, before = new.turns_of(new.text), _told_turns(new.turns_of, job.args)
+    if now in (had, before):
+        return None
+    if before == had:
+        return now
+    raise _unknown_turns(
+        job, "its declaration says others for its arguments, so nobody can tell the new ones"
     )
+
+
+def _told_turns(turns_of: Callable[[str], Turns], args: str | None) -> Turns | None:
+    """Those of the arguments before; None if they do not fit the declaration any more."""
+    try:
+        return None if args is None else turns_of(args)
+    except FencerowError:
+        return None
+
+
+def _unknown_turns(job: Idle, why: str) -> InvalidInput:
+    had = [] if job.exclusive is None else [f"the exclusive key {job.exclusive!r}"]
+    had += [] if job.limits is None else [f"the limits {', '.join(job.limits)}"]
+    return InvalidInput(
+        f"job {job.id} was submitted with {' and '.join(had) or 'no exclusive key and no limits'}",
+        why,
+        "change it by the client of its app (-A on the command line), or cancel it and submit the work anew",
+    )
+
+
+def _refuse_unkept(line: _Wanted) -> Steps[None]:
+    """Look whether the new turns are kept here, as at a submit.
+
+    Raises:
+        FencerowError: a limit is not defined, or a living worker does not know the rule.
+    """
+    if line.turns:
+        yield from refuse_older(needed_of(line.new_exclusive, line.new_limits))
+        if line.new_limits:
+            yield from refuse_unknown_limits(line.new_limits)
+
+
+def _gates(job: Idle) -> tuple[str, ...]:
+    return gates_of(job.exclusive, None if job.limits is None else _document(job.limits))
 
 
 def _refuse_late(job: Idle, wanted: JobChange) -> None:
@@ -190,12 +261,11 @@ def _refuse_late(job: Idle, wanted: JobChange) -> None:
 
 def _together(lines: Sequence[_Wanted]) -> list[_Wanted]:
     """Jobs of which the same is wanted in one line: their arguments travel once."""
-    alike: dict[tuple[str | None, str | None], list[str]] = {}
-    first: dict[tuple[str | None, str | None], _Wanted] = {}
+    alike: dict[tuple[object, ...], list[str]] = {}
+    first: dict[tuple[object, ...], _Wanted] = {}
     for line in lines:
-        what = (line.args, line.options)
-        first.setdefault(what, line)
-        alike.setdefault(what, []).extend(line.ids)
+        first.setdefault(line.what, line)
+        alike.setdefault(line.what, []).extend(line.ids)
     return [msgspec.structs.replace(first[what], ids=ids) for what, ids in alike.items()]
 
 
@@ -205,6 +275,8 @@ def _told(job: Idle, row: Row, new_args: bool) -> JobChanged:
         "priority": as_int(row[3]),
         "run_at_us": as_int(row[4]),
         "args_bytes": as_int(row[5]),
+        "exclusive": text_or_none(row[6]),
+        "limits": _names(text_or_none(row[7])),
     }
     changes = {
         name: (getattr(job, name), is_now)

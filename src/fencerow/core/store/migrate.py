@@ -253,7 +253,7 @@ def refuse_foreign(engine: Engine) -> None:
     Raises:
         SchemaMissing: it is somebody else's, or was never migrated.
     """
-    from fencerow.core.db.probe import is_foreign_sqlite  # with the drivers
+    from fencerow.core.db.probe_sqlite import is_foreign_sqlite
     from fencerow.core.db.sqlite import SqliteEngine
 
     if isinstance(engine, SqliteEngine) and is_foreign_sqlite(engine.path, ledger_name(engine)):

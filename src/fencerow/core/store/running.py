@@ -17,7 +17,7 @@ class HoldFence(Protocol):
     def __call__(self, job_id: str, *, holder: str, attempt: int) -> Operation[bool | None]: ...
 
 
-def _never(_connection: object) -> bool:
+def _never(_what: object) -> bool:
     return False
 
 
@@ -28,6 +28,9 @@ class Running(msgspec.Struct, frozen=True):
     enough on a connection that `ends_job`: its commit is the job's success, whose own fence comes last, so that a
     stale attempt commits nothing of it. A row that was locked there would keep everybody from the job, a cancel, its
     deadline and the heirs of a frozen worker, for as long as the handler works.
+
+    `keeps_out` says of an engine whether the attempt's own open transaction keeps all other writers out of its
+    database: what writes there on a connection of its own would wait for the handler, which waits for it.
     """
 
     job_id: str
@@ -40,6 +43,7 @@ class Running(msgspec.Struct, frozen=True):
     check_fence: HoldFence | None = None
     ends_job: Callable[[object], bool] = _never
     headers: Mapping[str, str] | None = None
+    keeps_out: Callable[[object], bool] = _never
 
     def still_held(self) -> Operation[bool | None]:
         """The fence, to be held inside another operation: `yield from running.still_held().steps()`."""

@@ -86,6 +86,14 @@ from fencerow.core.store.reap import (
     reclaim as reclaim,
     time_out as time_out,
 )
+from fencerow.core.store.shares import (
+    ShareRecord as ShareRecord,
+    claim_in_turn as claim_in_turn,
+    forget_weight as forget_weight,
+    read_shares as read_shares,
+    ring as ring,
+    weigh_share as weigh_share,
+)
 from fencerow.core.store.submit import (
     Submitted as Submitted,
     resubmit as resubmit,
@@ -101,10 +109,19 @@ from fencerow.core.store.tables import (
 )
 from fencerow.core.store.turns import (
     HandedOver as HandedOver,
+    forget_gates as forget_gates,
     gates_after as gates_after,
     hand_over as hand_over,
+    take_turns_back as take_turns_back,
     turns_wanted as turns_wanted,
 )
+from fencerow.core.store.unique import (
+    purge_unique as purge_unique,
+    resubmit_unique as resubmit_unique,
+    submit_unique as submit_unique,
+    unique_keys_of as unique_keys_of,
+)
+from fencerow.core.store.uniting import Unstored as Unstored
 from fencerow.core.store.workers import (
     Holding as Holding,
     Renewed as Renewed,

@@ -36,14 +36,16 @@ ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 Pair = tuple[str, str]  # scope and key
 Row = tuple[
     str | int | tuple[str, ...] | None, ...
-]  # id, size and arguments; and the key and limits of one with turns
+]  # id, size and arguments; and the key, limits and share of one that has any
 
 
 class Submitted(msgspec.Struct, frozen=True, gc=False):
-    """What a submit came to: the job's id, and whether an earlier submit had made it."""
+    """What a submit came to: the job's id, and whether an earlier submit had made it; `replaced`: that one is now what
+    this submit says."""
 
     id: str
     replay: bool = False
+    replaced: bool = False
 
 
 class ReservedKeys(msgspec.Struct):
@@ -84,7 +86,7 @@ def submit_by_copy(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     COPY takes rows as they are, so the time they count from is asked first.
     """
     ((now_us, subscribed),) = yield from execute("before_copy")
-    gated = any(job.gate is not None for job in jobs)
+    gated = any(job.is_named for job in jobs)
     if gated:
         yield from arriving(jobs)
     lines = as_lines(jobs, Acceptance(as_int(now_us), bool(subscribed)), gated=gated)
@@ -130,7 +132,7 @@ def submit_keyed(
         KeyConflict: a key belongs to a job with another payload. Nothing is stored.
         InvalidInput: one of the caller's own ids belongs to other work, or to another key. Nothing is stored.
     """
-    reserved = yield from _reserve(claims)
+    reserved = yield from reserve(claims)
     owners = reserved.owners
     fresh = {
         job.id: job
@@ -139,14 +141,14 @@ def submit_keyed(
     }
     if fresh:
         taken = {pair: owners[pair] for pair in reserved.new}
-        yield from _store_fresh(fresh, taken, own)
+        yield from store_fresh(fresh, taken, own)
     return [
         Submitted(owners[claim.scope, claim.key], owners[claim.scope, claim.key] != job.id)
         for job, claim in zip(jobs, claims, strict=True)
     ]
 
 
-def _store_fresh(fresh: Mapping[str, NewJob], taken: Mapping[Pair, str], own: Collection[str]) -> Steps[None]:
+def store_fresh(fresh: Mapping[str, NewJob], taken: Mapping[Pair, str], own: Collection[str]) -> Steps[None]:
     """Insert the jobs of keys that are theirs; `taken`: the keys reserved just now, each with its job.
 
     A key that was reserved before has its job's fingerprint, so only a job of one reserved now may be other work.
@@ -178,7 +180,7 @@ def _give_back(there: Mapping[Pair, str]) -> Steps[None]:
     yield from execute("give_keys_back", keys=msgspec.json.encode(wanted).decode())
 
 
-def _reserve(claims: Sequence[KeyClaim]) -> Steps[ReservedKeys]:
+def reserve(claims: Sequence[KeyClaim]) -> Steps[ReservedKeys]:
     """Reserve each key or find its owner: insert, look in a second statement, again if the owner is gone."""
     by_key: dict[Pair, KeyClaim] = {}
     for claim in claims:
@@ -257,11 +259,11 @@ def alike(jobs: Iterable[NewJob]) -> list[Alike]:
         group = found.get(id(job.template))
         if group is None:
             group = found[id(job.template)] = Alike(job.template, [])
-        if job.exclusive is None and job.limits is None:
+        if not job.is_named:
             group.rows.append((job.id, job.args_bytes, job.args))
         else:
             group.gated = True
-            group.rows.append((job.id, job.args_bytes, job.args, job.exclusive, job.limits))
+            group.rows.append((job.id, job.args_bytes, job.args, job.exclusive, job.limits, job.share))
     return list(found.values())
 
 
@@ -272,6 +274,7 @@ def as_parameters(job: NewJob) -> dict[str, Param]:
         "id": job.id,
         "args": job.args,
         "args_bytes": job.args_bytes,
+        "share": job.share,
     }
 
 
@@ -302,7 +305,7 @@ def _turns(job: NewJob) -> str:
     state = "queued" if job.gate is None else "waiting"
     limits = None if job.limits is None else _array(job.limits)
     template = job.template
-    turns = (state, job.exclusive, template.exclusive_slots, template.strict, limits, job.gate)
+    turns = (state, job.exclusive, template.exclusive_slots, template.strict, limits, job.gate, job.share)
     return f"\t{_fields(turns)}"
 
 

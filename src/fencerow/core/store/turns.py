@@ -7,24 +7,37 @@ wait, the highest priority first, then the earliest due, then the smallest id.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from fencerow.core.db.run import (
-    Rows,
     Steps,
     as_int,
     as_int_or_none,
     execute,
     first_column,
     operation,
+    text_or_none,
 )
+from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.job import NewJob
 from fencerow.core.store.attempts import Requeued, requeued_rows
+from fencerow.core.store.gates import (
+    KEY,
+    LIMIT,
+    Candidate,
+    Gate,
+    KeyGate,
+    LimitGate,
+    by_room,
+    choose,
+    gates_of,
+)
+from fencerow.core.store.limiting import locked_limits, refuse_unknown_limits
 
 GATES_MAX = 500  # that one hand-over looks at
+BESIDE_MAX = 50  # of the first at each gate: those behind them are looked at when they come first
 ROUNDS_MAX = 5  # of making a gate's row and locking it; each loses only to somebody who removed it
 
 
@@ -33,24 +46,7 @@ class HandedOver(msgspec.Struct, frozen=True):
 
     queued: list[Requeued]
     more: bool
-
-
-class Room(msgspec.Struct, frozen=True):
-    """A gate at which jobs wait: how many turns are taken, and how many there may be.
-
-    `least` is what the least of the jobs that have a turn allows, None where nobody has one; `head` is what the first
-    that waits allows.
-    """
-
-    gate: str
-    taken: int
-    least: int | None
-    head: int
-
-    @property
-    def slots(self) -> int:
-        """How many may have a turn at once, as far as those allow who have one and who comes first."""
-        return self.head if self.least is None else min(self.least, self.head)
+    news: list[str] = []  # what people are to be told of limits
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -67,80 +63,188 @@ def gates_after(after: str = "") -> Steps[list[str]]:
 
 
 @operation(repeatable=True)
-def hand_over(gates: Iterable[str] = ()) -> Steps[HandedOver]:
+def hand_over(gates: Iterable[str] = (), *, due: Due = OWN) -> Steps[HandedOver]:
     """Give free turns to those who wait for them, at gates where somebody came or left, and at these `gates`.
 
-    Locks the rows of the gates, in sorted order: two that meet at a gate take turns themselves. Locked jobs are
-    passed over. May be repeated, by anybody at any time: what is given is what is free.
+    Locks the rows of the gates, in sorted order, with those of all other gates at which jobs that come first there
+    need a turn too: two that meet at a gate take turns themselves. Then locks the limits. Locked jobs are passed over.
+    May be repeated, by anybody at any time: what is given is what is free. `due` says what is due beyond the
+    database's now, after its clock went back.
     """
     rows = yield from execute("take_arrivals", limit=GATES_MAX)
-    names = sorted({str(row[0]) for row in rows}.union(gates))
+    names = {str(row[0]) for row in rows}.union(gates)
     if not names:
         return HandedOver([], more=False)
-    locked = yield from _locked(names)
-    rooms = [_room(row) for row in (yield from execute("look_at_gates", gates=locked))]
-    chosen = yield from _chosen(rooms)
-    given = requeued_rows((yield from execute("give_turns", ids=chosen))) if chosen else []
-    yield from execute("note_gates", gates=locked)
-    return HandedOver(given, more=len(rows) >= GATES_MAX)
+    again_us = yield from _locked((yield from _with_those_beside(names, due)))
+    locked = yield from _opened(list(again_us))
+    yield from _stop(locked.values())
+    choice = choose((yield from _candidates(locked, due)), locked)
+    given = requeued_rows((yield from execute("give_turns", ids=choice.given))) if choice.given else []
+    if choice.sent:
+        sent: list[dict[str, object]] = [{"id": each, "gate": gate} for each, gate in choice.sent.items()]
+        yield from execute("send_on", sent=_document(sent))
+    if choice.again:
+        yield from execute("arrive", gates=sorted(choice.again))
+    yield from _noted(locked.values(), again_us)
+    return HandedOver(given, bool(choice.sent) or len(rows) >= GATES_MAX, _news(locked.values()))
 
 
-def _locked(names: list[str]) -> Steps[list[str]]:
-    """Lock the gates, after making the rows of those that have none. A row may be removed between the two."""
-    locked: list[str] = []
+def _with_those_beside(names: set[str], due: Due) -> Steps[list[str]]:
+    """These gates, and those that jobs need beside them. Only who has limits needs more than one gate."""
+    if any(name.startswith(LIMIT) for name in names):
+        rows = yield from execute("gates_beside", gates=sorted(names), limit=BESIDE_MAX, **_until(due))
+        names = names.union(*(gates_of(text_or_none(row[0]), text_or_none(row[1])) for row in rows))
+    return sorted(names)
+
+
+@operation(repeatable=True)
+def forget_gates(after: str, *, limit: int) -> Steps[str]:
+    """Remove the rows of gates that nobody needs, among so many after this name; returns the name to go on after.
+
+    "" when that was the last. A gate is needed while somebody waits there, has a turn of its key, or is to be told when
+    time makes room. Whoever comes later has left an arrival, and the look that follows makes the row again. The gates
+    are locked first and judged in a later statement: who sends a job to one holds its lock. Locked ones are left.
+    """
+    ((looked, last),) = yield from execute("gate_rows_after", after=after, limit=limit)
+    if not looked:
+        return ""
+    idle = first_column((yield from execute("lock_idle_gates", after=after, last=str(last))))
+    if idle:
+        yield from execute("forget_gates", gates=idle)
+    return str(last) if looked == limit else ""
+
+
+@operation(repeatable=True)
+def take_turns_back(
+    gates: Iterable[str], *, unclaimed_s: float | None, actor: str | None = None
+) -> Steps[list[str]]:
+    """At these gates, let turns go on that nobody uses, where a job of another queue could have them.
+
+    These are turns of jobs whose queue is paused, and turns that nobody has claimed for `unclaimed_s` (None: only the
+    former). The jobs wait again, in their places; at their gates the queues where nobody claims are passed over for as
+    long. A claim that comes first keeps the job. Locked jobs are left. May be repeated, by anybody at any time.
+    """
+    rows = yield from execute("find_idle_turns", gates=list(gates), unclaimed_s=unclaimed_s)
+    back: list[str] = []
+    for why, ids, passed_s in (
+        ("paused", [str(row[0]) for row in rows if row[1]], None),
+        ("unclaimed", [str(row[0]) for row in rows if not row[1]], unclaimed_s),
+    ):
+        if ids:
+            back += first_column(
+                (
+                    yield from execute(
+                        "take_turns_back", ids=ids, gate=None, passed_s=passed_s, why=why, actor=actor
+                    )
+                )
+            )
+    return back
+
+
+def _locked(names: list[str]) -> Steps[dict[str, int | None]]:
+    """Lock the gates, after making the rows of those that have none. A row may be removed between the two.
+
+    Returns them with the instants at which they are to be looked at again.
+    """
+    locked: dict[str, int | None] = {}
     for _ in range(ROUNDS_MAX):
         yield from execute("know_gates", gates=names)
-        locked = first_column((yield from execute("lock_gates", gates=names)))
+        rows = yield from execute("lock_gates", gates=names)
+        locked = {str(name): as_int_or_none(next_us) for name, next_us in rows}
         if len(locked) == len(names):
             break
     return locked
 
 
-def _room(row: tuple[object, ...]) -> Room:
-    return Room(str(row[0]), as_int(row[1]), as_int_or_none(row[2]), as_int(row[3]))
+def _opened(names: Sequence[str]) -> Steps[dict[str, Gate]]:
+    """How many turns are taken at these gates, which are locked: counted in later statements, or it would be as it was
+    before the wait for the locks."""
+    keys = [name for name in names if name.startswith(KEY)]
+    limits = [name for name in names if name.startswith(LIMIT)]
+    opened: dict[str, Gate] = {}
+    if keys:
+        for name, taken, least, head in (yield from execute("look_at_keys", gates=keys)):
+            opened[str(name)] = KeyGate(
+                str(name), as_int(taken), least=as_int_or_none(least), head=as_int_or_none(head)
+            )
+    if limits:
+        rules = yield from locked_limits([name.removeprefix(LIMIT) for name in limits])
+        counted = [name for name in limits if (rule := rules.get(name.removeprefix(LIMIT))) and rule.counts]
+        rows = (yield from execute("count_limited", gates=counted)) if counted else []
+        taken_of = {str(name): as_int(taken) for name, taken in rows}
+        for name in limits:
+            rule = rules.get(name.removeprefix(LIMIT))
+            opened[name] = LimitGate(name, taken_of.get(name, 0), rule)
+    return opened
 
 
-def _chosen(rooms: Sequence[Room]) -> Steps[list[str]]:
-    """The jobs whose turn it is, locked."""
-    wanted: defaultdict[int, list[str]] = defaultdict(list)
-    for room in rooms:
-        if room.slots > room.taken:
-            wanted[min(room.slots - room.taken, GATES_MAX)].append(room.gate)
-    by_gate = {room.gate: room for room in rooms}
-    chosen: list[str] = []
-    for count, gates in sorted(wanted.items()):
-        rows = yield from execute("find_turns", gates=gates, wanted=count)
-        chosen += _fitting(rows, by_gate)
-    return chosen
+def _candidates(gates: Mapping[str, Gate], due: Due) -> Steps[list[Candidate]]:
+    """The first who wait at each of these gates, as many as there is room for, locked; in the order of all."""
+    found: list[Candidate] = []
+    for count, names in sorted(by_room(gates.values()).items()):
+        rows = yield from execute("find_turns", gates=names, wanted=count, **_until(due))
+        for gate, job_id, slots, exclusive, limits in rows:
+            needed = gates_of(text_or_none(exclusive), text_or_none(limits))
+            found.append(Candidate(str(job_id), str(gate), as_int(slots), needed))
+    return found
 
 
-def _fitting(rows: Rows, rooms: Mapping[str, Room]) -> Iterator[str]:
-    """Of those who wait at each gate, in their order: who may run beside those who have a turn, and beside each other.
+def _stop(gates: Iterable[Gate]) -> Steps[None]:
+    """Where a limit has stopped, let those who have a turn and have not started wait again. They were counted: what is
+    given now is rather too little, and their leaving tells of the rest."""
+    for gate in gates:
+        if isinstance(gate, LimitGate) and gate.rule is not None and gate.rule.is_stopped:
+            ids = first_column((yield from execute("find_stopped_turns", gate=gate.name)))
+            if ids:
+                yield from execute(
+                    "take_turns_back", ids=ids, gate=gate.name, passed_s=None, why="breaker", actor=None
+                )
 
-    Nobody goes past one that does not fit.
+
+def _news(gates: Iterable[Gate]) -> list[str]:
+    rules = [gate.rule for gate in gates if isinstance(gate, LimitGate) and gate.rule is not None]
+    return [rule.news for rule in rules if rule.news]
+
+
+def _until(due: Due) -> dict[str, int]:
+    """`due` as parameters."""
+    return {"due_us": due.until_us, "since_us": due.since_us}
+
+
+def _noted(gates: Iterable[Gate], known_us: Mapping[str, int | None]) -> Steps[None]:
+    """Note what limits are to remember, and when each gate is to be looked at next, where that may be new.
+
+    Where only an end makes room again nothing is to be noted: its arrival tells. Most gates are like that.
     """
-    taken = {name: room.taken for name, room in rooms.items()}
-    least = {name: room.least for name, room in rooms.items()}
-    for gate, job_id, slots in rows:
-        name = str(gate)
-        before = least[name]
-        allowed = as_int(slots) if before is None else min(before, as_int(slots))
-        least[name] = allowed
-        if taken[name] < allowed:
-            taken[name] += 1
-            yield str(job_id)
+    noted: list[dict[str, object]] = []
+    for gate in gates:
+        if isinstance(gate, LimitGate) and gate.rule is not None:
+            yield from gate.rule.keep(gate.given)
+        free = gate.is_free
+        again_us = None if free else gate.again_us
+        if free or again_us is not None or known_us[gate.name] is not None:
+            noted.append({"gate": gate.name, "free": free, "again_us": again_us})
+    if noted:
+        yield from execute("note_gates", noted=_document(noted))
+
+
+def _document(rows: list[dict[str, object]]) -> str:
+    return msgspec.json.encode(rows).decode()
 
 
 def arriving(jobs: Iterable[NewJob]) -> Steps[None]:
-    """Say that new jobs come to their gates. Before their insert, in its transaction; part of other operations."""
-    come = {
-        (job.gate, job.template.priority, job.template.run_at_us, job.template.delay_s): None
-        for job in jobs
-        if job.gate is not None
-    }
-    if come:
-        named = [
-            {"gate": gate, "priority": priority, "run_at_us": run_at_us, "delay_s": delay_s}
-            for gate, priority, run_at_us, delay_s in come
-        ]
-        yield from execute("arrive", come=msgspec.json.encode(named).decode())
+    """Say that new jobs come to their gates. In the transaction of their insert; part of other operations.
+
+    Raises:
+        FencerowError: one of them names a limit that nobody defined.
+    """
+    named: set[str] = set()
+    gates: set[str] = set()
+    for job in jobs:
+        if job.gate is not None:
+            gates.add(job.gate)
+            named.update(job.limits or ())
+    if named:
+        yield from refuse_unknown_limits(sorted(named))
+    if gates:
+        yield from execute("arrive", gates=sorted(gates))

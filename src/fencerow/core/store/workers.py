@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from fencerow.core.db.run import Steps, as_int, execute, first_column, operation, text_or_none
+from fencerow.core.errors import OlderWorkers
 from fencerow.core.model.job import HeldJob, WorkerRecord
 from fencerow.core.model.wanted import Wanted
 from fencerow.core.store.decoding import read_or, worker_of
+
+SHOWN = 3
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -168,3 +171,28 @@ def unaware_workers(rule: str) -> Steps[list[Unaware]]:
     """The living workers that do not say that they know this rule, at most 100."""
     rows = yield from execute("unaware_workers", rule=rule)
     return [Unaware(str(row[0]), str(row[1] or "unknown")) for row in rows]
+
+
+def refuse_older(rules: Iterable[str]) -> Steps[None]:
+    """Look whether all living workers know these rules. Part of other operations.
+
+    Raises:
+        OlderWorkers: one of them does not know one of the rules.
+    """
+    for rule in sorted(rules):
+        unaware = yield from unaware_workers(rule).steps()
+        if unaware:
+            raise older_workers(rule, unaware)
+
+
+def older_workers(rule: str, unaware: Sequence[Unaware]) -> OlderWorkers:
+    """The error for what needs a rule that these workers do not know."""
+    shown = ", ".join(f"{each.name} ({each.version})" for each in unaware[:SHOWN])
+    more = f" and {len(unaware) - SHOWN} more" if len(unaware) > SHOWN else ""
+    one = len(unaware) == 1
+    who = "a living worker does not" if one else f"{len(unaware)} living workers do not"
+    return OlderWorkers(
+        f"{who} know the rule {rule!r} that this job needs",
+        f"{shown}{more} {'runs' if one else 'run'} an older release and would not keep it",
+        "deploy this release to all workers first, or submit without the option",
+    )

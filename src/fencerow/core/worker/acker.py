@@ -26,6 +26,7 @@ from fencerow.core.model.job import Fence
 from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped, Succeeded
 from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
+from fencerow.core.model.text import amount
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved
 from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
@@ -199,7 +200,9 @@ class Acker:
 
     async def _in_halves(self, kind: str, holder: str, batch: list[Pending], took_s: float) -> None:
         """The server gave the group up, so nothing of it is written. One alone lets the others pass for as long."""
-        log.warning("%d outcomes took PostgreSQL longer than a statement may (%.1f s)", len(batch), took_s)
+        log.warning(
+            "%s took PostgreSQL longer than a statement may (%.1f s)", amount(len(batch), "outcome"), took_s
+        )
         self._telemetry.counters.add("outcomes_too_slow")
         self._shrink(len(batch), took_s)
         if len(batch) > 1:

@@ -19,18 +19,18 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.connections import of_worker
 from fencerow.core.db.engine import Engine
-from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.errors import ConfigError
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Released
 from fencerow.core.model.rules import KNOWN
+from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Leave
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.blocked import Ending, LastBlock, LoopWatch
 from fencerow.core.worker.brought import Apart, brought, check_apart
 from fencerow.core.worker.calling import Calls, OnLoop
-from fencerow.core.worker.claimer import Claims
+from fencerow.core.worker.claims import Claims
 from fencerow.core.worker.context import Middleware
 from fencerow.core.worker.control import Control
 from fencerow.core.worker.deciding import Decider
@@ -183,7 +183,14 @@ class Assembly:
         acker = Loop("acker", self.acker.tick, telemetry, endures_s=site.config.lease_s)
         actor = f"worker {site.worker}"
         reaper = Reaper(site.engine, self.lease, site.config, telemetry, self.wakeups, actor=actor)
-        turns = Turns(site.engine, self.wakeups, poll_max_s=site.config.poll_max_s)
+        turns = Turns(
+            site.engine,
+            self.wakeups,
+            self.clock,
+            poll_max_s=site.config.poll_max_s,
+            turn_claim_s=site.config.turn_claim_s,
+            actor=actor,
+        )
         handing = Loop("turns", turns.tick, telemetry, background=True, woken=self.wakeups.arrived)
         chores = [("reaper", reaper.tick)]
         chores += [(chore.name, chore.tick) for make in brought().chores for chore in make(site)]
@@ -204,7 +211,7 @@ def shared(queues: Mapping[str, int] | Sequence[str], slots: int) -> list[tuple[
     for names, count in groups:
         if count < 1:
             raise ConfigError(
-                f"queue {names[0]!r} was given {count} slots",
+                f"queue {names[0]!r} was given {amount(count, 'slot')}",
                 "a queue without a slot never runs a job",
                 "give it at least one, or leave it out",
             )
@@ -254,14 +261,18 @@ def registration(engine: Engine, pools: Sequence[Pool], handlers: Mapping[str, H
 
 def connections(engine: Engine, handlers: Iterable[Handler]) -> Mapping[str, int]:
     """How many connections the worker's process opens at most, by what they are for; none on SQLite."""
-    if not isinstance(engine, PostgresEngine):
+    if not engine.traits.has_server:
         return {}
+    from fencerow.core.db.postgres import PostgresEngine  # with its driver: only where there is a server
+
+    if not isinstance(engine, PostgresEngine):
+        return {}  # one that stands before it, to record or to slow it down, opens none itself
     return of_worker(engine.pool_max, plain=any(not handler.is_async for handler in handlers))
 
 
 def described(pools: Iterable[Pool]) -> str:
     """The queues and their slots, for the log."""
-    return ", ".join(f"{'+'.join(pool.queues)} ({pool.slots} slots)" for pool in pools)
+    return ", ".join(f"{'+'.join(pool.queues)} ({amount(pool.slots, 'slot')})" for pool in pools)
 
 
 def _held(clock: CarriedClock) -> Callable[[Mapping[str, str]], Released | None] | None:

@@ -82,6 +82,9 @@ class Attempt:
     deadline = math.inf  # when its time is up (monotonic seconds), once it has begun
     interrupt: Interrupt | None = None
     abandoned = False
+    line_us: int | None = (
+        None  # claimed in the turn of its share: it counts as due as early as the lane's first
+    )
     crashed = False  # its child process died of its own doing
     overran = False  # it kept the event loop beyond its own deadline
     may_start = False  # it was let start here, and cannot be withdrawn any more

@@ -289,6 +289,7 @@ async def _in_attempt(attempt: Attempt, job: Job, run: Callable[[], Awaitable[An
             store.check_fence,
             job.is_committed_on,
             claimed.headers,
+            job.keeps_out,
         )
     )
     return await run()

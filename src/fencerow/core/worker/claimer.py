@@ -7,22 +7,24 @@ that short jobs never wait for a round trip and long ones are left to other work
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
-from fencerow.core.background.loop import Loop, Loops
 from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
-from fencerow.core.model.due import OWN
+from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
+from fencerow.core.model.turns import LaneTurns
 from fencerow.core.store import store
+from fencerow.core.store.attempts import Mark
 from fencerow.core.telemetry import Fact
-from fencerow.core.worker.ageing import Ageing
 from fencerow.core.worker.attempt import Attempt
 from fencerow.core.worker.brought import BoundedClaim, brought
 from fencerow.core.worker.dispatch import Dispatch
@@ -32,10 +34,11 @@ from fencerow.core.worker.marks import QueueView
 from fencerow.core.worker.pool import Pool
 from fencerow.core.worker.roster import Roster
 
+log = logging.getLogger("fencerow.worker")
+
 T = TypeVar("T")
 
 LOST_PAUSE_S = 0.2
-ANSWER_S = 5.0  # that the last claims of a worker may take
 
 
 class Claimer:
@@ -116,7 +119,9 @@ class Claimer:
             await self._claim_suspects(view)
             await asyncio.sleep(0)  # a free slot takes it; if it runs alone, nothing else is claimed
             wanted = self.pool.wanted()
-        marks = view.marks()
+        marks = view.plain_marks()
+        if marks and marks[0].priority in view.shared:
+            wanted = await self._serve_shares(view, marks[0], wanted)
         holder = self._lease.holder
         if marks and wanted > 0 and holder is not None and self._may_claim():
             began = time.monotonic()
@@ -135,20 +140,57 @@ class Claimer:
 
             jobs, asked = await self._claim_within(view, wanted, claim)
             if asked:
-                view.claimed(jobs, asked, began)
+                view.claimed(jobs, asked, began, marks)
             self._accept(view.queue, jobs, holder, time.monotonic() - began)
+
+    async def _serve_shares(self, view: QueueView, mark: Mark, wanted: int) -> int:
+        """Claim from a lane whose shares take turns. Returns how many may be claimed there without: all had theirs."""
+        turns = LaneTurns(view.places.get(mark.priority))
+        while wanted > 0 and (holder := self._lease.holder) is not None and self._may_claim():
+            due = self._clock.due() if self._clock.is_behind else OWN
+            if turns.wants_look:
+                look = store.ring(
+                    view.queue, mark, turns.after, turns.until, names=self._names, limit=wanted, due=due
+                )
+                turns.looked(await self._engine.arun(look))
+                continue
+            if not turns.goes_on:
+                return wanted
+            began = time.monotonic()
+            claim = partial(self._in_turn, view, mark, turns, holder, due)
+            jobs, asked = await self._claim_within(view, wanted, claim)
+            self._accept(view.queue, turns.claimed(jobs), holder, time.monotonic() - began, mark.run_at_us)
+            view.places[mark.priority] = turns.place
+            wanted = min(wanted, asked) - len(jobs)  # a limit may let fewer through
+        return wanted
+
+    def _in_turn(
+        self, view: QueueView, mark: Mark, turns: LaneTurns, holder: str, due: Due, limit: int
+    ) -> Operation[list[Claimed]]:
+        return store.claim_in_turn(
+            view.queue,
+            mark,
+            turns.plan(limit),
+            holder=holder,
+            names=self._names,
+            margin_s=self._margin_s,
+            due=due,
+            bounded=view.is_limited,
+        )
 
     async def _claim_within(
         self, view: QueueView, wanted: int, claim: Callable[[int], Operation[list[Claimed]]]
     ) -> tuple[list[Claimed], int]:
         """What was claimed, and of how many that might have been: fewer than are wanted where a limit is met."""
-        bound_claim = brought().bound_claim
-        if not view.is_limited or bound_claim is None:
+        bound_claim = brought().bound_claim if view.is_limited else None
+        if bound_claim is None:
             return await self._claim(claim(wanted)), wanted
         if view.is_closed(time.monotonic()):
             return [], 0
         free = min(wanted, self.pool.free())  # what waits for a slot here would keep others from the limit
         found = await self._claim(bound_claim(view.queue, free, claim)) if free else BoundedClaim([], 0)
+        for each in found.news:
+            log.warning("%s", each)
         if found.room < wanted:
             view.limit_met(found.again_s)
         return found.jobs, found.room
@@ -208,112 +250,16 @@ class Claimer:
         finally:
             self.claiming_since = None
 
-    def _accept(self, queue: str, jobs: Sequence[Claimed], holder: str, duration_s: float) -> None:
+    def _accept(
+        self, queue: str, jobs: Sequence[Claimed], holder: str, duration_s: float, line_us: int | None = None
+    ) -> None:
+        """`line_us`: they come in turns, from a lane whose first job was due then."""
         if jobs:
             handlers = self._handlers
-            self._life.claimed(self.pool, [Attempt(each, holder, handlers[each.name]) for each in jobs])
+            attempts = [Attempt(each, holder, handlers[each.name]) for each in jobs]
+            if line_us is not None:
+                for attempt in attempts:
+                    attempt.line_us = line_us
+            self._life.claimed(self.pool, attempts)
             if self._telemetry.is_heard:
                 self._telemetry.emit(Fact.CLAIMED, queue=queue, count=len(jobs), duration_s=duration_s)
-
-
-class Claims:
-    """The claimers of a worker, each with its pool and its loop. Used on the event loop only."""
-
-    def __init__(
-        self,
-        site: Site,
-        lease: WorkerLease,
-        clock: CarriedClock,
-        handlers: Mapping[str, Handler],
-        roster: Roster,
-        dispatch: Dispatch,
-        life: Life,
-        loops: Loops,
-        *,
-        margin_s: float,
-    ) -> None:
-        self._site = site
-        self._lease = lease
-        self._clock = clock
-        self._handlers = handlers
-        self._roster = roster
-        self._dispatch = dispatch
-        self._life = life
-        self._loops = loops
-        self._margin_s = margin_s
-        self.claimers: dict[Claimer, Loop] = {}
-        self._dismissed: list[Loop] = []  # they serve nothing any more; some may still wait for an answer
-
-    def open(self, queues: Sequence[str], slots: int) -> Pool:
-        """Serve these queues, which nobody serves here, with slots of their own."""
-        config = self._site.config
-        ageing = Ageing(config.priority_ageing_s)
-        pool = Pool(queues, slots, config.prefetch_s, config.poll_max_s, self._roster.started, ageing)
-        self._roster.pools.append(pool)
-        claimer = Claimer(
-            self._site,
-            pool,
-            self._lease,
-            self._clock,
-            self._handlers,
-            self._roster,
-            self._dispatch,
-            self._life,
-            margin_s=self._margin_s,
-        )
-        claimer.paused = self._life.paused
-        name = f"claimer {' '.join(queues)}"
-        telemetry, woken = self._site.telemetry, pool.look.woken
-        loop = Loop(name, claimer.tick, telemetry, endures_s=config.lease_s, woken=woken)
-        self.claimers[claimer] = loop
-        self._loops.add(loop)
-        return pool
-
-    def changed(self, pool: Pool) -> None:
-        """The pool serves other queues; without any its loop ends after the answer that is under way."""
-        for claimer, loop in tuple(self.claimers.items()):
-            if claimer.pool is not pool:
-                continue
-            claimer.follow()
-            if pool.queues:
-                loop.wake()
-            else:
-                del self.claimers[claimer]
-                self._loops.dismiss(loop)
-                self._dismissed = [each for each in (*self._dismissed, loop) if each in self._loops.tasks]
-
-    def look_again(self) -> None:
-        """Hints may have been lost: sweep every queue at once."""
-        for claimer in self.claimers:
-            claimer.pool.look.look_again()
-
-    def are_idle(self) -> bool:
-        """Whether a look from the beginning found nothing due in any queue."""
-        return all(claimer.pool.look.is_idle() for claimer in self.claimers)
-
-    def any_sent_by(self, moment: float) -> bool:
-        """Whether a claim sent by then (monotonic seconds) still waits for its answer."""
-        sent = [claimer.claiming_since for claimer in self.claimers]
-        return any(each is not None and each <= moment for each in sent)
-
-    def pause(self) -> None:
-        """Claim nothing more."""
-        for claimer in self.claimers:
-            claimer.paused = True
-
-    def resume(self) -> None:
-        """Claim again, from the beginning of every queue."""
-        for claimer in self.claimers:
-            claimer.paused = False
-        self.look_again()
-
-    def stop(self) -> None:
-        """End the loops, each after the answer that is under way."""
-        for loop in self.claimers.values():
-            loop.stop()
-
-    async def answered(self) -> None:
-        """Wait until the loops, told to stop, have the answers that are under way, but not for ever."""
-        tasks = self._loops.tasks_of([*self.claimers.values(), *self._dismissed])
-        if tasks:
-            await asyncio.wait(tasks, timeout=ANSWER_S)

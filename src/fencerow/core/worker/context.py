@@ -258,6 +258,11 @@ class Job:
         """Whether the commit of this connection is the job's success. For the worker."""
         return self.opened_transaction is not None and self.opened_transaction.is_on(connection)
 
+    def keeps_out(self, engine: object) -> bool:
+        """Whether this attempt's open transaction keeps all other writers out of that database. For the worker."""
+        inside = self._inside()
+        return inside is not None and inside.is_open and engine is self._engine
+
     def _limit(self, transaction: JobTransaction[Any]) -> None:
         if self._held_max_s is not None:
             self._loop.call_soon_threadsafe(

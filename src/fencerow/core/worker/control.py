@@ -21,13 +21,14 @@ from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_trouble
+from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Descriptors, Leave, SlotGroup, SlotGroupNow, Stated, Wanted
 from fencerow.core.store import store
 from fencerow.core.store.workers import Holding
 from fencerow.core.telemetry import Fact
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.blocked import LastBlock
-from fencerow.core.worker.claimer import Claims
+from fencerow.core.worker.claims import Claims
 from fencerow.core.worker.lease import WorkerLease
 from fencerow.core.worker.life import Life
 from fencerow.core.worker.memory import resident_bytes
@@ -247,7 +248,7 @@ def _slot_group_now(pool: Pool) -> SlotGroupNow:
 
 
 def _described(wanted: Wanted) -> str:
-    words = [f"{'+'.join(group.queues)} ({group.slots} slots)" for group in wanted.slot_groups]
+    words = [f"{'+'.join(group.queues)} ({amount(group.slots, 'slot')})" for group in wanted.slot_groups]
     words += ["paused"] if wanted.paused else []
     words += ["leaving"] if wanted.leave else []
     return ", ".join(words)

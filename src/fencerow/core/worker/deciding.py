@@ -29,6 +29,7 @@ from fencerow.core.store.attempts import Moved
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.threads import NoThread
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime
+from fencerow.core.worker.lines import FAULT_CODE
 
 log = logging.getLogger("fencerow.worker")
 
@@ -112,7 +113,7 @@ class Decider:
             return Released(f"{type(error).__name__}: {error}"[:500])
         log.error("job %s met a fault of the worker", attempt.claimed.id, exc_info=error)
         self._telemetry.counters.add("worker_faults")
-        return Failed(describe(error, "worker_fault"))
+        return Failed(describe(error, FAULT_CODE))
 
     async def decide_newer_args(self, claimed: Claimed, error: ArgumentsTooNew) -> Released | Failed:
         """Its arguments are newer than this worker's code: it waits for the deploy to reach a worker.

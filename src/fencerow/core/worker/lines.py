@@ -24,6 +24,7 @@ said_log = logging.getLogger("fencerow.job.log")
 # The handler chose this end itself, and says why: where it did so helps nobody.
 CHOSEN_CODES = frozenset({FailureCode.CHOSEN, FailureCode.SNOOZES_EXHAUSTED})
 CHOSEN_TYPE = "fencerow.Retry"
+FAULT_CODE = "worker_fault"  # told before, with every frame of ours
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 NOTHING: Mapping[str, object] = MappingProxyType({})
 IDS_MAX = 5  # in one line
@@ -152,7 +153,7 @@ def _because(reason: str) -> str:
 
 
 def _trace(error: ErrorRecord) -> str | None:
-    if error.code in CHOSEN_CODES or error.type == CHOSEN_TYPE:
+    if error.code in CHOSEN_CODES or error.type == CHOSEN_TYPE or error.code == FAULT_CODE:
         return None
     return "\n".join(clean(line) for line in error.traceback.splitlines()) or None
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from fencerow.core.model.job import Claimed, Lane
+from fencerow.core.model.turns import RingPlace
 from fencerow.core.store.attempts import NIL, Mark
 from fencerow.core.worker.ageing import STRICT, Ageing
 
@@ -43,6 +44,8 @@ class QueueView:
         self._hinted: dict[int, tuple[Mark, float]] = {}
         self._hinted_due: tuple[float, float] | None = None
         self.is_limited = False
+        self.shared: set[int] = set()  # priorities of lanes in which shares have jobs
+        self.places: dict[int, RingPlace] = {}  # where their turns stand
         self._closed_until = 0.0  # the limit lets nothing through before
         self._full_until = 0.0  # it is full; an end may make room sooner
 
@@ -62,8 +65,11 @@ class QueueView:
         later: list[float] = []
         self.suspect_due_at = None
         self.is_limited = False
+        self.shared = set()
         for lane in lanes:
             self.is_limited |= lane.limited
+            if lane.shared and lane.priority is not None:
+                self.shared.add(lane.priority)
             due_at = now + (lane.first_us - now_us) / 1e6
             if lane.priority is None:
                 self.suspect_due_at = due_at
@@ -125,22 +131,37 @@ class QueueView:
             return []
         return sorted(self._marks.values(), key=self._rank)
 
+    def plain_marks(self) -> list[Mark]:
+        """Those of `marks` that one claim may take from: lanes in which shares have jobs are served one by one."""
+        marks = self.marks()
+        end = next((number for number, mark in enumerate(marks) if mark.priority in self.shared), len(marks))
+        return marks[: max(1, end)]
+
     def _rank(self, mark: Mark) -> tuple[float, int]:
         return self._ageing.rank(mark.priority, mark.run_at_us), -mark.priority
 
-    def claimed(self, jobs: Sequence[Claimed], asked: int, sent: float | None = None) -> None:
+    def claimed(
+        self, jobs: Sequence[Claimed], asked: int, sent: float | None = None, lanes: Sequence[Mark] = ()
+    ) -> None:
         """Move the marks past what was claimed; fewer than asked for means that nothing is due beyond them.
 
         A claim that walked far to find little (jobs of names nobody knows here) is not repeated at once. `sent`: when
-        it was asked for; now, if nothing is said.
+        it was asked for; now, if nothing is said. `lanes`: where it began, if that was not in all `marks`.
         """
         now = time.monotonic()
         sent = now if sent is None else sent
         last = {job.priority: job for job in jobs}  # they come in the order of their lanes
         for priority, job in last.items():
             self._marks[priority] = Mark(priority, job.run_at_us, job.id)
+            if job.share is not None:
+                self.shared.add(priority)
+        short = len(jobs) < asked
+        more = short and 0 < len(lanes) < len(self._marks)
+        if more:
+            for mark in lanes:
+                self._marks.pop(mark.priority, None)
         self._lower_to_hints(sent)
-        self._dry = len(jobs) < asked
+        self._dry = short and not more
         if jobs:
             # What the hint told of was not locked. The quick look would only stand in the way of the next claim.
             self._looks_left = self._looks_left[-1:]

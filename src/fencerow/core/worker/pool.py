@@ -95,7 +95,8 @@ class Pool:
         self._is_awaited = True
 
     def put(self, attempt: Attempt) -> None:
-        rank = self._ageing.rank(attempt.claimed.priority, attempt.claimed.run_at_us)
+        line_us = attempt.claimed.run_at_us if attempt.line_us is None else attempt.line_us
+        rank = self._ageing.rank(attempt.claimed.priority, line_us)
         heappush(self._ready, (rank, next(self._numbers), attempt))
         self._limit.waiting += 1
         if not self._stirs:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from fencerow.core.config import CoreConfig
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.text import amount
 from fencerow.core.worker.acker import Acker
 from fencerow.core.worker.attempt import Attempt, Interrupt
 from fencerow.core.worker.life import Life
@@ -54,8 +55,9 @@ class Shutdown:
         rest = f", which may take {limit_s:g} s to end" if running and limit_s else ""
         if rest and by_signal:
             rest += " (a second signal releases them at once)"
-        text = "worker %s stops%s and claims no more; %d jobs run%s%s"
-        log.info(text, worker, because, len(running), rest, listed(running, len(running)))
+        text = "worker %s stops%s and claims no more; %s%s%s"
+        run = amount(len(running), "job runs", "jobs run")
+        log.info(text, worker, because, run, rest, listed(running, len(running)))
 
     def running(self) -> list[str]:
         """The ids of the jobs whose handlers run."""
@@ -64,8 +66,9 @@ class Shutdown:
     async def end_running(self) -> None:
         """Interrupt what still runs, and release what does not listen."""
         if running := self.running():
-            text = "%d jobs that still run are cancelled and released%s"
-            log.warning(text, len(running), listed(running, len(running)))
+            text = "%s cancelled and released%s"
+            still = amount(len(running), "job that still runs is", "jobs that still run are")
+            log.warning(text, still, listed(running, len(running)))
         for attempt in list(self._roster.held.values()):
             attempt.end(Interrupt.SHUTDOWN)
         deadline = time.monotonic() + min(1.0, self._kill_s)
@@ -84,8 +87,8 @@ class Shutdown:
         """Wait for the acker, but not for ever."""
         if not await self._acker.flushed(FLUSH_S):
             log.error(
-                "%d outcomes could not be written; leases and the reaper will settle them",
-                self._acker.backlog,
+                "%s could not be written; leases and the reaper settle what became of the jobs",
+                amount(self._acker.backlog, "outcome"),
             )
 
 
@@ -107,4 +110,5 @@ async def tasks_ended(tasks: set[asyncio.Task[None]], worker: str) -> None:
         return
     _, left = await asyncio.wait(tasks, timeout=TASKS_S)
     if left:
-        log.error("%d handlers swallow every cancel and still run in worker %s", len(left), worker)
+        swallowing = amount(len(left), "handler swallows", "handlers swallow")
+        log.error("%s every cancel, and still there, in worker %s", swallowing, worker)

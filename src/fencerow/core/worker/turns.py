@@ -2,29 +2,48 @@
 
 It looks when it hears that somebody came to a gate or left one, when a job at a gate becomes due, and every
 `poll_max_s`, because a wake-up may be lost. Beneath, it sweeps all gates where jobs wait: a queue goes on, a worker of
-an older release ends a job, a waiting job is changed, and no arrival tells of it.
+an older release ends a job, a waiting job is changed, the clock went back behind what was due, and no arrival tells of
+it. The sweep also lets turns go on that nobody uses: of jobs in paused queues, and of those that nobody claims.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 
+from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.engine import Engine
 from fencerow.core.store import store
+from fencerow.core.store.turns import HandedOver
 from fencerow.core.worker.wakeups import WakeUps
 
+log = logging.getLogger("fencerow.worker")
+
 SWEEP_S_MIN = 5.0
-SWEEP_SHARE = 50.0  # of its cost: the longest pause between two parts of a sweep
+SWEEP_SHARE = 50.0  # of its cost: the pause between two parts of a sweep
+SWEEP_S_MAX = 15.0  # but no longer: a part that waited for a lock or for the database cost nobody that time
 TAKEN_S = 0.02  # until the next look, where another worker had taken what was there
 
 
 class Turns:
     """One look after another. Used on the event loop only."""
 
-    def __init__(self, engine: Engine, wakeups: WakeUps, *, poll_max_s: float) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        wakeups: WakeUps,
+        clock: CarriedClock,
+        *,
+        poll_max_s: float,
+        turn_claim_s: float,
+        actor: str,
+    ) -> None:
         self._engine = engine
         self._wakeups = wakeups
+        self._clock = clock
         self._poll_max_s = poll_max_s
+        self._turn_claim_s = turn_claim_s
+        self._actor = actor
         self._swept = ""  # up to this gate
         self._sweep_at = 0.0  # monotonic
 
@@ -35,19 +54,27 @@ class Turns:
         arrived, due_us = await self._engine.arun(store.turns_wanted())
         if not arrived and (due_us is None or due_us > 0):
             return self._poll_max_s if due_us is None else min(self._poll_max_s, due_us / 1e6)
-        handed = await self._engine.arun(store.hand_over())
-        self._wakeups.announce_queued(handed.queued)
+        handed = await self._engine.arun(store.hand_over(due=self._clock.due()))
+        self._tell(handed)
         if handed.more:
             return 0.0
         return TAKEN_S if not handed.queued else min(TAKEN_S, self._poll_max_s)
+
+    def _tell(self, handed: HandedOver) -> None:
+        self._wakeups.announce_queued(handed.queued)
+        for each in handed.news:
+            log.warning("%s", each)
 
     async def _sweep(self) -> None:
         """Look at the next gates, those without room too; from the beginning when the last was reached."""
         began = time.monotonic()
         gates = await self._engine.arun(store.gates_after(self._swept))
         if gates:
-            handed = await self._engine.arun(store.hand_over(gates))
-            self._wakeups.announce_queued(handed.queued)
+            back = store.take_turns_back(gates, unclaimed_s=self._turn_claim_s, actor=self._actor)
+            await self._engine.arun(back)
+            handed = await self._engine.arun(store.hand_over(gates, due=self._clock.due()))
+            self._tell(handed)
         self._swept = gates[-1] if gates else ""
         cost_s = time.monotonic() - began
-        self._sweep_at = time.monotonic() + max(0.0 if gates else SWEEP_S_MIN, cost_s * SWEEP_SHARE)
+        pause_s = min(SWEEP_S_MAX, cost_s * SWEEP_SHARE)
+        self._sweep_at = time.monotonic() + max(0.0 if gates else SWEEP_S_MIN, pause_s)

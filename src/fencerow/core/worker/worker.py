@@ -22,6 +22,7 @@ from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import ConfigError, OrderRefused
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
@@ -120,8 +121,8 @@ class Worker:
         parts.start()
         self._started = True
         self.telemetry.emit(Fact.WORKER_STARTED, worker=self.name)
-        text = "worker %s serves %s with %d jobs known, and waits for jobs"
-        log.info(text, self.name, described(parts.roster.pools), len(self._handlers))
+        text = "worker %s serves %s with %s known, and waits for jobs"
+        log.info(text, self.name, described(parts.roster.pools), amount(len(self._handlers), "job"))
         if opens := connections(self._engine, self._handlers.values()):
             log.info("worker %s opens at most %s", self.name, told(opens))
 
@@ -316,9 +317,8 @@ class Worker:
         """Whether a job is due here; while the database cannot tell, there may be."""
         queues = self._parts.roster.queues()
         try:
-            arrived, _ = await self._engine.arun(
-                store.turns_wanted()
-            )  # first: what it hands over is due then
+            # First the gates: what a hand-over gives is due then.
+            arrived, _ = await self._engine.arun(store.turns_wanted())
             return arrived or await self._engine.arun(store.any_due(queues, list(self._handlers)))
         except Exception as error:
             if not is_trouble(error):

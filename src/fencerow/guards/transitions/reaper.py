@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from fencerow.core.chore import Chore
+from fencerow.core.model.text import amount
 from fencerow.guards.transitions.verbs import Moves
 
 log = logging.getLogger("fencerow.transitions")
@@ -32,5 +33,5 @@ class Reaper(Chore):
             more = more or reaped.more
             for move, rows in reaped.moved.items():
                 if rows:
-                    log.info("%s: %s moved %d rows", self.name, move, len(rows))
+                    log.info("%s: %s moved %s", self.name, move, amount(len(rows), "row"))
         return 0.0 if more else self._every_s

@@ -49,19 +49,30 @@ WHERE name = :name AND revision = :revision
 RETURNING name;
 
 -- name: make_limit_state
--- The row that is written for each start. Guard: there is none yet.
+-- The row that is locked for each start. Guard: there is none yet.
 INSERT INTO fencerow.limit_states (name, state, changed_at)
-SELECT value, '{}', fencerow.now()
-FROM json_each(:names)
-WHERE true
+VALUES (:name, '{}', fencerow.now())
 ON CONFLICT (name) DO NOTHING
 RETURNING name;
 
--- name: forget_limit_states
--- Remove what is remembered of a limit and, if jobs name it, of all its keys.
+-- name: forget_limit_state
+-- Remove what is remembered of the limit of a queue, or of all.
 DELETE FROM fencerow.limit_states
-WHERE name = :name OR (:keys = 1 AND substr(name, 1, length(:name) + 1) = :name || '/')
+WHERE name = :name
 RETURNING name;
+
+-- name: forget_named_limit
+-- Remove what is remembered of a limit that jobs name, and of all its keys.
+DELETE FROM fencerow.limit_states
+WHERE name = :name OR substr(name, 1, length(:name) + 1) = :name || '/'
+RETURNING name;
+
+-- name: arrive_at_limit
+-- Say that there may be room at the gates of a limit that jobs name.
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT gate.name
+FROM fencerow.gates AS gate
+WHERE gate.name = 'limit:' || :name OR substr(gate.name, 1, length(:name) + 7) = 'limit:' || :name || '/';
 
 -- name: limit_queue
 -- Let claims from a queue look at its limit, or not any more. The queue without a name stands for all.
@@ -91,3 +102,123 @@ UPDATE fencerow.limit_states
 SET state = :state, changed_at = fencerow.now()
 WHERE name = :name
 RETURNING name;
+
+-- name: fates_of
+-- What became of jobs that got a turn, and when they started with it, if they did. An ephemeral job that succeeded has left
+-- its id; it started before it ended.
+SELECT job.id, job.state, CASE WHEN job.claimed_at >= COALESCE(job.turned_at, job.claimed_at) THEN job.claimed_at END
+FROM fencerow.all_jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+UNION ALL
+SELECT spent.id, 'succeeded', spent.ended_at
+FROM fencerow.spent_ids AS spent
+WHERE spent.id IN (SELECT value FROM json_each(:ids));
+
+-- name: take_failures
+-- Take what was told of failures under these limits. What is taken comes back if the transaction does not commit.
+DELETE FROM fencerow.limit_failures
+WHERE name IN (SELECT value FROM json_each(:names))
+RETURNING name, at;
+
+-- name: watch_failures
+-- From the commit on, failures under this limit are told. Guard: none; whoever was first was enough.
+INSERT INTO fencerow.watched_limits (name)
+VALUES (:name)
+ON CONFLICT (name) DO NOTHING;
+
+-- name: ignore_failures
+-- Failures under this limit, and of its keys, are told no more, and those that were are forgotten.
+DELETE FROM fencerow.limit_failures
+WHERE (name = :name OR substr(name, 1, length(:name) + 1) = :name || '/')
+  AND EXISTS (SELECT 1 FROM fencerow.watched_limits AS watched WHERE watched.name = :name);
+DELETE FROM fencerow.watched_limits
+WHERE name = :name;
+
+-- name: lock_named_limits
+-- What is said of these limits, and what is remembered of each. The transaction has the file's one write lock already.
+SELECT wanted.value, known.name, known.definition, state.state, fencerow.now()
+FROM json_each(:names) AS wanted
+JOIN fencerow.limits AS known ON known.name IN (wanted.value, substr(wanted.value, 1, instr(wanted.value || '/', '/') - 1))
+LEFT JOIN fencerow.limit_states AS state ON state.name = wanted.value
+ORDER BY known.name, wanted.value;
+
+-- name: defined_limits
+-- Those of these limits that are defined, and those of which they may be keys.
+SELECT known.name, known.definition
+FROM fencerow.limits AS known
+WHERE known.name IN (SELECT wanted.value FROM json_each(:names) AS wanted)
+   OR known.name IN (SELECT substr(wanted.value, 1, instr(wanted.value || '/', '/') - 1) FROM json_each(:names) AS wanted);
+
+-- name: keep_limit_state
+-- Keep what is remembered of a limit that jobs name after starts.
+INSERT INTO fencerow.limit_states (name, state, changed_at)
+VALUES (:name, :state, fencerow.now())
+ON CONFLICT (name) DO UPDATE
+SET state = excluded.state, changed_at = excluded.changed_at
+RETURNING name;
+
+-- name: limit_states_after
+-- What is remembered of keys under limits, in the order of the names, and since how long it is so. What is remembered of
+-- queues and of the fleet stays: claims read those rows.
+SELECT state.name, state.state, fencerow.now() - state.changed_at, fencerow.now()
+FROM fencerow.limit_states AS state
+WHERE state.name > :after
+  AND instr(state.name, '/') > 0
+  AND substr(state.name, 1, 6) <> 'queue:'
+ORDER BY state.name
+LIMIT :limit;
+
+-- name: forget_limit_states
+-- Forget what is remembered of these keys. Guard: it is what was judged; who started under it meanwhile has changed it.
+DELETE FROM fencerow.limit_states AS known
+WHERE EXISTS (SELECT 1
+              FROM json_each(:states) AS idle
+              WHERE known.name = json_extract(idle.value, '$[0]')
+                AND known.state = json_extract(idle.value, '$[1]'))
+RETURNING name;
+
+-- name: undefined_limits
+-- Limits that live jobs name and nobody has defined, as far as their gates are known: each such job came to one.
+SELECT substr(gate.name, 7)
+FROM fencerow.gates AS gate
+WHERE substr(gate.name, 1, 6) = 'limit:'
+  AND NOT EXISTS (SELECT 1 FROM fencerow.limits AS known
+                  WHERE known.name IN (substr(gate.name, 7), substr(gate.name, 7, instr(gate.name || '/', '/') - 7)))
+  AND (EXISTS (SELECT 1 FROM fencerow.jobs AS waiting WHERE waiting.gate = gate.name AND waiting.state = 'waiting')
+       OR EXISTS (SELECT 1 FROM fencerow.jobs AS holder, json_each(holder.limits) AS named
+                  WHERE holder.state IN ('queued', 'running')
+                    AND holder.limits IS NOT NULL
+                    AND named.value = substr(gate.name, 7)))
+ORDER BY gate.name
+LIMIT :limit;
+
+-- fragment: holder of a turn
+-- A job that has a turn, and the worker that runs it.
+SELECT json_object(
+    'id', holder.id, 'queue', holder.queue, 'name', holder.name, 'state', holder.state, 'attempt', holder.attempt,
+    'strict', json(CASE WHEN holder.strict THEN 'true' ELSE 'false' END), 'slots', COALESCE(holder.exclusive_slots, 1),
+    'since_us', COALESCE(holder.turned_at, holder.claimed_at, holder.run_at), 'run_at_us', holder.run_at,
+    'started_us', holder.claimed_at, 'deadline_us', holder.deadline_at,
+    'worker_id', worker.id, 'worker', worker.name, 'host', worker.host, 'pid', worker.pid
+)
+FROM fencerow.jobs AS holder
+LEFT JOIN fencerow.workers AS worker ON worker.id = holder.holder AND holder.state = 'running'
+
+-- name: read_limit_state
+-- What is remembered of this name.
+SELECT state.state FROM fencerow.limit_states AS state WHERE state.name = :name;
+
+-- name: limit_holders
+-- The jobs that have the turns of a limit that jobs name, those first that have had theirs longest.
+{{holder of a turn}}
+WHERE holder.limits IS NOT NULL AND holder.state IN ('queued', 'running')
+  AND EXISTS (SELECT 1 FROM json_each(holder.limits) AS named WHERE named.value = :name)
+ORDER BY COALESCE(holder.turned_at, holder.claimed_at, holder.run_at), holder.id
+LIMIT :limit;
+
+-- name: limit_runners
+-- The jobs that run, of this queue or (of none) of all, those first that have run longest.
+{{holder of a turn}}
+WHERE holder.state = 'running' AND (:queue = '' OR holder.queue = :queue)
+ORDER BY COALESCE(holder.turned_at, holder.claimed_at, holder.run_at), holder.id
+LIMIT :limit;

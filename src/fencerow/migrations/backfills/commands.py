@@ -12,8 +12,9 @@ import click
 from fencerow.command import output
 from fencerow.command.app_loading import load_app
 from fencerow.command.database import prepared, working
+from fencerow.command.groups import group_of
 from fencerow.command.layout import Column
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.options import asked, usual_options
 from fencerow.command.progress import progress
 from fencerow.command.times import span
 from fencerow.core.db.engine import Engine
@@ -27,32 +28,28 @@ from fencerow.migrations.backfills.status import BackfillStatus
 LOOK_S = 1.0
 
 
-@click.group(invoke_without_command=True)
-@json_option
-@database_options
-@app_option
-@click.pass_context
-def backfills(context: click.Context) -> None:
-    """List, pause and resume backfills, and wait for them. Without a verb: list."""
-    if context.invoked_subcommand is None:
-        _list(context)
-
-
-@backfills.command("list")
-@json_option
-@database_options
-@app_option
+@click.command("list")
+@usual_options
 @click.pass_context
 def list_(context: click.Context) -> None:
     """List backfills: how far they are, how fast, and the ranges that failed."""
-    _list(context)
+    with working(asked(context)) as engine:
+        lanes = engine.run(lanes_of(None))
+    found = [BackfillStatus.of(list(group)) for _, group in groupby(lanes, key=lambda lane: lane.name)]
+    if asked(context).json:
+        output.say_json([each.as_json() for each in found])
+        return
+    _table(found)
+
+
+backfills = group_of(
+    list_, "backfills", "List, pause and resume backfills, and wait for them. Without a verb: list."
+)
 
 
 @backfills.command()
 @click.argument("name")
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def pause(context: click.Context, name: str) -> int:
     """Stop a backfill after the ranges that are under way. It stays paused across restarts."""
@@ -69,9 +66,7 @@ def pause(context: click.Context, name: str) -> int:
 
 @backfills.command()
 @click.argument("name")
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def resume(context: click.Context, name: str) -> int:
     """Go on with the ranges of a backfill that are not done. -A: the application that declares it."""
@@ -88,9 +83,7 @@ def resume(context: click.Context, name: str) -> int:
 @backfills.command()
 @click.argument("name")
 @click.option("--wait-max", "wait_s", type=float, metavar="SECONDS", help="Wait no longer than this.")
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def wait(context: click.Context, name: str, wait_s: float | None) -> int:
     """Wait until a backfill is done, and show how far it is. Workers do the work.
@@ -124,16 +117,6 @@ def _status(engine: Engine, name: str) -> BackfillStatus:
 
 def _rate(found: BackfillStatus) -> str | None:
     return None if found.rows_per_s is None else f"{found.rows_per_s:g} rows/s"
-
-
-def _list(context: click.Context) -> None:
-    with working(asked(context)) as engine:
-        lanes = engine.run(lanes_of(None))
-    found = [BackfillStatus.of(list(group)) for _, group in groupby(lanes, key=lambda lane: lane.name)]
-    if asked(context).json:
-        output.say_json([each.as_json() for each in found])
-        return
-    _table(found)
 
 
 def _table(found: Sequence[BackfillStatus]) -> None:

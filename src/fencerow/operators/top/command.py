@@ -12,7 +12,7 @@ import click
 from fencerow.command import output
 from fencerow.command.database import working
 from fencerow.command.documents import plain
-from fencerow.command.options import app_option, asked, database_options, json_option
+from fencerow.command.options import asked, usual_options
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.operators.top.frame import frame
@@ -37,9 +37,7 @@ WIDTH = 120  # of a frame for a pipe or a file
     metavar="SECONDS",
     help="How long to wait between two looks, at least.",
 )
-@json_option
-@database_options
-@app_option
+@usual_options
 @click.pass_context
 def top(context: click.Context, once: bool, interval_s: float) -> int:
     """Show queues, workers and latest failures, live in the terminal. The key q ends it.

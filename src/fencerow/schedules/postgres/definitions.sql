@@ -8,8 +8,8 @@ SELECT fencerow.us(fencerow.now());
 -- name: lock_schedules
 -- Lock the rows of a schedule, or one of them, as they are now. A statement of its own: what follows sees what whoever
 -- held them before has committed.
-SELECT each.entity, each.kind, each.origin, each.definition, each.digest, fencerow.us(each.next_at),
-       each.paused_at IS NOT NULL, fencerow.us((SELECT fencerow.now()))
+SELECT each.entity, each.kind, each.origin, each.definition, each.digest, fencerow.us(each.forgotten_until),
+       fencerow.us(each.next_at), each.paused_at IS NOT NULL, fencerow.us((SELECT fencerow.now()))
 FROM fencerow.schedules AS each
 WHERE each.name = :name AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))
 ORDER BY each.entity
@@ -120,7 +120,8 @@ WHERE each.name = :name AND each.entity = '' AND each.trouble IS NOT NULL;
 -- Schedules in the order of their names, entities behind their head: all, those of a name, or one.
 SELECT each.name, each.entity, each.kind, each.job, each.origin, each.owner, each.definition, each.version,
        fencerow.us(each.next_at), fencerow.us(each.last_at), each.last_job_id, each.zones, fencerow.us(each.paused_at),
-       each.paused_by, each.pause_reason, fencerow.us(each.changed_at), each.changed_by, each.trouble, each.digest
+       each.paused_by, each.pause_reason, fencerow.us(each.changed_at), each.changed_by, each.trouble, each.digest,
+       fencerow.us(each.forgotten_until)
 FROM fencerow.schedules AS each
 WHERE (CAST(:name AS text) IS NULL OR each.name = CAST(:name AS text))
   AND (CAST(:entity AS text) IS NULL OR each.entity = CAST(:entity AS text))

@@ -100,11 +100,19 @@ SET last_at = greatest(fencerow.at(given.last_us), each.last_at), last_job_id = 
 FROM json_to_recordset(CAST(:runs AS json)) AS given (name text, entity text, last_us bigint, job_id uuid)
 WHERE each.name = given.name AND each.entity = given.entity;
 
--- name: note_trouble
--- Why this one cannot fire in some worker, or why its entities are not looked after. Guard: it is news.
+-- name: note_troubles
+-- Why these cannot fire in some worker, or in none for now. Guard: it is news. Rows that somebody has locked are left for
+-- the next time: two workers who note the same ones in another order would wait for each other in a ring.
 UPDATE fencerow.schedules AS each
-SET trouble = CAST(:trouble AS text)
-WHERE each.name = :name AND each.entity = :entity AND each.trouble IS DISTINCT FROM CAST(:trouble AS text);
+SET trouble = news.trouble
+FROM (
+    SELECT standing.name, standing.entity, given.trouble
+    FROM json_to_recordset(CAST(:troubles AS json)) AS given (name text, entity text, trouble text)
+    JOIN fencerow.schedules AS standing ON standing.name = given.name AND standing.entity = given.entity
+    WHERE standing.trouble IS DISTINCT FROM given.trouble
+    FOR UPDATE OF standing SKIP LOCKED
+) AS news
+WHERE each.name = news.name AND each.entity = news.entity;
 
 -- name: read_ticks
 -- The latest ticks of a schedule or of one entity, with the state of the job that each made.
@@ -116,8 +124,35 @@ WHERE tick.name = :name
 ORDER BY tick.fire_at DESC, tick.entity
 LIMIT :limit;
 
+-- name: note_forgotten
+-- Say on the rows of schedules up to which fire their ticks are about to be forgotten, as far as these made jobs.
+-- Rows that somebody has locked keep their ticks for now: who waits here while a backfill waits for a tick would never end.
+UPDATE fencerow.schedules AS each
+SET forgotten_until = last.fire_at
+FROM (
+    SELECT standing.name, standing.entity, past.fire_at
+    FROM (
+        SELECT old.name, old.entity, max(old.fire_at) AS fire_at
+        FROM (
+            SELECT tick.name, tick.entity, tick.fire_at
+            FROM fencerow.schedule_ticks AS tick
+            WHERE tick.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+              AND tick.job_id IS NOT NULL
+            ORDER BY tick.at
+            LIMIT :limit
+        ) AS old
+        GROUP BY old.name, old.entity
+    ) AS past
+    JOIN fencerow.schedules AS standing ON standing.name = past.name AND standing.entity = past.entity
+    WHERE standing.forgotten_until IS NULL OR standing.forgotten_until < past.fire_at
+    FOR UPDATE OF standing SKIP LOCKED
+) AS last
+WHERE each.name = last.name AND each.entity = last.entity
+RETURNING 1;
+
 -- name: purge_ticks
--- Forget ticks of old. Guard: never one of a fire that is not past for its schedule, so that none is made again.
+-- Forget ticks of old. Guards: never one of a fire that is not past for its schedule, so that no tick makes it again;
+-- and never one that made a job where the row does not say so, so that no backfill does.
 DELETE FROM fencerow.schedule_ticks AS tick
 WHERE (tick.name, tick.entity, tick.fire_at) IN (
     SELECT old.name, old.entity, old.fire_at
@@ -125,7 +160,9 @@ WHERE (tick.name, tick.entity, tick.fire_at) IN (
     WHERE old.at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
       AND NOT EXISTS (
           SELECT 1 FROM fencerow.schedules AS each
-          WHERE each.name = old.name AND each.entity = old.entity AND each.next_at <= old.fire_at
+          WHERE each.name = old.name AND each.entity = old.entity
+            AND (each.next_at <= old.fire_at
+                 OR (old.job_id IS NOT NULL AND coalesce(each.forgotten_until < old.fire_at, true)))
       )
     ORDER BY old.at
     LIMIT :limit

@@ -6,8 +6,8 @@ SELECT fencerow.now();
 
 -- name: lock_schedules
 -- The rows of a schedule, or one of them, as they are now.
-SELECT each.entity, each.kind, each.origin, each.definition, each.digest, each.next_at, each.paused_at IS NOT NULL,
-       fencerow.now()
+SELECT each.entity, each.kind, each.origin, each.definition, each.digest, each.forgotten_until, each.next_at,
+       each.paused_at IS NOT NULL, fencerow.now()
 FROM fencerow.schedules AS each
 WHERE each.name = :name AND (:entity IS NULL OR each.entity = :entity)
 ORDER BY each.entity;
@@ -115,7 +115,7 @@ WHERE name = :name AND entity = '' AND trouble IS NOT NULL;
 -- Schedules in the order of their names, entities behind their head: all, those of a name, or one.
 SELECT each.name, each.entity, each.kind, each.job, each.origin, each.owner, each.definition, each.version,
        each.next_at, each.last_at, each.last_job_id, each.zones, each.paused_at, each.paused_by, each.pause_reason,
-       each.changed_at, each.changed_by, each.trouble, each.digest
+       each.changed_at, each.changed_by, each.trouble, each.digest, each.forgotten_until
 FROM fencerow.schedules AS each
 WHERE (:name IS NULL OR each.name = :name)
   AND (:entity IS NULL OR each.entity = :entity)

@@ -105,11 +105,16 @@ FROM (
 ) AS given
 WHERE name = given.row_name AND entity = given.row_entity;
 
--- name: note_trouble
--- Why this one cannot fire in some worker, or why its entities are not looked after. Guard: it is news.
+-- name: note_troubles
+-- Why these cannot fire in some worker, or in none for now. Guard: it is news.
 UPDATE fencerow.schedules
-SET trouble = :trouble
-WHERE name = :name AND entity = :entity AND trouble IS NOT :trouble;
+SET trouble = given.text
+FROM (
+    SELECT json_extract(value, '$.name') AS row_name, json_extract(value, '$.entity') AS row_entity,
+           json_extract(value, '$.trouble') AS text
+    FROM json_each(:troubles)
+) AS given
+WHERE name = given.row_name AND entity = given.row_entity AND trouble IS NOT given.text;
 
 -- name: read_ticks
 -- The latest ticks of a schedule or of one entity, with the state of the job that each made.
@@ -120,8 +125,30 @@ WHERE tick.name = :name AND (:entity IS NULL OR tick.entity = :entity)
 ORDER BY tick.fire_at DESC, tick.entity
 LIMIT :limit;
 
+-- name: note_forgotten
+-- Say on the rows of schedules up to which fire their ticks are about to be forgotten, as far as these made jobs.
+UPDATE fencerow.schedules AS each
+SET forgotten_until = past.fire_at
+FROM (
+    SELECT old.name, old.entity, max(old.fire_at) AS fire_at
+    FROM (
+        SELECT tick.name, tick.entity, tick.fire_at
+        FROM fencerow.schedule_ticks AS tick
+        WHERE tick.at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
+          AND tick.job_id IS NOT NULL
+        ORDER BY tick.at
+        LIMIT :limit
+    ) AS old
+    GROUP BY old.name, old.entity
+) AS past
+WHERE each.name = past.name
+  AND each.entity = past.entity
+  AND (each.forgotten_until IS NULL OR each.forgotten_until < past.fire_at)
+RETURNING 1;
+
 -- name: purge_ticks
--- Forget ticks of old. Guard: never one of a fire that is not past for its schedule, so that none is made again.
+-- Forget ticks of old. Guards: never one of a fire that is not past for its schedule, so that no tick makes it again;
+-- and never one that made a job where the row does not say so, so that no backfill does.
 DELETE FROM fencerow.schedule_ticks
 WHERE (name, entity, fire_at) IN (
     SELECT old.name, old.entity, old.fire_at
@@ -129,7 +156,9 @@ WHERE (name, entity, fire_at) IN (
     WHERE old.at < fencerow.now() - CAST(:age_s * 1000000 AS INTEGER)
       AND NOT EXISTS (
           SELECT 1 FROM fencerow.schedules AS each
-          WHERE each.name = old.name AND each.entity = old.entity AND each.next_at <= old.fire_at
+          WHERE each.name = old.name AND each.entity = old.entity
+            AND (each.next_at <= old.fire_at
+                 OR (old.job_id IS NOT NULL AND coalesce(each.forgotten_until < old.fire_at, true)))
       )
     ORDER BY old.at
     LIMIT :limit

@@ -21,10 +21,11 @@ class Held:
     from_us: int
     until_us: int
     act: Act
+    beside: int = NEVER  # how many there may be at most, itself among them, as it says itself
 
 
 def exceeded(spans: Sequence[Held], limit: int) -> list[Act]:
-    """The acts whose holdings overlap for certain beyond the limit, or nothing."""
+    """The acts whose holdings overlap for certain beyond the limit, or beyond what one of them allows; or nothing."""
     edges = sorted(
         [(span.from_us, 1, index) for index, span in enumerate(spans) if span.until_us > span.from_us]
         + [(span.until_us, 0, index) for index, span in enumerate(spans) if span.until_us > span.from_us]
@@ -33,7 +34,7 @@ def exceeded(spans: Sequence[Held], limit: int) -> list[Act]:
     for _, begins, index in edges:
         if begins:
             held.add(index)
-            if len(held) > limit:
+            if len(held) > min(limit, *(spans[each].beside for each in held)):
                 return [spans[each].act for each in sorted(held)]
         else:
             held.discard(index)

@@ -17,10 +17,23 @@ from fencerow_proof.history.report import Report
 
 VISITS_MAX = 20_000
 MOVES = frozenset(
-    {"submit", "change", "cancel_idle", "ask_cancel", "revive", *ENDED_BY_AGE, *CLAIMS, *FENCED, *REMOVALS}
+    {
+        "submit",
+        "hand_over",
+        "take_turns_back",
+        "change",
+        "cancel_idle",
+        "ask_cancel",
+        "revive",
+        *ENDED_BY_AGE,
+        *CLAIMS,
+        *FENCED,
+        *REMOVALS,
+    }
 )
 ENDS = {"succeed": State.SUCCEEDED, "fail": State.FAILED, "stop": State.CANCELLED}
-ROBBED = (State.QUEUED, State.FAILED, State.CANCELLED)
+BACK = (State.QUEUED, State.WAITING)  # where an attempt leaves a job that shall run again
+ROBBED = (*BACK, State.FAILED, State.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +120,7 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
     match act.verb:
         case "submit":
             return _submit(act, now)
-        case "claim" | "claim_suspect":
+        case "claim" | "claim_in_turn" | "claim_suspect":
             follows = now.state is State.QUEUED and act.attempt in (None, now.attempt + 1)
             return [Standing(State.RUNNING, now.attempt + 1, act.holder)] if follows else []
         case "change":
@@ -119,8 +132,12 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
             return [replace(now, asked=True)] if now.state is State.RUNNING else []
         case "expire" | "disown":
             return [replace(now, state=State.FAILED)] if now.state in (State.QUEUED, State.WAITING) else []
+        case "hand_over":
+            return [replace(now, state=State.QUEUED)] if now.state is State.WAITING else []
+        case "take_turns_back":
+            return [replace(now, state=State.WAITING)] if now.state is State.QUEUED else []
         case "revive":
-            return [Standing(State.QUEUED, now.attempt)] if now.state in FINAL else []
+            return [Standing(state, now.attempt) for state in _back(act)] if now.state in FINAL else []
         case "reclaim" | "time_out" | "crash":
             return _taken(act, now)
         case _:
@@ -131,11 +148,15 @@ def outcomes(act: Act, now: Standing) -> list[Standing]:
 
 def _submit(act: Act, now: Standing) -> list[Standing]:
     """Inserted: it was nowhere. Not inserted: it was there. Undecided: either, or nothing at all."""
-    if act.maybe:
-        return [Standing(State.QUEUED)] if now.state is None else []
-    if act.new:
-        return [Standing(State.QUEUED)] if now.state is None else []
+    if act.maybe or act.new:
+        state = State.QUEUED if act.state is None else State(act.state)
+        return [Standing(state)] if now.state is None else []
     return [now] if now.state is not None else []
+
+
+def _back(act: Act) -> list[State]:
+    """Into its queue, or to its gate; an undecided act may have done either."""
+    return [state for state in BACK if act.state is None or act.state == state.value]
 
 
 def _change(act: Act, now: Standing) -> list[Standing]:
@@ -158,7 +179,7 @@ def _fenced(act: Act, now: Standing) -> list[Standing]:
         case "stop":
             return [replace(now, state=State.CANCELLED)] if now.asked else []
         case "requeue":
-            return [] if now.asked else [Standing(State.QUEUED, now.attempt)]
+            return [] if now.asked else [Standing(state, now.attempt) for state in _back(act)]
         case "succeed" | "fail":
             return [replace(now, state=ENDS[act.verb])]
         case _:
@@ -171,10 +192,11 @@ def _taken(act: Act, now: Standing) -> list[Standing]:
         return []
     if act.holder is not None and now.holder is not None and act.holder != now.holder:
         return []
-    became = State(act.state) if act.state is not None else State.QUEUED
-    if (became is State.CANCELLED) != now.asked:
-        return []
-    return [Standing(became, now.attempt, asked=became in FINAL and now.asked)]
+    return [
+        Standing(became, now.attempt, asked=became in FINAL and now.asked)
+        for became in ((State(act.state),) if act.state is not None else BACK)
+        if (became is State.CANCELLED) == now.asked
+    ]
 
 
 # --- what nobody reported ----------------------------------------------------------------------------

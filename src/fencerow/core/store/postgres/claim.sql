@@ -1,12 +1,16 @@
 -- Claiming: from queued to running, for as many jobs as there are free slots.
 
--- fragment: claimable
--- Due now, or before the clock went back; known here, and not expired.
-queued.run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
-                                                           fencerow.now() + INTERVAL '1 day')))
-AND (queued.run_at <= (SELECT fencerow.now())
-     OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+-- fragment: due
+-- A job is due now, or was before the clock went back: `Due` says what is sent.
+run_at <= (SELECT greatest(fencerow.now(), least(fencerow.at(CAST(:due_us AS bigint)),
+                                                 fencerow.now() + INTERVAL '1 day')))
+AND (run_at <= (SELECT fencerow.now())
+     OR COALESCE(claimed_at, revived_at, submitted_at)
         NOT BETWEEN fencerow.at(CAST(:since_us AS bigint)) AND (SELECT fencerow.now()))
+
+-- fragment: claimable
+-- Due, known here, and not expired.
+{{due}}
 AND queued.name = ANY(CAST(:names AS text[]))
 AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
 
@@ -20,6 +24,29 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                 WHERE queue.name IN (:queue, '')
                   AND (queue.paused_at IS NOT NULL OR (queue.limited AND CAST(:bounded AS integer) = 0)))
 
+-- fragment: started
+-- What a claim writes.
+state = 'running',
+attempt = job.attempt + 1,
+holder = CAST(:holder AS uuid),
+claimed_at = clock.now,
+deadline_at = clock.now + fencerow.seconds(job.timeout_s + CAST(:margin_s AS double precision))
+
+-- fragment: claimed jobs
+-- The end of a claim, whose UPDATE is `claimed`: the jobs as one JSON document. Arguments beyond 64 KiB, or beyond 8 MiB in
+-- all, are fetched at start.
+RETURNING job.id, job.name, job.queue, job.attempt, job.priority, job.run_at, job.suspect, job.failures, job.crashes,
+              job.snoozes, job.attempts_max, job.snoozes_max, job.timeout_s, job.submitted_at, job.args_bytes, job.args,
+              job.options, job.tags, job.metadata, job.headers, job.share
+)
+SELECT CAST(json_agg(json_build_array(
+           id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,
+           attempts_max, snoozes_max, timeout_s, fencerow.us(submitted_at),
+           CASE WHEN args_bytes <= 65536 AND bytes_so_far <= 8388608 THEN args END,
+           options, tags, metadata, headers, share
+       ) ORDER BY priority DESC, run_at, id) AS text)
+FROM (SELECT claimed.*, sum(args_bytes) OVER (ORDER BY priority DESC, run_at, id) AS bytes_so_far FROM claimed) AS sized
+
 -- name: claim
 -- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
 -- The mark is only a hint that spares the dead entries at the lane's head; exclusivity is the row lock and the state.
@@ -32,11 +59,7 @@ AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 claimed AS (
     UPDATE fencerow.jobs AS job
-    SET state = 'running',
-        attempt = job.attempt + 1,
-        holder = CAST(:holder AS uuid),
-        claimed_at = clock.now,
-        deadline_at = clock.now + fencerow.seconds(job.timeout_s + CAST(:margin_s AS double precision))
+    SET {{started}}
     FROM clock
     WHERE job.id = ANY(ARRAY(
             SELECT candidate.id
@@ -58,17 +81,7 @@ claimed AS (
             LIMIT CAST(:limit AS integer)
         ))
       AND {{claim guard}}
-    RETURNING job.id, job.name, job.queue, job.attempt, job.priority, job.run_at, job.suspect, job.failures, job.crashes,
-              job.snoozes, job.attempts_max, job.snoozes_max, job.timeout_s, job.submitted_at, job.args_bytes, job.args,
-              job.options, job.tags, job.metadata, job.headers
-)
-SELECT CAST(json_agg(json_build_array(
-           id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,
-           attempts_max, snoozes_max, timeout_s, fencerow.us(submitted_at),
-           CASE WHEN args_bytes <= 65536 AND bytes_so_far <= 8388608 THEN args END,
-           options, tags, metadata, headers
-       ) ORDER BY priority DESC, run_at, id) AS text)
-FROM (SELECT claimed.*, sum(args_bytes) OVER (ORDER BY priority DESC, run_at, id) AS bytes_so_far FROM claimed) AS sized;
+    {{claimed jobs}};
 
 -- name: lock_suspects
 -- Make this worker's claims of suspects take turns, until the transaction ends; false while another is under way.
@@ -81,11 +94,7 @@ SELECT pg_try_advisory_xact_lock(hashtextextended(CAST(CAST(:holder AS uuid) AS 
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 claimed AS (
     UPDATE fencerow.jobs AS job
-    SET state = 'running',
-        attempt = job.attempt + 1,
-        holder = CAST(:holder AS uuid),
-        claimed_at = clock.now,
-        deadline_at = clock.now + fencerow.seconds(job.timeout_s + CAST(:margin_s AS double precision))
+    SET {{started}}
     FROM clock
     WHERE job.id = ANY(ARRAY(
             SELECT queued.id
@@ -107,7 +116,7 @@ SELECT CAST(json_agg(json_build_array(
            id, name, queue, attempt, priority, fencerow.us(run_at), suspect, failures, crashes, snoozes,
            attempts_max, snoozes_max, timeout_s, fencerow.us(submitted_at),
            CASE WHEN args_bytes <= 65536 THEN args END,
-           options, tags, metadata, headers
+           options, tags, metadata, headers, share
        ) ORDER BY run_at, id) AS text)
 FROM claimed;
 
@@ -118,7 +127,7 @@ FROM claimed;
 -- name: lanes
 -- The lanes of one queue that hold queued jobs, highest priority first, each with the instant its first job is due,
 -- and last, with no priority, the first suspect: a skip scan, one index descent per lane. Each says whether a limit
--- bounds the claims of this queue.
+-- bounds the claims of this queue, and whether shares have jobs in the lane.
 WITH RECURSIVE lane AS (
     (SELECT job.priority, job.run_at
      FROM fencerow.jobs AS job
@@ -136,9 +145,13 @@ WITH RECURSIVE lane AS (
         LIMIT 1
     ) AS below
 )
-SELECT lane.priority, fencerow.us(lane.run_at), fencerow.us(fencerow.now()), {{limited}} FROM lane
+SELECT lane.priority, fencerow.us(lane.run_at), fencerow.us(fencerow.now()), {{limited}},
+       (SELECT EXISTS (SELECT 1 FROM fencerow.jobs AS shared
+                       WHERE shared.queue = :queue AND shared.priority = lane.priority AND shared.state = 'queued'
+                         AND NOT shared.suspect AND shared.share IS NOT NULL))
+FROM lane
 UNION ALL
-(SELECT NULL, fencerow.us(job.run_at), fencerow.us(fencerow.now()), {{limited}}
+(SELECT NULL, fencerow.us(job.run_at), fencerow.us(fencerow.now()), {{limited}}, false
  FROM fencerow.jobs AS job
  WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect
  ORDER BY job.run_at

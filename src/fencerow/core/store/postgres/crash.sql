@@ -45,7 +45,7 @@ moved AS (
               outcome.reason, clock.now AS at, job.exclusive, job.limits
 ),
 left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+    INSERT INTO fencerow.gate_arrivals (gate)
     {{gates of the moved}}
 ),
 noted AS (

@@ -25,8 +25,8 @@ cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, s
 revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error
 
 -- fragment: turn columns
--- Which turns a job needs; what has ended waits at no gate.
-exclusive, exclusive_slots, strict, limits, gate
+-- Which turns a job needs, and since when it had them; what has ended waits at no gate.
+exclusive, exclusive_slots, strict, limits, gate, turned_at, share
 
 -- fragment: gates of the ended
 -- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
@@ -103,7 +103,8 @@ kept AS (
 SELECT CAST(id AS text), awaited, exclusive IS NOT NULL OR limits IS NOT NULL FROM ended;
 
 -- name: fail
--- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
+-- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction. What a handler chose
+-- itself, and snoozes that are spent, no breaker is told of.
 -- Guard: still running, under this holder, in this attempt.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
@@ -117,7 +118,11 @@ moved AS (
         ended_at = clock.now
     FROM outcome, clock
     WHERE {{fence of outcome}}
-    RETURNING job.id, job.attempt, job.holder, job.claimed_at, job.ended_at, outcome.error
+    RETURNING job.id, job.attempt, job.holder, job.claimed_at, job.ended_at, outcome.error, job.queue, job.limits,
+              clock.now AS at, COALESCE(CAST(outcome.error AS json) ->> 'code', '') NOT IN ('failed_by_handler', 'snoozes_exhausted') AS has_failed
+),
+told AS (
+    {{failures of the moved}}
 ),
 noted AS (
     INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
@@ -153,10 +158,13 @@ moved AS (
     WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.run_at, job.queue, job.priority, outcome.kind, outcome.detail,
-              clock.now AS at, job.state, job.exclusive, job.limits
+              clock.now AS at, job.state, job.exclusive, job.limits, outcome.kind = 'retried' AS has_failed
+),
+told AS (
+    {{failures of the moved}}
 ),
 left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+    INSERT INTO fencerow.gate_arrivals (gate)
     {{gates of the moved}}
 ),
 noted AS (

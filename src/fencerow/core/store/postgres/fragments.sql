@@ -26,8 +26,22 @@ NOT job.strict AND (job.exclusive IS NOT NULL OR job.limits IS NOT NULL)
 
 -- fragment: gates of the moved
 -- Where those wait now that have given their turns up. The gates are to be looked at: a turn is free there.
-SELECT 'key:' || moved.exclusive, moved.priority, moved.run_at
+SELECT 'key:' || moved.exclusive
 FROM moved WHERE moved.state = 'waiting' AND moved.exclusive IS NOT NULL
 UNION
-SELECT 'limit:' || unnest(moved.limits), moved.priority, moved.run_at
+SELECT 'limit:' || unnest(moved.limits)
 FROM moved WHERE moved.state = 'waiting' AND moved.limits IS NOT NULL
+
+-- fragment: failures of the moved
+-- A failure is told to each limit with a breaker that binds its job, whoever knows what that makes of it. Where nobody has
+-- a breaker, one look at a table of nothing is all.
+INSERT INTO fencerow.limit_failures (name, at)
+SELECT told.name, moved.at
+FROM moved
+CROSS JOIN LATERAL (
+    SELECT named.name, split_part(named.name, '/', 1) AS known FROM unnest(moved.limits) AS named (name)
+    UNION ALL
+    SELECT bound.name, bound.name FROM (VALUES ('queue:' || moved.queue), ('fleet')) AS bound (name)
+) AS told
+WHERE moved.has_failed
+  AND EXISTS (SELECT 1 FROM fencerow.watched_limits AS watched WHERE watched.name IN (told.name, told.known))

@@ -138,21 +138,21 @@ noted AS (
     FROM gone CROSS JOIN clock
 ),
 come AS (
-    INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
-    SELECT {{first gate}}, job.priority, clock.now
-    FROM gone AS job CROSS JOIN clock
+    INSERT INTO fencerow.gate_arrivals (gate)
+    SELECT {{first gate}}
+    FROM gone AS job
     WHERE job.exclusive IS NOT NULL OR job.limits IS NOT NULL
 )
 INSERT INTO fencerow.jobs AS job (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share
 )
 SELECT
     id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
     priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share
 FROM gone AS job CROSS JOIN clock
 RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting';
 

@@ -237,10 +237,14 @@ moved AS (
       AND job.holder = overdue.holder
       AND job.attempt = overdue.attempt
     RETURNING job.id, job.state, job.attempt, job.queue, job.priority, job.run_at, job.claimed_at, overdue.begun,
-              overdue.holder AS late_holder, clock.now AS at, job.exclusive, job.limits
+              overdue.holder AS late_holder, clock.now AS at, job.exclusive, job.limits,
+              overdue.begun AND job.state <> 'cancelled' AS has_failed
+),
+told AS (
+    {{failures of the moved}}
 ),
 left_gates AS (
-    INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+    INSERT INTO fencerow.gate_arrivals (gate)
     {{gates of the moved}}
 ),
 noted AS (

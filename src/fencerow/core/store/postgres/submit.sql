@@ -8,11 +8,11 @@ ephemeral, subscribed
 
 -- fragment: new columns with turns
 -- The same for jobs that may have to wait for their turn.
-{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate
+{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate, share
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
--- [id, bytes, arguments, exclusive key, limits] where one of the group is `gated`: it waits for its turn.
+-- [id, bytes, arguments, exclusive key, limits, share] where one of the group is `gated`: it has one of the last three.
 WITH alike AS MATERIALIZED (
     SELECT
         given.queue, given.name, given.priority,
@@ -48,7 +48,8 @@ SELECT
     CASE WHEN alike.gated THEN job.value ->> 3 END, alike.exclusive_slots, alike.strict,
     CASE WHEN alike.gated AND job.value ->> 4 IS NOT NULL
          THEN ARRAY(SELECT json_array_elements_text(job.value -> 4)) END,
-    CASE WHEN alike.gated THEN COALESCE('key:' || (job.value ->> 3), 'limit:' || (job.value -> 4 ->> 0)) END
+    CASE WHEN alike.gated THEN COALESCE('key:' || (job.value ->> 3), 'limit:' || (job.value -> 4 ->> 0)) END,
+    CASE WHEN alike.gated THEN job.value ->> 5 END
 FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
 
 -- name: submit
@@ -68,7 +69,7 @@ SELECT fencerow.refuse_repeated(array_agg(inserted.id)) FROM inserted;
 -- Insert one new job from parameters of its own: the server plans and runs it in half the time that a document takes.
 -- It waits for no turn.
 -- Guard: the primary key and the look at what was submitted again, as in submit; RETURNING comes after the insert.
-INSERT INTO fencerow.jobs ({{new columns}})
+INSERT INTO fencerow.jobs ({{new columns}}, share)
 SELECT
     CAST(:id AS uuid), CAST(:queue AS text), CAST(:name AS text), CAST(:priority AS smallint),
     COALESCE(
@@ -80,7 +81,7 @@ SELECT
     CAST(:retention_s AS double precision), CAST(:scope AS text), CAST(:key AS text), clock.now,
     CAST(:submitted_by AS text), CAST(:args_bytes AS integer), CAST(:args AS json), CAST(:options AS json),
     CAST(:tags AS json), CAST(:metadata AS json), CAST(:headers AS json), CAST(:ephemeral AS boolean),
-    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes)
+    EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes), CAST(:share AS text)
 FROM (SELECT fencerow.now() AS now) AS clock
 RETURNING fencerow.refuse_repeated(ARRAY[id]);
 
@@ -164,11 +165,11 @@ RETURNING owned.scope, owned.key;
 
 -- name: read_known
 -- The jobs of these ids as they were submitted, live and finished: an id stands for one job. The last column is the
--- fingerprint that the first change of its arguments left of those before.
+-- fingerprint that the first change of its arguments, or the first submit in its place, left of those before.
 SELECT job.id, job.name, CAST(job.args AS text), job.scope, job.key,
        (SELECT note.detail ->> 'args_was'
         FROM fencerow.job_events AS note
-        WHERE note.job_id = job.id AND note.kind = 'changed' AND note.detail ->> 'args_was' IS NOT NULL
+        WHERE note.job_id = job.id AND note.kind IN ('changed', 'replaced') AND note.detail ->> 'args_was' IS NOT NULL
         ORDER BY note.id
         LIMIT 1)
 FROM fencerow.all_jobs AS job

@@ -3,11 +3,14 @@
 -- fragment: idle
 -- What can be changed of these: nobody runs them, and they have not ended. `args` is read where new ones are to come.
 SELECT job.id, job.name, job.queue, job.priority, job.run_at, job.args_bytes, job.options,
-       CASE WHEN :with_args THEN job.args END, job.expires_at, fencerow.now(), job.exclusive,
-       job.limits IS NOT NULL
+       CASE WHEN :with_args THEN job.args END, job.expires_at, fencerow.now(), job.exclusive, job.limits
 FROM fencerow.jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('waiting', 'queued')
+
+-- fragment: new gate
+-- Where a job waits first that needs other turns from now on; NULL: it needs none.
+COALESCE('key:' || wanted.new_exclusive, 'limit:' || json_extract(wanted.new_limits, '$[0]'))
 
 -- name: lock_idle
 -- Jobs that nobody runs before they are changed; the write lock is held already.
@@ -20,7 +23,8 @@ WHERE job.id IN (SELECT value FROM json_each(:ids))
 
 -- name: change
 -- Change jobs that nobody runs. A job that is to run at once and is due already keeps its place. One that has turns and
--- is put off gives them up and waits for them again. Whoever waits at a gate arrives there anew.
+-- is put off gives them up and waits for them again. One that needs other turns from now on gives those up that it has,
+-- and waits for the new ones. Whoever waits at a gate arrives there anew.
 -- Guard: waiting or queued.
 UPDATE fencerow.jobs
 SET queue = COALESCE(wanted.queue, fencerow.jobs.queue),
@@ -31,27 +35,33 @@ SET queue = COALESCE(wanted.queue, fencerow.jobs.queue),
     args = COALESCE(wanted.args, fencerow.jobs.args),
     args_bytes = COALESCE(wanted.args_bytes, fencerow.jobs.args_bytes),
     options = CASE WHEN wanted.args IS NULL THEN fencerow.jobs.options ELSE wanted.options END,
-    state = CASE WHEN (wanted.run_at_us > fencerow.now() OR wanted.delay_s > 0)
+    exclusive = CASE WHEN wanted.turns THEN wanted.new_exclusive ELSE exclusive END,
+    limits = CASE WHEN wanted.turns THEN wanted.new_limits ELSE limits END,
+    state = CASE WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
+                 WHEN (wanted.run_at_us > fencerow.now() OR wanted.delay_s > 0)
                       AND (exclusive IS NOT NULL OR limits IS NOT NULL) THEN 'waiting'
                  ELSE fencerow.jobs.state END,
-    gate = CASE WHEN (wanted.run_at_us > fencerow.now() OR wanted.delay_s > 0) AND fencerow.jobs.state = 'queued'
+    gate = CASE WHEN wanted.turns THEN {{new gate}}
+                WHEN (wanted.run_at_us > fencerow.now() OR wanted.delay_s > 0) AND fencerow.jobs.state = 'queued'
                 THEN {{first gate}} ELSE fencerow.jobs.gate END
 FROM (SELECT job.value AS id, json_extract(given.value, '$.queue') AS queue,
              json_extract(given.value, '$.priority') AS priority, json_extract(given.value, '$.run_at_us') AS run_at_us,
              json_extract(given.value, '$.delay_s') AS delay_s, json_extract(given.value, '$.at_once') AS at_once,
              json_extract(given.value, '$.args') AS args, json_extract(given.value, '$.args_bytes') AS args_bytes,
-             json_extract(given.value, '$.options') AS options
+             json_extract(given.value, '$.options') AS options, json_extract(given.value, '$.turns') AS turns,
+             json_extract(given.value, '$.new_exclusive') AS new_exclusive,
+             json_extract(given.value, '$.new_limits') AS new_limits
       FROM json_each(:changes) AS given CROSS JOIN json_each(given.value, '$.ids') AS job) AS wanted
 WHERE fencerow.jobs.id = wanted.id
   AND fencerow.jobs.state IN ('waiting', 'queued')
-RETURNING id, state, queue, priority, run_at, args_bytes;
-INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
-SELECT 'key:' || job.exclusive, job.priority, job.run_at
+RETURNING id, state, queue, priority, run_at, args_bytes, exclusive, limits;
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT 'key:' || job.exclusive
 FROM json_each(:changes) AS given CROSS JOIN json_each(given.value, '$.ids') AS each
 JOIN fencerow.jobs AS job ON job.id = each.value
 WHERE job.state = 'waiting' AND job.exclusive IS NOT NULL
 UNION
-SELECT 'limit:' || named.value, job.priority, job.run_at
+SELECT 'limit:' || named.value
 FROM json_each(:changes) AS given CROSS JOIN json_each(given.value, '$.ids') AS each
 JOIN fencerow.jobs AS job ON job.id = each.value
 JOIN json_each(job.limits) AS named

@@ -1,11 +1,15 @@
 -- Claiming: from queued to running, for as many jobs as there are free slots.
 
--- fragment: claimable
--- Due now, or before the clock went back; known here, and not expired.
-queued.run_at <= (SELECT max(fencerow.now(), min(:due_us, fencerow.now() + 86400000000)))
-AND (queued.run_at <= (SELECT fencerow.now())
-     OR COALESCE(queued.claimed_at, queued.revived_at, queued.submitted_at)
+-- fragment: due
+-- A job is due now, or was before the clock went back: `Due` says what is sent.
+run_at <= (SELECT max(fencerow.now(), min(:due_us, fencerow.now() + 86400000000)))
+AND (run_at <= (SELECT fencerow.now())
+     OR COALESCE(claimed_at, revived_at, submitted_at)
         NOT BETWEEN :since_us AND (SELECT fencerow.now()))
+
+-- fragment: claimable
+-- Due, known here, and not expired.
+{{due}}
 AND queued.name IN (SELECT value FROM json_each(:names))
 AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
 
@@ -24,8 +28,16 @@ json_array(
     failures, crashes, snoozes, attempts_max, snoozes_max, timeout_s, submitted_at,
     CASE WHEN args_bytes <= 65536 AND json_valid(args) THEN json(args) END,
     CASE WHEN json_valid(options) THEN json(options) END, CASE WHEN json_valid(tags) THEN json(tags) END,
-    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END
+    CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END, share
 )
+
+-- fragment: started
+-- What a claim writes.
+state = 'running',
+attempt = attempt + 1,
+holder = :holder,
+claimed_at = (SELECT fencerow.now()),
+deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
 
 -- name: claim
 -- Take up to :limit due jobs of one queue, the lanes (priorities) in the order given, each from its low-water mark.
@@ -37,11 +49,7 @@ json_array(
 -- Each row is one JSON document; arguments beyond 64 KiB, or that are no JSON any more, are fetched at start.
 -- What else is no JSON any more comes as null: one edited row must not keep a queue from being claimed.
 UPDATE fencerow.jobs
-SET state = 'running',
-    attempt = attempt + 1,
-    holder = :holder,
-    claimed_at = (SELECT fencerow.now()),
-    deadline_at = (SELECT fencerow.now()) + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
+SET {{started}}
 WHERE id IN (
         SELECT candidate.value
         FROM json_each(:lanes) AS lane,
@@ -72,11 +80,7 @@ SELECT :holder IS NOT NULL;
 -- name: claim_suspect
 -- Take suspect jobs of a queue, those that are due first, until this worker runs :at_most of them. Guards as in claim.
 UPDATE fencerow.jobs
-SET state = 'running',
-    attempt = attempt + 1,
-    holder = :holder,
-    claimed_at = fencerow.now(),
-    deadline_at = fencerow.now() + CAST((timeout_s + :margin_s) * 1000000 AS INTEGER)
+SET {{started}}
 WHERE id IN (
         SELECT queued.id
         FROM fencerow.jobs AS queued
@@ -98,7 +102,7 @@ RETURNING {{claimed job}};
 -- name: lanes
 -- The lanes of one queue that hold queued jobs, highest priority first, each with the instant its first job is due,
 -- and last, with no priority, the first suspect: a skip scan, one index descent per lane. Each says whether a limit
--- bounds the claims of this queue.
+-- bounds the claims of this queue, and whether shares have jobs in the lane.
 WITH RECURSIVE lane (priority) AS (
     SELECT max(job.priority)
     FROM fencerow.jobs AS job
@@ -116,11 +120,14 @@ SELECT lane.priority,
         WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 0 AND job.priority = lane.priority
         ORDER BY job.run_at
         LIMIT 1),
-       fencerow.now(), {{limited}}
+       fencerow.now(), {{limited}},
+       (SELECT EXISTS (SELECT 1 FROM fencerow.jobs AS shared
+                       WHERE shared.queue = :queue AND shared.priority = lane.priority AND shared.state = 'queued'
+                         AND shared.suspect = 0 AND shared.share IS NOT NULL))
 FROM lane
 WHERE lane.priority IS NOT NULL
 UNION ALL
-SELECT NULL, first.run_at, fencerow.now(), {{limited}}
+SELECT NULL, first.run_at, fencerow.now(), {{limited}}, 0
 FROM (SELECT job.run_at
       FROM fencerow.jobs AS job
       WHERE job.queue = :queue AND job.state = 'queued' AND job.suspect = 1

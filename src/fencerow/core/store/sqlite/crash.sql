@@ -31,7 +31,7 @@ SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled'
     deadline_at = NULL
 {{outcomes under the fence of the row}}
 RETURNING id, state, queue, priority, run_at, attempt;
-INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+INSERT INTO fencerow.gate_arrivals (gate)
 {{gates of the outcomes}};
 
 -- name: note_alone

@@ -30,7 +30,7 @@ INSERT INTO fencerow.finished_jobs (
     attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
     cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
     revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed,
-    exclusive, exclusive_slots, strict, limits, gate
+    exclusive, exclusive_slots, strict, limits, gate, turned_at, share
 )
 SELECT
     job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.run_at, job.attempt,
@@ -39,7 +39,7 @@ SELECT
     CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.submitted_at,
     job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.args_bytes, job.args, job.options, job.tags, job.metadata,
     job.headers, json_extract(o.value, '$.result'), NULL, job.period, job.ephemeral,
-    job.subscribed, job.exclusive, job.exclusive_slots, job.strict, job.limits, job.gate
+    job.subscribed, job.exclusive, job.exclusive_slots, job.strict, job.limits, job.gate, job.turned_at, job.share
 {{outcomes under the fence}}
   AND (job.awaited = 1 OR job.ephemeral = 0)
 ON CONFLICT (id) DO NOTHING;
@@ -74,11 +74,14 @@ SELECT job.id
 RETURNING id, awaited, COALESCE(exclusive, limits) IS NOT NULL;
 
 -- name: fail
--- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction.
+-- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction. What a handler chose
+-- itself, and snoozes that are spent, no breaker is told of.
 -- Guard: still running, under this holder, in this attempt.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'failed', :holder, json_object('claimed_at_us', job.claimed_at, 'error', json(json_extract(o.value, '$.error')))
 {{outcomes under the fence}};
+{{failures of the outcomes}}
+  AND COALESCE(json_extract(json_extract(o.value, '$.error'), '$.code'), '') NOT IN ('failed_by_handler', 'snoozes_exhausted');
 UPDATE fencerow.jobs
 SET state = 'failed',
     failures = failures + 1,
@@ -99,6 +102,9 @@ SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :ho
                    'detail', json(json_extract(o.value, '$.detail')))
 {{outcomes under the fence}}
   AND job.cancel_requested_at IS NULL;
+{{failures of the outcomes}}
+  AND job.cancel_requested_at IS NULL
+  AND json_extract(o.value, '$.kind') = 'retried';
 UPDATE fencerow.jobs
 SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives its turns up}} THEN 'waiting'
                  ELSE 'queued' END,
@@ -113,7 +119,7 @@ SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives
 {{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
 RETURNING id, queue, priority, run_at, state = 'waiting';
-INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
+INSERT INTO fencerow.gate_arrivals (gate)
 {{gates of the outcomes}};
 
 -- name: stop

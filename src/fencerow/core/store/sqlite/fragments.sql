@@ -33,11 +33,11 @@ strict = 0 AND (exclusive IS NOT NULL OR limits IS NOT NULL)
 
 -- fragment: gates of the outcomes
 -- Where those wait now that have given their turns up. The gates are to be looked at: a turn is free there.
-SELECT 'key:' || job.exclusive, job.priority, job.run_at
+SELECT 'key:' || job.exclusive
 FROM json_each(:outcomes) AS o JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 WHERE job.state = 'waiting' AND job.exclusive IS NOT NULL
 UNION
-SELECT 'limit:' || named.value, job.priority, job.run_at
+SELECT 'limit:' || named.value
 FROM json_each(:outcomes) AS o JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
 JOIN json_each(job.limits) AS named
 WHERE job.state = 'waiting'
@@ -45,3 +45,29 @@ WHERE job.state = 'waiting'
 -- fragment: any job needs turns
 -- Ends a statement at once where none does.
 EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.exclusive IS NOT NULL OR any_job.limits IS NOT NULL)
+
+-- fragment: limits of the job
+-- All limits that bind a job, whether they are defined or not.
+json_insert(COALESCE(job.limits, '[]'), '$[#]', 'queue:' || job.queue, '$[#]', 'fleet')
+
+-- fragment: is watched
+-- Whether a limit of this name, or the one of whose keys it is, has a breaker.
+EXISTS (SELECT 1
+        FROM fencerow.watched_limits AS watched
+        WHERE watched.name = told.value
+           OR substr(told.value, 1, 6) <> 'queue:'
+              AND watched.name = substr(told.value, 1, instr(told.value || '/', '/') - 1))
+
+-- fragment: failures of the outcomes
+-- A failure is told to each limit with a breaker that binds its job, whoever knows what that makes of it. Ends at once
+-- where nobody has a breaker.
+INSERT INTO fencerow.limit_failures (name, at)
+SELECT told.value, fencerow.now()
+FROM json_each(:outcomes) AS o
+JOIN fencerow.jobs AS job ON job.id = json_extract(o.value, '$.id')
+JOIN json_each({{limits of the job}}) AS told
+WHERE job.state = 'running'
+  AND +job.holder = :holder
+  AND job.attempt = json_extract(o.value, '$.attempt')
+  AND EXISTS (SELECT 1 FROM fencerow.watched_limits)
+  AND {{is watched}}

@@ -112,19 +112,19 @@ WHERE job.id IN (SELECT value FROM json_each(:ids));
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share
 )
 SELECT
     job.id, job.queue, job.name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END, job.priority, job.awaited, fencerow.now(), job.attempt, job.attempts_max,
     job.crashes_max, job.snoozes_max, job.timeout_s, job.retention_s, job.scope, job.key, job.submitted_at,
     job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers,
-    job.ephemeral, job.subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}
+    job.ephemeral, job.subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share
 FROM fencerow.finished_jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled')
 RETURNING id, queue, priority, run_at, state = 'waiting';
-INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
-SELECT job.gate, job.priority, job.run_at
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT job.gate
 FROM fencerow.jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids)) AND job.gate IS NOT NULL;
 DELETE FROM fencerow.finished_jobs

@@ -182,6 +182,17 @@ WHERE job.id IN (SELECT json_extract(said.value, '$[0]')
                  WHERE worker.state = 'alive')
   AND job.state = 'running'
   AND note.kind IN ('timed_out', 'released');
+INSERT INTO fencerow.limit_failures (name, at)
+SELECT told.value, fencerow.now()
+FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
+CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
+JOIN fencerow.job_events AS note ON note.job_id = job.id AND note.attempt = job.attempt AND note.kind = 'timed_out'
+JOIN json_each({{limits of the job}}) AS told
+WHERE worker.state = 'alive'
+  AND job.state = 'running'
+  AND job.cancel_requested_at IS NULL
+  AND EXISTS (SELECT 1 FROM fencerow.watched_limits)
+  AND {{is watched}};
 UPDATE fencerow.jobs
 SET state = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
                       AND {{gives its turns up}}
@@ -207,13 +218,13 @@ WHERE note.job_id = fencerow.jobs.id
                            FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
                            WHERE worker.state = 'alive')
   AND fencerow.jobs.state = 'running';
-INSERT INTO fencerow.gate_arrivals (gate, priority, run_at)
-SELECT 'key:' || job.exclusive, job.priority, job.run_at
+INSERT INTO fencerow.gate_arrivals (gate)
+SELECT 'key:' || job.exclusive
 FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
 CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
 WHERE worker.state = 'alive' AND job.state = 'waiting' AND job.exclusive IS NOT NULL
 UNION
-SELECT 'limit:' || named.value, job.priority, job.run_at
+SELECT 'limit:' || named.value
 FROM fencerow.workers AS worker, json_each(worker.stated, '$.overdue') AS said
 CROSS JOIN fencerow.jobs AS job ON job.id = json_extract(said.value, '$[0]')
 JOIN json_each(job.limits) AS named

@@ -8,11 +8,11 @@ ephemeral, subscribed
 
 -- fragment: new columns with turns
 -- The same for jobs that may have to wait for their turn.
-{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate
+{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate, share
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
--- [id, bytes, arguments, exclusive key, limits] where one of the group is `gated`: it waits for its turn.
+-- [id, bytes, arguments, exclusive key, limits, share] where one of the group is `gated`: it has one of the last three.
 WITH alike AS MATERIALIZED (
     SELECT
         json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
@@ -44,7 +44,8 @@ SELECT
     CASE WHEN alike.gated THEN json_extract(job.value, '$[3]') END, alike.exclusive_slots, alike.strict,
     CASE WHEN alike.gated THEN json_extract(job.value, '$[4]') END,
     CASE WHEN alike.gated
-         THEN COALESCE('key:' || json_extract(job.value, '$[3]'), 'limit:' || json_extract(job.value, '$[4][0]')) END
+         THEN COALESCE('key:' || json_extract(job.value, '$[3]'), 'limit:' || json_extract(job.value, '$[4][0]')) END,
+    CASE WHEN alike.gated THEN json_extract(job.value, '$[5]') END
 FROM alike CROSS JOIN json_each(alike.jobs) AS job
 
 -- name: submit
@@ -63,13 +64,13 @@ JOIN fencerow.repeated_ids AS repeated ON repeated.id = json_extract(job.value, 
 -- name: submit_one
 -- Insert one new job from parameters of its own. It waits for no turn.
 -- Guard: the primary key and the look at what was submitted again, as in submit.
-INSERT INTO fencerow.jobs ({{new columns}})
+INSERT INTO fencerow.jobs ({{new columns}}, share)
 SELECT
     :id, :queue, :name, :priority,
     COALESCE(:run_at_us, clock.now + CAST(:delay_s * 1000000 AS INTEGER)),
     :attempts_max, :crashes_max, :snoozes_max, :timeout_s, clock.now + CAST(:expires_s * 1000000 AS INTEGER),
     :retention_s, :scope, :key, clock.now, :submitted_by, :args_bytes, :args, :options, :tags, :metadata, :headers,
-    :ephemeral, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1)
+    :ephemeral, EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1), :share
 FROM (SELECT fencerow.now() AS now) AS clock;
 INSERT INTO fencerow.repeated_ids (id, at)
 SELECT repeated.id, repeated.at FROM fencerow.repeated_ids AS repeated WHERE repeated.id = :id;
@@ -135,11 +136,11 @@ RETURNING scope, key;
 
 -- name: read_known
 -- The jobs of these ids as they were submitted, live and finished: an id stands for one job. The last column is the
--- fingerprint that the first change of its arguments left of those before.
+-- fingerprint that the first change of its arguments, or the first submit in its place, left of those before.
 SELECT job.id, job.name, job.args, job.scope, job.key,
        (SELECT json_extract(note.detail, '$.args_was')
         FROM fencerow.job_events AS note
-        WHERE note.job_id = job.id AND note.kind = 'changed' AND json_extract(note.detail, '$.args_was') IS NOT NULL
+        WHERE note.job_id = job.id AND note.kind IN ('changed', 'replaced') AND json_extract(note.detail, '$.args_was') IS NOT NULL
         ORDER BY note.id
         LIMIT 1)
 FROM fencerow.all_jobs AS job

@@ -20,6 +20,19 @@ CREATE TABLE fencerow.limit_states (
     changed_at timestamptz NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
+-- Which limits have a breaker. Whoever ends an attempt in a failure looks here whether anybody wants to be told.
+CREATE TABLE fencerow.watched_limits (
+    name text PRIMARY KEY
+);
+
+-- A failure under such a limit, until somebody who has locked the limit takes it. Inserting takes no lock.
+CREATE TABLE fencerow.limit_failures (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    name text NOT NULL,                          -- of the limit; or with a key behind a slash
+    at timestamptz NOT NULL,
+    PRIMARY KEY (name, id)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
 -- A claim that knows nothing of limits finds nothing in a queue of which this is true. The queue without a name stands
 -- for all queues.
 ALTER TABLE fencerow.queues ADD COLUMN limited boolean NOT NULL DEFAULT false;
@@ -31,6 +44,8 @@ DECLARE
     known oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.queues)));
     jobs oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.jobs)));
     limits oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.limits)));
+    watched oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.watched_limits)));
+    failures oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.limit_failures)));
     states oid := (SELECT typrelid FROM pg_type WHERE oid = pg_typeof(CAST(NULL AS fencerow.limit_states)));
     given record;
 BEGIN
@@ -42,6 +57,8 @@ BEGIN
     LOOP
         EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(limits AS regclass), given.role);
         EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(states AS regclass), given.role);
+        EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(watched AS regclass), given.role);
+        EXECUTE format('GRANT %s ON %s TO %s', given.privilege, CAST(failures AS regclass), given.role);
     END LOOP;
     FOR given IN
         SELECT CASE WHEN acl.grantee = 0 THEN 'PUBLIC' ELSE CAST(CAST(acl.grantee AS regrole) AS text) END AS role

@@ -17,6 +17,19 @@ CREATE TABLE fencerow.limit_states (
     changed_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Which limits have a breaker. Whoever ends an attempt in a failure looks here whether anybody wants to be told.
+CREATE TABLE fencerow.watched_limits (
+    name TEXT PRIMARY KEY NOT NULL
+) WITHOUT ROWID;
+
+-- A failure under such a limit, until somebody takes it.
+CREATE TABLE fencerow.limit_failures (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE INDEX fencerow.limit_failures_name ON fencerow.limit_failures (name);
+
 -- A claim that knows nothing of limits finds nothing in a queue of which this is true. The queue without a name stands
 -- for all queues.
 ALTER TABLE fencerow.queues ADD COLUMN limited INTEGER NOT NULL DEFAULT 0;

@@ -24,6 +24,7 @@ CREATE TABLE fencerow.schedules (
     changed_by text,
     refresh_at timestamptz,                      -- of a head: when the list of entities is looked at next; NULL: now
     trouble text,                                -- why it cannot fire, or why its entities are not looked after
+    forgotten_until timestamptz,                 -- the latest fire that made a job and whose tick was purged
     PRIMARY KEY (name, entity),
     CHECK ((kind = 'head') = (next_at IS NULL)),
     CHECK ((kind = 'entity') <= (entity <> '') AND (kind = 'head') <= (entity = ''))

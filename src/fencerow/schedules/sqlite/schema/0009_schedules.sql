@@ -24,6 +24,7 @@ CREATE TABLE fencerow.schedules (
     changed_by TEXT,
     refresh_at INTEGER,
     trouble TEXT,
+    forgotten_until INTEGER,
     PRIMARY KEY (name, entity),
     CHECK ((kind = 'head') = (next_at IS NULL)),
     CHECK ((kind = 'entity') <= (entity <> '') AND (kind = 'head') <= (entity = ''))

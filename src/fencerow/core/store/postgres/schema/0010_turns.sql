@@ -9,13 +9,15 @@ ALTER TABLE fencerow.jobs
     ADD COLUMN exclusive_slots integer,                -- how many; NULL: one
     ADD COLUMN strict boolean NOT NULL DEFAULT false,  -- it keeps its turn between its attempts
     ADD COLUMN limits text[],                          -- the limits in which it must have a turn
-    ADD COLUMN gate text;                              -- where it waits for its turn, while it does
+    ADD COLUMN gate text,                              -- where it waits for its turn, while it does
+    ADD COLUMN turned_at timestamptz;                  -- when its turn came; of one taken back, until when others go
 ALTER TABLE fencerow.finished_jobs
     ADD COLUMN exclusive text,
     ADD COLUMN exclusive_slots integer,
     ADD COLUMN strict boolean NOT NULL DEFAULT false,
     ADD COLUMN limits text[],
-    ADD COLUMN gate text;
+    ADD COLUMN gate text,
+    ADD COLUMN turned_at timestamptz;
 CREATE OR REPLACE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
 -- Whoever submits may say that a job waits for its turn, and with this no more than that about its state.
 ALTER TABLE fencerow.jobs
@@ -26,21 +28,17 @@ ALTER TABLE fencerow.jobs
 -- stands nowhere, it is counted from the jobs.
 CREATE TABLE fencerow.gates (
     name text PRIMARY KEY,           -- with its kind in front: key:<key>
-    slots integer,                               -- NULL: each job says how many it may be beside
-    next_at timestamptz,                         -- when the first that waits there and is not due yet will be
-    mark_priority smallint,                      -- no job that is due waits in front of this place: a hint
-    mark_at timestamptz
+    next_at timestamptz                          -- when the first that waits there and is not due yet will be
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 CREATE INDEX gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
 
--- "Look at this gate": a job came to it, at this place, or one that had a turn there has ended. Inserting takes no
+-- "Look at this gate": a job came to it, or one that had a turn there has ended. Inserting takes no
 -- lock, so it may happen in a user's transaction.
 CREATE TABLE fencerow.gate_arrivals (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    gate text NOT NULL,
-    priority smallint,                           -- NULL: nobody came
-    run_at timestamptz
+    gate text NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX gate_arrivals_gate ON fencerow.gate_arrivals (gate);  -- a look takes all arrivals of its gates
 
 -- Whoever was let into the other tables is let into these; whoever submits may do so with the new columns, leave
 -- an arrival, and look whether all workers know what a job needs. The relations are named by the types of their rows, because no name stands inside a string.
@@ -75,7 +73,7 @@ BEGIN
     LOOP
         EXECUTE format('GRANT INSERT (state, exclusive, exclusive_slots, strict, limits, gate) ON %s TO %s',
                        CAST(jobs AS regclass), given.role);
-        EXECUTE format('GRANT INSERT (gate, priority, run_at) ON %s TO %s', CAST(arrivals AS regclass), given.role);
+        EXECUTE format('GRANT INSERT (gate) ON %s TO %s', CAST(arrivals AS regclass), given.role);
         EXECUTE format('GRANT SELECT (name, state, info, lease_until, registered_at) ON %s TO %s',
                        CAST(workers AS regclass), given.role);
     END LOOP;
@@ -86,3 +84,7 @@ CREATE INDEX jobs_gate ON fencerow.jobs (gate, priority DESC, run_at, id)
     WHERE state = 'waiting' AND gate IS NOT NULL;
 CREATE INDEX jobs_turned ON fencerow.jobs (exclusive) INCLUDE (exclusive_slots)
     WHERE state IN ('queued', 'running') AND exclusive IS NOT NULL;
+CREATE INDEX jobs_limited ON fencerow.jobs USING gin (limits)
+    WHERE state IN ('queued', 'running') AND limits IS NOT NULL;
+CREATE INDEX jobs_passed ON fencerow.jobs (gate, queue, turned_at)
+    WHERE state = 'waiting' AND gate IS NOT NULL AND turned_at IS NOT NULL;

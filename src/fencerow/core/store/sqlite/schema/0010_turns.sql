@@ -6,32 +6,34 @@ ALTER TABLE fencerow.jobs ADD COLUMN exclusive_slots INTEGER;
 ALTER TABLE fencerow.jobs ADD COLUMN strict INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE fencerow.jobs ADD COLUMN limits TEXT;
 ALTER TABLE fencerow.jobs ADD COLUMN gate TEXT;
+ALTER TABLE fencerow.jobs ADD COLUMN turned_at INTEGER;
 ALTER TABLE fencerow.finished_jobs ADD COLUMN exclusive TEXT;
 ALTER TABLE fencerow.finished_jobs ADD COLUMN exclusive_slots INTEGER;
 ALTER TABLE fencerow.finished_jobs ADD COLUMN strict INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE fencerow.finished_jobs ADD COLUMN limits TEXT;
 ALTER TABLE fencerow.finished_jobs ADD COLUMN gate TEXT;
+ALTER TABLE fencerow.finished_jobs ADD COLUMN turned_at INTEGER;
 DROP VIEW fencerow.all_jobs;
 CREATE VIEW fencerow.all_jobs AS SELECT * FROM fencerow.jobs UNION ALL SELECT * FROM fencerow.finished_jobs;
 CREATE INDEX fencerow.jobs_gate ON fencerow.jobs (gate, priority DESC, run_at, id)
     WHERE state = 'waiting' AND gate IS NOT NULL;
 CREATE INDEX fencerow.jobs_turned ON fencerow.jobs (exclusive, exclusive_slots)
     WHERE state IN ('queued', 'running') AND exclusive IS NOT NULL;
+CREATE INDEX fencerow.jobs_limited ON fencerow.jobs (limits)
+    WHERE state IN ('queued', 'running') AND limits IS NOT NULL;
+CREATE INDEX fencerow.jobs_passed ON fencerow.jobs (gate, queue, turned_at)
+    WHERE state = 'waiting' AND gate IS NOT NULL AND turned_at IS NOT NULL;
 -- Whether any job needs turns at all: what ends ask before they look further.
 CREATE INDEX fencerow.jobs_gated ON fencerow.jobs (id) WHERE exclusive IS NOT NULL OR limits IS NOT NULL;
 
 CREATE TABLE fencerow.gates (
     name TEXT PRIMARY KEY NOT NULL,
-    slots INTEGER,
-    next_at INTEGER,
-    mark_priority INTEGER,
-    mark_at INTEGER
+    next_at INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX fencerow.gates_next ON fencerow.gates (next_at) WHERE next_at IS NOT NULL;
 
 CREATE TABLE fencerow.gate_arrivals (
     id INTEGER PRIMARY KEY,
-    gate TEXT NOT NULL,
-    priority INTEGER,
-    run_at INTEGER
+    gate TEXT NOT NULL
 );
+CREATE INDEX fencerow.gate_arrivals_gate ON fencerow.gate_arrivals (gate);  -- a look takes all arrivals of its gates

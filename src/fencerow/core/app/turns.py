@@ -1,0 +1,215 @@
+"""The turns that a job needs: its exclusive key and its limits, said once or computed from the arguments of each
+submit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fencerow.core.errors import DeclarationError, FencerowError, InvalidInput
+from fencerow.core.model.codec import ArgumentsCodec
+from fencerow.core.model.defaults import check_number
+from fencerow.core.model.text import check_text
+
+KEY_LENGTH_MAX: Final = 256
+OWN_KEYS: Final = "fencerow:"  # how keys begin that Fencerow itself gives, so that none of a user meets them
+LIMIT_LENGTH_MAX: Final = 301  # a name, a slash and a key
+LIMITS_MAX: Final = 10
+SLOTS_MAX: Final = 1_000_000
+TurnOption = str | Callable[..., str | None]
+LimitsOption = TurnOption | Sequence[TurnOption]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOptions:
+    """What was said of a job's turns, by its declaration or by `using`. None: nothing was said."""
+
+    key: TurnOption | None = None
+    slots: int | None = None
+    strict: bool | None = None
+    limits: tuple[TurnOption, ...] | None = None
+    share: TurnOption | None = None
+
+    @property
+    def needed(self) -> bool:
+        """Whether a job may need a turn."""
+        return self.key is not None or bool(self.limits)
+
+    def over(self, below: TurnOptions) -> TurnOptions:
+        """This, and what it does not say as `below` says it."""
+        return TurnOptions(
+            below.key if self.key is None else self.key,
+            below.slots if self.slots is None else self.slots,
+            below.strict if self.strict is None else self.strict,
+            below.limits if self.limits is None else self.limits,
+            below.share if self.share is None else self.share,
+        )
+
+
+NO_TURNS: Final = TurnOptions()
+
+
+def turn_options(given: Mapping[str, Any]) -> TurnOptions:
+    """What the options say of turns.
+
+    Raises:
+        InvalidInput, ConfigError: one of them cannot be used.
+    """
+    key: TurnOption | None = given.get("exclusive")
+    slots, strict, limits = given.get("exclusive_slots"), given.get("strict"), given.get("limits")
+    share: TurnOption | None = given.get("share")
+    if key is None and slots is None and strict is None and limits is None and share is None:
+        return NO_TURNS
+    if share is not None and not callable(share):
+        check_text(share, "share", KEY_LENGTH_MAX)
+    if isinstance(key, str) or (key is not None and not callable(key)):
+        _check_key(key, "exclusive")
+    if slots is not None:
+        check_number("exclusive_slots", slots, 1, SLOTS_MAX)
+    if strict is not None and not isinstance(strict, bool):
+        raise InvalidInput(
+            f"strict is of type {type(strict).__name__}", "True or False is expected", "correct strict"
+        )
+    return TurnOptions(key, slots, strict, None if limits is None else _limits(limits), share)
+
+
+def _limits(given: Any) -> tuple[TurnOption, ...]:
+    """The limits that were named; one may stand alone."""
+    if isinstance(given, str) or callable(given):
+        given = (given,)
+    if not isinstance(given, Sequence) or len(given) > LIMITS_MAX:
+        found = (
+            f"names {len(given)} limits"
+            if isinstance(given, Sequence)
+            else f"is of type {type(given).__name__}"
+        )
+        raise InvalidInput(
+            f"limits= {found}",
+            f"at most {LIMITS_MAX} names are expected, or functions of the job's arguments that give them",
+            'pass limits=("github",)',
+        )
+    for each in given:
+        if not callable(each):
+            check_text(each, "a name in limits=", LIMIT_LENGTH_MAX)
+    return tuple(given)
+
+
+def key_of(turns: TurnOptions, args: bytes, arguments: ArgumentsCodec) -> str | None:
+    """The exclusive key of a submit with these arguments; None: it has none.
+
+    Raises:
+        InvalidInput: the user's function failed, or gave something else.
+    """
+    if not callable(turns.key):
+        return turns.key
+    found = computed(turns.key, "exclusive", args, arguments)
+    return None if found is None else _check_key(found, "the exclusive key")
+
+
+def _check_key(value: object, what: str) -> str:
+    key = check_text(value, what, KEY_LENGTH_MAX)
+    if key.startswith(OWN_KEYS):
+        raise InvalidInput(
+            f"{what} is {key[:60]!r}",
+            f"keys that begin with {OWN_KEYS} are given by Fencerow itself",
+            "choose a key that begins otherwise",
+        )
+    return key
+
+
+def limits_of(turns: TurnOptions, args: bytes, arguments: ArgumentsCodec) -> tuple[str, ...] | None:
+    """The limits that a submit with these arguments names, each once; None: it names none.
+
+    Raises:
+        InvalidInput: a function of the user's failed, or gave something else.
+    """
+    named: dict[str, None] = {}
+    for each in turns.limits or ():
+        name = computed(each, "limits", args, arguments) if callable(each) else each
+        if name is not None:
+            named[check_text(name, "the name of a limit", LIMIT_LENGTH_MAX)] = None
+    return tuple(named) or None
+
+
+def share_of(turns: TurnOptions, args: bytes, arguments: ArgumentsCodec) -> str | None:
+    """Whose a submit with these arguments is; None: it is in no share.
+
+    Raises:
+        InvalidInput: the user's function failed, or gave something else.
+    """
+    if not callable(turns.share):
+        return turns.share
+    found = computed(turns.share, "share", args, arguments)
+    return None if found is None else check_text(found, "the share", KEY_LENGTH_MAX)
+
+
+def computed(function: Callable[..., Any], option: str, args: bytes, arguments: ArgumentsCodec) -> Any:
+    """What a function of the user's makes of the arguments of a submit.
+
+    Raises:
+        InvalidInput: it failed.
+    """
+    positional, named = arguments.decode(args)
+    for name, parameter in arguments.parameters.items():
+        if not parameter.required and not parameter.positional_only:
+            named.setdefault(name, parameter.default)
+    try:
+        return function(*positional, **named)
+    except Exception as error:
+        if isinstance(error, FencerowError):
+            raise
+        raise InvalidInput(
+            f"the function in {option}= of {arguments.name} raised {type(error).__name__}",
+            "it is called with the arguments of each submit, and nothing was stored",
+            "correct the function, or return None for arguments that it has nothing to say of",
+        ) from error
+
+
+def refuse_without_key(turns: TurnOptions) -> None:
+    """Slots and strictness are those of a key.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    if turns.key is None and (turns.slots is not None or turns.strict is not None):
+        raise InvalidInput(
+            "exclusive_slots or strict was given without exclusive",
+            "they say how many jobs of a key run at once, and whether a retry keeps the turn",
+            "add exclusive=",
+        )
+
+
+def refuse_other_parameters(turns: TurnOptions, arguments: ArgumentsCodec, decorator: str) -> None:
+    """Functions that compute a key, a limit or a share take what the job takes.
+
+    Raises:
+        DeclarationError: one cannot be called so.
+    """
+    given = {"exclusive": (turns.key,), "limits": turns.limits or (), "share": (turns.share,)}
+    for option, functions in given.items():
+        for function in functions:
+            refuse_unfit(function, option, arguments, decorator)
+
+
+def refuse_unfit(function: object, option: str, arguments: ArgumentsCodec, decorator: str) -> None:
+    """Make sure that a function in an option, if it is one, can be called with the job's arguments.
+
+    Raises:
+        DeclarationError: it cannot.
+    """
+    if not callable(function):
+        return
+    positional = [None for each in arguments.parameters.values() if each.positional_only]
+    named = {name: None for name, each in arguments.parameters.items() if not each.positional_only}
+    try:
+        inspect.signature(function).bind(*positional, **named)
+    except TypeError as error:
+        raise DeclarationError(
+            f"the function in {option}= of {arguments.name} cannot be called with the job's arguments: {error}",
+            f"{decorator} calls it by the names {', '.join(arguments.parameters) or '(none)'}",
+            "give it these parameters, or **others for those that it does not need",
+        ) from None
+    except ValueError:  # a function written in C, whose parameters nobody knows
+        return

@@ -1,0 +1,131 @@
+-- Unique jobs: a key's row names the job that was submitted under it last. It is locked by whoever submits under the key;
+-- how its job stands is asked in a later statement, and written nowhere.
+
+-- fragment: wanted pairs
+-- Keys, with their scopes.
+json_to_recordset(CAST(:pairs AS json)) AS wanted (scope text, key text)
+
+-- fragment: is over
+-- The job of a key is gone, and so is the period for which it counts whatever becomes of it.
+(COALESCE(owned.until_at <= (SELECT fencerow.now()), true)
+ AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = owned.job_id)
+ AND NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = owned.job_id))
+
+-- name: lock_unique
+-- Lock these keys until the transaction ends, and make those that are not there, for the jobs that come with them;
+-- returns the keys that were made. Waits for whoever submits under one of them to commit or abort.
+-- Guard: the primary key. In sorted order, so that two batches never wait for each other in a ring. The update changes
+-- nothing; what it is there for is the lock.
+INSERT INTO fencerow.unique_jobs AS owned (scope, key, job_id, first_at, until_at)
+SELECT wanted.scope, wanted.key, wanted.job_id, clock.now, clock.now + fencerow.seconds(wanted.period_s)
+FROM json_to_recordset(CAST(:wanted AS json)) AS wanted (
+    scope text, key text, job_id uuid, period_s double precision
+)
+CROSS JOIN (SELECT fencerow.now() AS now) AS clock
+ORDER BY wanted.scope COLLATE "C", wanted.key COLLATE "C"
+ON CONFLICT (scope, key) DO UPDATE SET job_id = owned.job_id WHERE false
+RETURNING owned.scope, owned.key;
+
+-- name: hold_unique
+-- Lock the jobs of these keys that nobody has started yet, until the transaction ends: a claim leaves them alone.
+-- A later statement than the lock of the keys, which would read rows as they were before it.
+SELECT job.id, job.name, CAST(job.args AS text), job.scope, job.key, job.exclusive, CAST(to_json(job.limits) AS text)
+FROM {{wanted pairs}}
+JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
+JOIN fencerow.jobs AS job ON job.id = owned.job_id
+WHERE job.state IN ('waiting', 'queued')
+FOR UPDATE OF job;
+
+-- name: read_unique
+-- The jobs of these keys, and how those stand that are live. A later statement than all locks.
+SELECT owned.scope, owned.key, owned.job_id, fencerow.us(owned.first_at), fencerow.us(owned.until_at), live.state,
+       live.attempt, fencerow.us(fencerow.now())
+FROM {{wanted pairs}}
+JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
+LEFT JOIN fencerow.jobs AS live ON live.id = owned.job_id;
+
+-- name: read_replaced
+-- Which of these submits have replaced one of these jobs already.
+SELECT note.job_id, note.detail ->> 'submit'
+FROM fencerow.job_events AS note
+WHERE note.job_id = ANY(CAST(:ids AS uuid[]))
+  AND note.kind = 'replaced'
+  AND note.detail ->> 'submit' IN (SELECT json_array_elements_text(CAST(:submits AS json)));
+
+-- name: replace_jobs
+-- Let jobs that have not started be what new submits say: all that a submit writes, and nothing else.
+-- Guard: waiting or queued, and no attempt of it has ever started. The rows are locked by now.
+{{jobs alike}},
+given ({{new columns with turns}}) AS MATERIALIZED (
+{{each of the jobs alike}}
+)
+UPDATE fencerow.jobs AS job
+SET ({{new columns with turns}}) = (SELECT given.* FROM given WHERE given.id = job.id),
+    turned_at = NULL
+WHERE job.id IN (SELECT given.id FROM given)
+  AND job.state IN ('waiting', 'queued')
+  AND job.attempt = 0
+RETURNING job.id, job.state;
+
+-- name: note_replaced
+-- Tell in the timelines which submit a job is from now on, and who asked for it.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT given.id, 0, (SELECT fencerow.now()), 'replaced', given.actor, given.detail
+FROM json_to_recordset(CAST(:notes AS json)) AS given (id uuid, actor text, detail json);
+
+-- name: own_unique
+-- Name the new jobs of these keys. Guard: the keys are locked by now.
+UPDATE fencerow.unique_jobs AS owned
+SET job_id = given.job_id,
+    first_at = clock.now,
+    until_at = clock.now + fencerow.seconds(given.period_s)
+FROM json_to_recordset(CAST(:owned AS json)) AS given (
+    scope text, key text, job_id uuid, period_s double precision
+)
+CROSS JOIN (SELECT fencerow.now() AS now) AS clock
+WHERE owned.scope = given.scope
+  AND owned.key = given.key;
+
+-- name: give_keys
+-- Idempotency keys that this transaction has reserved belong to jobs that were there already. The ends of those do not
+-- know of them: their lifetime counts from now.
+-- Guard: the job for which the key was reserved.
+UPDATE fencerow.keys AS owned
+SET job_id = given.job_id,
+    expires_at = (SELECT fencerow.now()) + fencerow.seconds(owned.lifetime_s)
+FROM json_to_recordset(CAST(:keys AS json)) AS given (scope text, key text, was uuid, job_id uuid)
+WHERE owned.scope = given.scope
+  AND owned.key = given.key
+  AND owned.job_id = given.was;
+
+-- name: unique_keys_of
+-- The keys under which submits find this job.
+SELECT owned.scope, owned.key
+FROM fencerow.unique_jobs AS owned
+WHERE owned.job_id = CAST(:id AS uuid)
+ORDER BY owned.scope, owned.key;
+
+-- name: next_unique
+-- The next keys, in their order; and of each whether its job is gone and its period over.
+SELECT owned.scope, owned.key, {{is over}}
+FROM fencerow.unique_jobs AS owned
+WHERE (owned.scope, owned.key) > (CAST(:scope AS text), CAST(:key AS text))
+ORDER BY owned.scope, owned.key
+LIMIT CAST(:limit AS integer);
+
+-- name: lock_over
+-- Lock keys that are to be forgotten. Those that somebody submits under are left.
+SELECT owned.scope, owned.key
+FROM {{wanted pairs}}
+JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
+FOR UPDATE OF owned SKIP LOCKED;
+
+-- name: purge_unique
+-- Forget keys whose job is gone, and whose period is over.
+-- Guard: both. The rows are locked by now, and only who has locked one names another job there.
+DELETE FROM fencerow.unique_jobs AS owned
+USING {{wanted pairs}}
+WHERE owned.scope = wanted.scope
+  AND owned.key = wanted.key
+  AND {{is over}}
+RETURNING owned.scope, owned.key;

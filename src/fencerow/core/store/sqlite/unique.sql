@@ -1,0 +1,120 @@
+-- Unique jobs: a key's row names the job that was submitted under it last. Whoever submits has the write lock, so that
+-- nobody else does until its transaction ends; how the job stands is written nowhere.
+
+-- fragment: wanted pairs
+-- Keys, with their scopes.
+(SELECT json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key FROM json_each(:pairs)) AS wanted
+
+-- fragment: is over
+-- The job of a key is gone, and so is the period for which it counts whatever becomes of it.
+(COALESCE(owned.until_at <= fencerow.now(), 1)
+ AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = owned.job_id)
+ AND NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS finished WHERE finished.id = owned.job_id))
+
+-- name: lock_unique
+-- Make those of these keys that are not there, for the jobs that come with them; returns the keys that were made.
+-- Guard: the primary key.
+INSERT INTO fencerow.unique_jobs (scope, key, job_id, first_at, until_at)
+SELECT json_extract(wanted.value, '$.scope'), json_extract(wanted.value, '$.key'), json_extract(wanted.value, '$.job_id'),
+       fencerow.now(), fencerow.now() + CAST(json_extract(wanted.value, '$.period_s') * 1000000 AS INTEGER)
+FROM json_each(:wanted) AS wanted
+WHERE true
+ON CONFLICT (scope, key) DO NOTHING
+RETURNING scope, key;
+
+-- name: hold_unique
+-- The jobs of these keys that nobody has started yet; the write lock is held already.
+SELECT job.id, job.name, job.args, job.scope, job.key, job.exclusive, job.limits
+FROM {{wanted pairs}}
+JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
+JOIN fencerow.jobs AS job ON job.id = owned.job_id
+WHERE job.state IN ('waiting', 'queued');
+
+-- name: read_unique
+-- The jobs of these keys, and how those stand that are live.
+SELECT owned.scope, owned.key, owned.job_id, owned.first_at, owned.until_at, live.state, live.attempt, fencerow.now()
+FROM {{wanted pairs}}
+JOIN fencerow.unique_jobs AS owned ON owned.scope = wanted.scope AND owned.key = wanted.key
+LEFT JOIN fencerow.jobs AS live ON live.id = owned.job_id;
+
+-- name: read_replaced
+-- Which of these submits have replaced one of these jobs already.
+SELECT note.job_id, json_extract(note.detail, '$.submit')
+FROM fencerow.job_events AS note
+WHERE note.job_id IN (SELECT value FROM json_each(:ids))
+  AND note.kind = 'replaced'
+  AND json_extract(note.detail, '$.submit') IN (SELECT value FROM json_each(:submits));
+
+-- name: replace_jobs
+-- Let jobs that have not started be what new submits say: all that a submit writes, and nothing else.
+-- Guard: waiting or queued, and no attempt of it has ever started.
+{{jobs alike}},
+given ({{new columns with turns}}) AS MATERIALIZED (
+{{each of the jobs alike}}
+)
+UPDATE fencerow.jobs
+SET ({{new columns with turns}}) = (SELECT given.* FROM given WHERE given.id = fencerow.jobs.id),
+    turned_at = NULL
+WHERE id IN (SELECT given.id FROM given)
+  AND state IN ('waiting', 'queued')
+  AND attempt = 0
+RETURNING id, state;
+
+-- name: note_replaced
+-- Tell in the timelines which submit a job is from now on, and who asked for it.
+INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
+SELECT json_extract(given.value, '$.id'), 0, fencerow.now(), 'replaced', json_extract(given.value, '$.actor'),
+       json_extract(given.value, '$.detail')
+FROM json_each(:notes) AS given;
+
+-- name: own_unique
+-- Name the new jobs of these keys.
+UPDATE fencerow.unique_jobs
+SET job_id = given.job_id,
+    first_at = fencerow.now(),
+    until_at = fencerow.now() + CAST(given.period_s * 1000000 AS INTEGER)
+FROM (SELECT json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key,
+             json_extract(value, '$.job_id') AS job_id, json_extract(value, '$.period_s') AS period_s
+      FROM json_each(:owned)) AS given
+WHERE fencerow.unique_jobs.scope = given.scope
+  AND fencerow.unique_jobs.key = given.key;
+
+-- name: give_keys
+-- Idempotency keys that this transaction has reserved belong to jobs that were there already. The ends of those do not
+-- know of them: their lifetime counts from now.
+-- Guard: the job for which the key was reserved.
+UPDATE fencerow.keys
+SET job_id = given.job_id,
+    expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
+FROM (SELECT json_extract(value, '$.scope') AS scope, json_extract(value, '$.key') AS key,
+             json_extract(value, '$.was') AS was, json_extract(value, '$.job_id') AS job_id
+      FROM json_each(:keys)) AS given
+WHERE fencerow.keys.scope = given.scope
+  AND fencerow.keys.key = given.key
+  AND fencerow.keys.job_id = given.was;
+
+-- name: unique_keys_of
+-- The keys under which submits find this job.
+SELECT owned.scope, owned.key
+FROM fencerow.unique_jobs AS owned
+WHERE owned.job_id = :id
+ORDER BY owned.scope, owned.key;
+
+-- name: next_unique
+-- The next keys, in their order; and of each whether its job is gone and its period over.
+SELECT owned.scope, owned.key, {{is over}}
+FROM fencerow.unique_jobs AS owned
+WHERE (owned.scope, owned.key) > (:scope, :key)
+ORDER BY owned.scope, owned.key
+LIMIT :limit;
+
+-- name: lock_over
+-- Keys that are to be forgotten; the write lock is held already.
+SELECT wanted.scope, wanted.key FROM {{wanted pairs}};
+
+-- name: purge_unique
+-- Forget keys whose job is gone, and whose period is over. Guard: both.
+DELETE FROM fencerow.unique_jobs AS owned
+WHERE (owned.scope, owned.key) IN (SELECT wanted.scope, wanted.key FROM {{wanted pairs}})
+  AND {{is over}}
+RETURNING scope, key;

@@ -1,0 +1,288 @@
+"""Unique jobs: a submit under a key stores a job, finds the one that is there, or gives it what the new one says.
+
+The key's row is locked first. What became of the job that it names is looked up in a later statement, and stands
+nowhere else: no claim and no end writes anything for it, so jobs without a rule pay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from fencerow.core.db.run import (
+    Steps,
+    as_int,
+    as_int_or_none,
+    execute,
+    operation,
+    text_or_none,
+)
+from fencerow.core.model.job import NewJob
+from fencerow.core.model.state import FINAL
+from fencerow.core.store.attempts import read_fences
+from fencerow.core.store.gates import gates_of
+from fencerow.core.store.known import refuse_other_work
+from fencerow.core.store.submit import (
+    NONE,
+    Pair,
+    Submitted,
+    as_document,
+    reserve,
+    resubmit,
+    store_fresh,
+)
+from fencerow.core.store.turns import arriving
+from fencerow.core.store.uniting import (
+    JobOfKey,
+    ToWrite,
+    Unstarted,
+    Unstored,
+    answered,
+    claim_of,
+    pair_of,
+    row_of,
+)
+
+FINAL_STATES = frozenset(state.value for state in FINAL)
+
+
+@operation()
+def submit_unique(asked: Sequence[Unstored], *, own: Collection[str] = NONE) -> Steps[list[Submitted]]:
+    """Store jobs of which some are unique, all or none; returns one answer per job, decided in their order.
+
+    Locks idempotency keys, then the unique keys, each in sorted order, then the jobs that are to be replaced. Waits
+    for whoever submits under one of these keys to commit or abort. `own`: the ids that the caller chose. After an
+    unknown outcome use `resubmit_unique`.
+
+    Raises:
+        KeyConflict: an idempotency key belongs to a job with another payload. Nothing is stored.
+        InvalidInput: one of the caller's own ids belongs to other work. Nothing is stored.
+    """
+    return (yield from _submitted(asked, own, again=False))
+
+
+@operation(repeatable=True)
+def resubmit_unique(asked: Sequence[Unstored], *, own: Collection[str] = NONE) -> Steps[list[Submitted]]:
+    """`submit_unique` of what may have been stored before: of what was, it tells what it came to then.
+
+    What came to an existing job left nothing behind, and is decided anew.
+    """
+    return (yield from _submitted(asked, own, again=True))
+
+
+@operation(alone=True, repeatable=True, writes="")
+def unique_keys_of(job_id: str) -> Steps[list[Pair]]:
+    """The unique keys under which submits find this job: mostly one, or none."""
+    rows = yield from execute("unique_keys_of", id=job_id)
+    return [(str(scope), str(key)) for scope, key in rows]
+
+
+@operation(repeatable=True)
+def purge_unique(after: Pair, *, limit: int) -> Steps[Pair]:
+    """Forget keys whose job is gone and whose period is over, among so many after this one.
+
+    Returns after which to go on, ("", "") when that was the last. Locks such a row before it looks at its job once
+    more: a DELETE that waited for a row would not look at other rows a second time. Locked ones are left for later.
+    """
+    rows = yield from execute("next_unique", scope=after[0], key=after[1], limit=limit)
+    over = [(str(scope), str(key)) for scope, key, is_over in rows if is_over]
+    if over:
+        locked = yield from execute("lock_over", pairs=_pairs(over))
+        yield from execute("purge_unique", pairs=_pairs([(str(scope), str(key)) for scope, key in locked]))
+    return (str(rows[-1][0]), str(rows[-1][1])) if len(rows) == limit else ("", "")
+
+
+def _submitted(asked: Sequence[Unstored], own: Collection[str], *, again: bool) -> Steps[list[Submitted]]:
+    answers: dict[str, Submitted] = {}
+    taken = yield from _keys_first(asked, answers)
+    unique = [each for each in asked if each.unique is not None and each.job.id not in answers]
+    decided = ToWrite()
+    if unique:
+        yield from _answer_unique(unique, own, again, answers, decided)
+    yield from _store(asked, answers, decided, taken, own, again)
+    return [answers.get(each.job.id) or Submitted(each.job.id) for each in asked]
+
+
+# --- idempotency keys ----------------------------------------------------------------------------------
+
+
+def _keys_first(asked: Iterable[Unstored], answers: dict[str, Submitted]) -> Steps[dict[Pair, str]]:
+    """UniqueAnswer those whose idempotency key has a job already; returns the keys that were reserved now."""
+    keyed = [(each.job, each.key) for each in asked if each.key is not None]
+    if not keyed:
+        return {}
+    reserved = yield from reserve([key for _, key in keyed])
+    for job, key in keyed:
+        owner = reserved.owners[key.scope, key.key]
+        if owner != job.id or job.id in reserved.ended:
+            answers[job.id] = Submitted(owner, owner != job.id)
+    return {pair: reserved.owners[pair] for pair in reserved.new}
+
+
+def _keys_to_the_existing(
+    asked: Iterable[Unstored], answers: Mapping[str, Submitted], taken: dict[Pair, str]
+) -> Steps[None]:
+    """A key that was reserved for a job which is not stored belongs to the one that is there instead.
+
+    That one's end does not know of the key, so that its lifetime counts from now.
+    """
+    given: list[dict[str, object]] = []
+    for each in asked:
+        if each.key is None or taken.get((each.key.scope, each.key.key)) != each.job.id:
+            continue
+        answer = answers.get(each.job.id)
+        if answer is not None and answer.id != each.job.id:
+            del taken[each.key.scope, each.key.key]
+            given.append(
+                {"scope": each.key.scope, "key": each.key.key, "was": each.job.id, "job_id": answer.id}
+            )
+    if given:
+        yield from execute("give_keys", keys=_document(given))
+
+
+# --- unique keys ---------------------------------------------------------------------------------------
+
+
+def _answer_unique(
+    unique: Sequence[Unstored],
+    own: Collection[str],
+    again: bool,
+    answers: dict[str, Submitted],
+    decided: ToWrite,
+) -> Steps[None]:
+    claims = {pair_of(each): each for each in reversed(unique)}  # the first of each key
+    wanted = [row_of(claims[pair]) for pair in sorted(claims)]
+    fresh = {
+        (str(row[0]), str(row[1])) for row in (yield from execute("lock_unique", wanted=_document(wanted)))
+    }
+    found = sorted(set(claims) - fresh)
+    held = yield from _hold(sorted(_held_pairs(unique) - fresh))
+    owners, now_us = yield from _owners(found, held, unique)
+    known = yield from _known(unique, owners, own, again)
+    for each in unique:
+        answers[each.job.id] = known.get(each.job.id) or answered(each, owners, held, now_us, decided)
+
+
+def _held_pairs(unique: Iterable[Unstored]) -> set[Pair]:
+    return {pair_of(each) for each in unique if claim_of(each).rule.holds_owner}
+
+
+def _hold(pairs: Sequence[Pair]) -> Steps[dict[str, Unstarted]]:
+    """Lock the jobs of these keys that have not started, until the transaction ends: a claim leaves them alone."""
+    if not pairs:
+        return {}
+    rows = yield from execute("hold_unique", pairs=_pairs(pairs))
+    return {
+        str(row[0]): Unstarted(
+            str(row[1]),
+            str(row[2]),
+            text_or_none(row[3]),
+            text_or_none(row[4]),
+            gates_of(text_or_none(row[5]), text_or_none(row[6])),
+        )
+        for row in rows
+    }
+
+
+def _owners(
+    pairs: Sequence[Pair], held: Mapping[str, Unstarted], unique: Iterable[Unstored]
+) -> Steps[tuple[dict[Pair, JobOfKey], int]]:
+    """Whom the rows of these keys name, and how they stand now, and the time.
+
+    A later statement than the locks: the snapshot of those is older than what the last holder of a lock has written.
+    """
+    if not pairs:
+        return {}, 0
+    now_us = 0
+    owners: dict[Pair, JobOfKey] = {}
+    for scope, key, job_id, first_us, until_us, state, attempt, now in (
+        yield from execute("read_unique", pairs=_pairs(pairs))
+    ):
+        owner = JobOfKey(str(job_id), as_int(first_us), as_int_or_none(until_us), text_or_none(state))
+        owner.untouched = owner.job_id in held and attempt == 0
+        owners[str(scope), str(key)] = owner
+        now_us = as_int(now)
+    wants_finished = any(FINAL_STATES.intersection(claim_of(each).rule.states) for each in unique)
+    gone = [owner for owner in owners.values() if owner.state is None]
+    if gone and wants_finished:
+        fences = yield from read_fences([owner.job_id for owner in gone]).steps()
+        for owner in gone:
+            fence = fences.get(owner.job_id)
+            owner.state = None if fence is None else fence.state.value
+    return owners, now_us
+
+
+def _known(
+    unique: Sequence[Unstored], owners: Mapping[Pair, JobOfKey], own: Collection[str], again: bool
+) -> Steps[dict[str, Submitted]]:
+    """What was stored before, of jobs that may have been: each by the answer that it got then."""
+    asked = [each for each in unique if again or each.job.id in own]
+    if not asked:
+        return {}
+    ids = [each.job.id for each in asked]
+    known = {
+        job_id: Submitted(job_id, replay=job_id in own) for job_id in (yield from read_fences(ids).steps())
+    }
+    yield from refuse_other_work([each.job for each in asked if each.job.id in own and each.job.id in known])
+    names = [owners[pair_of(each)].job_id for each in asked if pair_of(each) in owners]
+    for owner, submit in (
+        (yield from execute("read_replaced", ids=names, submits=_document(ids))) if names else ()
+    ):
+        known.setdefault(str(submit), Submitted(str(owner), replay=True, replaced=True))
+    return known
+
+
+# --- writing -------------------------------------------------------------------------------------------
+
+
+def _store(
+    asked: Sequence[Unstored],
+    answers: dict[str, Submitted],
+    decided: ToWrite,
+    taken: dict[Pair, str],
+    own: Collection[str],
+    again: bool,
+) -> Steps[None]:
+    """Write what was decided, and those beside it that are not unique."""
+    yield from _keys_to_the_existing(asked, answers, taken)
+    new = [each for each in asked if each.job.id in decided.inserted or each.job.id not in answers]
+    jobs = {each.job.id: decided.inserted.get(each.job.id, each.job) for each in new}
+    keyed = {each.job.id: jobs[each.job.id] for each in new if each.key is not None}
+    if keyed:
+        yield from store_fresh(keyed, taken, own)
+    rest = [job for job_id, job in jobs.items() if job_id not in keyed]
+    inserted = yield from _insert(rest, own, again)
+    for job in rest:
+        if job.id in own and job.id not in inserted:
+            answers[job.id] = Submitted(job.id, replay=True)
+    if decided.replaced:
+        # Whoever had a turn gives it up: its gates are looked at, and those of the job as it is now.
+        yield from arriving(decided.replaced.values())
+        yield from execute("replace_jobs", jobs=as_document(decided.replaced.values()))
+        if decided.left_gates:
+            yield from execute("arrive", gates=sorted(decided.left_gates))
+    if decided.notes:
+        yield from execute("note_replaced", notes=_document(decided.notes))
+    if decided.owned:
+        yield from execute("own_unique", owned=_document(list(decided.owned.values())))
+
+
+def _insert(jobs: Sequence[NewJob], own: Collection[str], again: bool) -> Steps[set[str]]:
+    """Returns the ids that were inserted."""
+    if not jobs:
+        return set()
+    if again or any(job.id in own for job in jobs):
+        known = any(job.id in own for job in jobs)
+        return set((yield from resubmit(jobs, own=own, known=known).steps()))
+    yield from arriving(jobs)
+    yield from execute("submit", jobs=as_document(jobs))
+    return {job.id for job in jobs}
+
+
+def _pairs(pairs: Iterable[Pair]) -> str:
+    return _document([{"scope": scope, "key": key} for scope, key in pairs])
+
+
+def _document(value: object) -> str:
+    return msgspec.json.encode(value).decode()

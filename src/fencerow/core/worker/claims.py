@@ -1,0 +1,123 @@
+"""The claimers of a worker: opened with the pools that they serve, changed, paused and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from fencerow.core.background.loop import Loop, Loops
+from fencerow.core.chore import Site
+from fencerow.core.db.clock import CarriedClock
+from fencerow.core.model.handler import Handler
+from fencerow.core.worker.ageing import Ageing
+from fencerow.core.worker.claimer import Claimer
+from fencerow.core.worker.dispatch import Dispatch
+from fencerow.core.worker.lease import WorkerLease
+from fencerow.core.worker.life import Life
+from fencerow.core.worker.pool import Pool
+from fencerow.core.worker.roster import Roster
+
+ANSWER_S = 5.0  # that the last claims of a worker may take
+
+
+class Claims:
+    """The claimers of a worker, each with its pool and its loop. Used on the event loop only."""
+
+    def __init__(
+        self,
+        site: Site,
+        lease: WorkerLease,
+        clock: CarriedClock,
+        handlers: Mapping[str, Handler],
+        roster: Roster,
+        dispatch: Dispatch,
+        life: Life,
+        loops: Loops,
+        *,
+        margin_s: float,
+    ) -> None:
+        self._site = site
+        self._lease = lease
+        self._clock = clock
+        self._handlers = handlers
+        self._roster = roster
+        self._dispatch = dispatch
+        self._life = life
+        self._loops = loops
+        self._margin_s = margin_s
+        self.claimers: dict[Claimer, Loop] = {}
+        self._dismissed: list[Loop] = []  # they serve nothing any more; some may still wait for an answer
+
+    def open(self, queues: Sequence[str], slots: int) -> Pool:
+        """Serve these queues, which nobody serves here, with slots of their own."""
+        config = self._site.config
+        ageing = Ageing(config.priority_ageing_s)
+        pool = Pool(queues, slots, config.prefetch_s, config.poll_max_s, self._roster.started, ageing)
+        self._roster.pools.append(pool)
+        claimer = Claimer(
+            self._site,
+            pool,
+            self._lease,
+            self._clock,
+            self._handlers,
+            self._roster,
+            self._dispatch,
+            self._life,
+            margin_s=self._margin_s,
+        )
+        claimer.paused = self._life.paused
+        name = f"claimer {' '.join(queues)}"
+        telemetry, woken = self._site.telemetry, pool.look.woken
+        loop = Loop(name, claimer.tick, telemetry, endures_s=config.lease_s, woken=woken)
+        self.claimers[claimer] = loop
+        self._loops.add(loop)
+        return pool
+
+    def changed(self, pool: Pool) -> None:
+        """The pool serves other queues; without any its loop ends after the answer that is under way."""
+        for claimer, loop in tuple(self.claimers.items()):
+            if claimer.pool is not pool:
+                continue
+            claimer.follow()
+            if pool.queues:
+                loop.wake()
+            else:
+                del self.claimers[claimer]
+                self._loops.dismiss(loop)
+                self._dismissed = [each for each in (*self._dismissed, loop) if each in self._loops.tasks]
+
+    def look_again(self) -> None:
+        """Hints may have been lost: sweep every queue at once."""
+        for claimer in self.claimers:
+            claimer.pool.look.look_again()
+
+    def are_idle(self) -> bool:
+        """Whether a look from the beginning found nothing due in any queue."""
+        return all(claimer.pool.look.is_idle() for claimer in self.claimers)
+
+    def any_sent_by(self, moment: float) -> bool:
+        """Whether a claim sent by then (monotonic seconds) still waits for its answer."""
+        sent = [claimer.claiming_since for claimer in self.claimers]
+        return any(each is not None and each <= moment for each in sent)
+
+    def pause(self) -> None:
+        """Claim nothing more."""
+        for claimer in self.claimers:
+            claimer.paused = True
+
+    def resume(self) -> None:
+        """Claim again, from the beginning of every queue."""
+        for claimer in self.claimers:
+            claimer.paused = False
+        self.look_again()
+
+    def stop(self) -> None:
+        """End the loops, each after the answer that is under way."""
+        for loop in self.claimers.values():
+            loop.stop()
+
+    async def answered(self) -> None:
+        """Wait until the loops, told to stop, have the answers that are under way, but not for ever."""
+        tasks = self._loops.tasks_of([*self.claimers.values(), *self._dismissed])
+        if tasks:
+            await asyncio.wait(tasks, timeout=ANSWER_S)

@@ -1,0 +1,47 @@
+"""Where a job waits for its turn: at the gate of a key or of a limit, and who is before it there. Reads only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fencerow.core.db.run import Steps, operation
+from fencerow.core.model.job import JobRecord
+from fencerow.core.store.gates import LIMIT
+from fencerow.exclusive import keys
+from fencerow.exclusive.keys import PREFIX, ExclusiveKey
+
+if TYPE_CHECKING:
+    from fencerow.limits.looking import LimitTurns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatePlace:
+    """How many come before a job at its gate, counted up to 1,000, and who has the turns there. `limit` is None if
+    nobody defined it."""
+
+    gate: str
+    before: int
+    key: ExclusiveKey | None = None
+    limit: LimitTurns | None = None
+
+    @property
+    def what(self) -> str:
+        """What the gate is of, for people."""
+        kind, _, name = self.gate.partition(":")
+        return f"the exclusive key {name}" if self.key is not None else f"the {kind} {name}"
+
+
+@operation(repeatable=True, writes="")
+def place(job: JobRecord) -> Steps[GatePlace | None]:
+    """Where a job waits for its turn; None if it waits for none."""
+    if job.gate is None:
+        return None
+    _, before, _ = yield from keys.counted_at(job.gate, job.priority, job.run_at_us, job.id)
+    if job.gate.startswith(PREFIX):
+        key = yield from keys.look(job.gate.removeprefix(PREFIX), limit=1).steps()
+        return GatePlace(gate=job.gate, before=before, key=key)
+    from fencerow.limits import looking  # only who asks of a limit loads all that limits need
+
+    limit = yield from looking.look(job.gate.removeprefix(LIMIT), limit=1).steps()
+    return GatePlace(gate=job.gate, before=before, limit=limit)

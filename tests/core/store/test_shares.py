@@ -1,0 +1,190 @@
+"""The statements of shares: who is in the ring of a lane, and what a claim in turn takes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.model.job import Claimed, NewJob
+from fencerow.core.model.turns import NOBODYS, Ring
+from fencerow.core.store import store
+from fencerow.core.store.attempts import Mark
+from fencerow.operators.queues import pause_queue
+from tests.kit import jobs
+from tests.kit.jobs import NAME, QUEUE, AnyEngine, new_job, register, submit
+
+
+def of(share: str | None, count: int, **changes: Any) -> list[NewJob]:
+    return [new_job(share=share, **changes) for _ in range(count)]
+
+
+def ring(engine: AnyEngine, after: str = "", until: str | None = None, *, limit: int = 10) -> Ring:
+    until = after if until is None else until
+    return engine.run(store.ring(QUEUE, Mark(0), after, until, names=[NAME], limit=limit))
+
+
+def members(found: Ring) -> str:
+    return " ".join(member.share or "-" for member in found.members)
+
+
+def claim(
+    engine: AnyEngine, holder: str, counts: Mapping[str, int], *, names: Sequence[str] = (NAME,)
+) -> list[Claimed]:
+    return engine.run(store.claim_in_turn(QUEUE, Mark(0), counts, holder=holder, names=names, margin_s=60.0))
+
+
+def whose(claimed: Sequence[Claimed]) -> dict[str, int]:
+    return dict(Counter(job.share or NOBODYS for job in claimed))
+
+
+def test_the_ring_goes_round_from_any_place(engine: AnyEngine) -> None:
+    submit(engine, *(job for share in "bdf" for job in of(share, 3)))
+
+    assert members(ring(engine)) == "b d f"
+    for after, expected in (("a", "b d f"), ("b", "d f b"), ("c", "d f b"), ("f", "b d f"), ("z", "b d f")):
+        found = ring(engine, after)
+        assert (members(found), found.whole) == (expected, True), after
+
+
+def test_the_ring_is_found_in_parts(engine: AnyEngine) -> None:
+    submit(engine, *(job for share in "abcdefg" for job in of(share, 2)))
+    for start in ("", "a", "c", "cc", "g", "x"):
+        found, after, whole = [], start, False
+        for _ in range(9):
+            part = ring(engine, after, start, limit=2)
+            found += [member.share for member in part.members]
+            after, whole = part.last, part.whole
+            if whole:
+                break
+        behind = [share for share in "abcdefg" if share > start]
+        assert whole and found == [*behind, *(share for share in "abcdefg" if share <= start)], start
+
+
+def test_what_is_not_due_is_in_no_ring_but_is_passed(engine: AnyEngine) -> None:
+    submit(engine, *of("a", 1, delay_s=3600.0), *of("b", 1, delay_s=3600.0), *of("c", 1))
+    submit(engine, *of("d", 1, priority=5), *of("e", 1, queue="other"))
+
+    assert members(ring(engine)) == "c"
+    part = ring(engine, limit=2)
+    assert (members(part), part.whole, part.last) == ("", False, "b")
+
+
+def test_jobs_without_a_share_are_in_it_while_one_is_first_of_the_lane(engine: AnyEngine) -> None:
+    holder = register(engine)
+    submit(engine, *of(None, 2, name="unknown here"), *of(None, 2))
+    submit(engine, *of("a", 2), *of(None, 1))
+
+    assert members(ring(engine)) == "a -"
+    assert members(ring(engine, "a")) == "- a"
+    assert members(ring(engine, "a", limit=1)) == "- a", "the names begin again"
+    assert whose(claim(engine, holder, {NOBODYS: 2})) == {NOBODYS: 2}
+    assert members(ring(engine)) == "a"
+    assert whose(claim(engine, holder, {"a": 2, NOBODYS: 1})) == {"a": 2, NOBODYS: 1}
+
+
+def test_a_claim_takes_so_many_of_each_and_those_that_were_due_first(engine: AnyEngine) -> None:
+    holder = register(engine)
+    first = of("a", 3)
+    submit(engine, *first, *of("b", 1), *of("c", 2), *of("a", 1, priority=5))
+
+    claimed = claim(engine, holder, {"a": 2, "b": 2})
+
+    assert whose(claimed) == {"a": 2, "b": 1}
+    assert {job.id for job in claimed if job.share == "a"} == {job.id for job in first[:2]}
+    assert claim(engine, holder, {"z": 3}) == []
+
+
+def test_a_claim_in_turn_has_the_guards_of_a_claim(engine: AnyEngine) -> None:
+    holder = register(engine)
+    submit(engine, *of("a", 1), *of("a", 1, name="unknown here"), *of("a", 1, delay_s=3600.0))
+
+    assert claim(engine, "00000000-0000-7000-8000-000000000001", {"a": 3, NOBODYS: 3}) == []
+    engine.run(pause_queue(QUEUE, actor="ada"))
+    assert claim(engine, holder, {"a": 3}) == []
+    submit(engine, *of("a", 1, queue="other"))
+    assert (
+        len(engine.run(store.claim("other", [Mark(0)], holder=holder, names=[NAME], limit=1, margin_s=1)))
+        == 1
+    )
+
+
+def test_a_worker_that_knows_no_shares_strands_nothing(engine: AnyEngine) -> None:
+    """A plain claim takes the lane in its order, whose ever the jobs are; each says whose it is."""
+    holder = register(engine)
+    submit(engine, *of("a", 1), *of(None, 1))
+
+    lanes, _ = engine.run(store.lanes(QUEUE))
+    assert [lane.shared for lane in lanes] == [True]
+    assert [job.share for job in jobs.claim(engine, holder)] == ["a", None]
+
+
+def test_a_lane_is_shared_while_shares_have_jobs_in_it(engine: AnyEngine) -> None:
+    submit(engine, *of("a", 1, priority=5), *of(None, 1))
+
+    lanes, _ = engine.run(store.lanes(QUEUE))
+
+    assert [(lane.priority, lane.shared) for lane in lanes] == [(5, True), (0, False)]
+
+
+@pytest.mark.parametrize("share", ["a", None])
+def test_all_ways_of_submitting_keep_the_share(engine: AnyEngine, share: str | None) -> None:
+    one, two, three = of(share, 1), of(share, 3), of(share, 1)
+    engine.run(store.submit(one))
+    engine.run(store.submit(two))
+    engine.run(store.resubmit(three))
+    stored = [*one, *two, *three]
+    if isinstance(engine, PostgresEngine):
+        stored += (many := of(share, 3))
+        engine.run(store.submit_by_copy(many))
+
+    found = engine.run(store.read([each.id for each in stored]))
+    assert {found[each.id].share for each in stored} == {share}
+    assert {found[each.id].state.value for each in stored} == {"queued"}
+
+
+def test_a_share_stays_with_its_job_to_the_end_and_when_it_is_revived(engine: AnyEngine) -> None:
+    holder = register(engine)
+    submit(engine, *of("a", 1))
+    (job,) = claim(engine, holder, {"a": 1})
+    engine.run(store.fail([store.Failure(job.id, job.attempt, "{}")], holder=holder))
+    assert engine.run(store.read([job.id]))[job.id].share == "a"
+
+    engine.run(store.revive(job.id, actor="ada"))
+
+    assert engine.run(store.read([job.id]))[job.id].share == "a"
+    (again,) = claim(engine, holder, {"a": 1})
+    engine.run(store.succeed([store.Success(again.id, again.attempt, "1")], holder=holder))
+    assert engine.run(store.read([job.id]))[job.id].share == "a"
+
+
+def test_weights_are_read_with_the_ring(engine: AnyEngine) -> None:
+    submit(engine, *of("a", 2), *of(None, 1), *of("b", 1))
+
+    assert engine.run(store.weigh_share(QUEUE, "b", 2, actor="ada"))
+    assert not engine.run(store.weigh_share(QUEUE, "b", 2, actor="ada"))
+    assert engine.run(store.weigh_share(QUEUE, NOBODYS, 7, actor="ada"))
+    assert {member.share: member.weight for member in ring(engine).members} == {"a": 1, "b": 2}
+    assert engine.run(store.forget_weight(QUEUE, "b"))
+    assert not engine.run(store.forget_weight(QUEUE, "b"))
+    assert {member.share: member.weight for member in ring(engine).members} == {"a": 1, "b": 1}
+    claim(engine, register(engine), {"a": 2})
+    assert {member.share: member.weight for member in ring(engine).members} == {NOBODYS: 7, "b": 1}
+
+
+def test_shares_are_listed_with_their_weights_and_what_they_have(engine: AnyEngine) -> None:
+    holder = register(engine)
+    submit(engine, *of("a", 3), *of("b", 1, queue="other"))
+    engine.run(store.weigh_share(QUEUE, "c", 4, actor="ada"))
+    claim(engine, holder, {"a": 1})
+
+    found = [
+        (each.queue, each.share, each.weight, each.queued, each.running)
+        for each in engine.run(store.read_shares())
+    ]
+
+    assert found == [(QUEUE, "a", 1, 2, 1), (QUEUE, "c", 4, 0, 0), ("other", "b", 1, 1, 0)]
+    assert [each.share for each in engine.run(store.read_shares("other"))] == ["b"]

@@ -1,0 +1,42 @@
+"""The loop that gives free turns: what its sweep finds, and when."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from fencerow.core.background.chores import Chores
+from fencerow.core.db.clock import CarriedClock
+from fencerow.core.store import store
+from fencerow.core.telemetry import Telemetry
+from fencerow.core.worker import turns
+from fencerow.core.worker.lease import WorkerLease
+from fencerow.core.worker.wakeups import WakeUps
+from tests.core.store.stage import rows
+from tests.kit.jobs import AnyEngine, new_job
+
+ARRIVALS = {"postgres": "fencerow.gate_arrivals", "sqlite": "fencerow_gate_arrivals"}
+
+
+async def test_a_sweep_that_had_to_wait_does_not_put_off_the_next(
+    engine: AnyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger locks the file, or the server does not answer, while a part of the sweep is under way."""
+    now = [1000.0]
+
+    def monotonic() -> float:
+        now[0] += 10.0  # between any two looks at the clock, so also while a part is under way
+        return now[0]
+
+    wakeups = WakeUps(engine, WorkerLease(30.0, 1.0), [], Chores([], Telemetry()))
+    looks = turns.Turns(engine, wakeups, CarriedClock(), poll_max_s=1.0, turn_claim_s=60.0, actor="worker w")
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=monotonic))
+    for key in ("a", "b"):
+        made = new_job(exclusive=key)
+        await engine.arun(store.submit_gated([made]))
+        rows(engine, f"DELETE FROM {ARRIVALS[engine.dialect]}")
+        await looks.tick()
+        found = await engine.arun(store.read([made.id]))
+        assert found[made.id].state == "queued", f"of the key {key}"
+        now[0] += 15.0

@@ -1,0 +1,88 @@
+"""What looks at keys reads indexes of jobs with turns alone, however many jobs there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import psycopg
+import pytest
+
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.run import Param
+from fencerow.core.db.sqlite import SqliteEngine, bound
+from fencerow.core.model.due import OWN
+from fencerow.testing.postgres import PostgresServer
+from tests.conftest import ROLE, postgres_engine
+from tests.core.store.test_plans import nodes, touched
+
+NIL = "00000000-0000-0000-0000-000000000000"
+PARAMS: dict[str, Mapping[str, Param]] = {
+    "known_keys": {"limit": 20, "look": 100},
+    "key_holders": {"key": "k7", "limit": 100},
+    "gate_waiters": {"gate": "key:k7", "limit": 20},
+    "count_at_gate": {"gate": "key:k7", "priority": 0, "run_at_us": 1_795_378_504_000_000, "id": NIL},
+}
+# 20,000 jobs without turns, and 200 keys: of each one job has the turn, and 100 wait.
+PLAIN = """
+INSERT INTO "fencerow".jobs (id, queue, name, run_at, attempts_max, crashes_max, snoozes_max, submitted_at,
+                             args_bytes, args)
+SELECT CAST(lpad(to_hex(n), 32, '0') AS uuid), 'mail', 'send', clock_timestamp(), 3, 3, 48, clock_timestamp(), 2, '{}'
+FROM generate_series(1, 20000) AS n
+"""
+TURNS = """
+INSERT INTO "fencerow".jobs (id, queue, name, state, run_at, attempts_max, crashes_max, snoozes_max, submitted_at,
+                             args_bytes, args, exclusive, gate)
+SELECT CAST(lpad(to_hex(n + 100000), 32, '0') AS uuid), 'mail', 'send',
+       CASE WHEN n <= 200 THEN 'queued' ELSE 'waiting' END,
+       clock_timestamp(), 3, 3, 48, clock_timestamp(), 2, '{}', 'k' || n % 200,
+       CASE WHEN n > 200 THEN 'key:k' || n % 200 END
+FROM generate_series(1, 20200) AS n
+"""
+
+
+@pytest.fixture(scope="module")
+def keyed(server: PostgresServer, _template: str) -> Iterator[PostgresEngine]:
+    server.create_database("keyed", template=_template)
+    engine = postgres_engine(server.conninfo("keyed", ROLE))
+    with psycopg.connect(engine.conninfo, autocommit=True) as connection:
+        for text in (PLAIN, TURNS, 'VACUUM ANALYZE "fencerow".jobs'):
+            connection.execute(text.encode())
+    yield engine
+    engine.close()
+    server.drop_database("keyed")
+
+
+@pytest.mark.parametrize("name", sorted(PARAMS))
+def test_they_are_found_by_index(keyed: PostgresEngine, name: str) -> None:
+    plan = nodes(keyed, name, PARAMS[name])
+    scanned = [
+        each for each in plan if each.get("Relation Name") == "jobs" and each["Node Type"] == "Seq Scan"
+    ]
+    assert scanned == []
+    used = {each["Index Name"] for each in plan if "Index Name" in each and "jobs" in each["Index Name"]}
+    assert used <= {"jobs_gate", "jobs_turned"}
+    assert touched(plan) < (3_000 if name == "known_keys" else 300)
+
+
+def test_the_first_who_wait_are_found_without_a_look_at_the_others(keyed: PostgresEngine) -> None:
+    gates = [f"key:k{number}" for number in range(50)]
+    due = {"due_us": OWN.until_us, "since_us": OWN.since_us}
+
+    plan = nodes(keyed, "find_turns", {"gates": gates, "wanted": 1, **due})
+
+    assert touched(plan) < 10 * len(gates), "of 100 at each gate one is wanted"
+
+
+@pytest.mark.parametrize("name", sorted(PARAMS))
+def test_sqlite_finds_them_by_index(lite: SqliteEngine, name: str) -> None:
+    query = lite.queries[name]
+    params = {key: bound(PARAMS[name][key]) for key in query.parameters}
+    with lite.session() as session:
+        rows = session.connection.execute("EXPLAIN QUERY PLAN " + query.statements[0], params).fetchall()
+    plan = [str(row[3]) for row in rows]
+    names = {"fencerow_jobs", "waiting", "holder", "below", "behind", "next", "first"}
+    assert [line for line in plan if line.startswith("SCAN") and line.split()[1] in names] == []
+    searched = [line for line in plan if line.startswith("SEARCH") and line.split()[1] in names]
+    assert all(
+        "fencerow_jobs_gate" in line or "fencerow_jobs_turned" in line or "rowid" in line for line in searched
+    )

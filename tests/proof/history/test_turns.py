@@ -1,0 +1,144 @@
+"""I18: what a history says of exclusive keys and limits. One that ran beside too many is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencerow.core.model.job import Claimed
+from fencerow.core.store import store
+from fencerow_proof.history.check import Options, check
+from fencerow_proof.history.line import Kind
+from fencerow_proof.history.report import Report
+from tests.kit.jobs import AnyEngine, new_job
+from tests.proof.history.play import Play, altered
+from tests.proof.history.scribe import Scribe
+
+
+def ran(
+    scribe: Scribe,
+    job: str,
+    start: int,
+    end: int | None,
+    *,
+    attempt: int = 1,
+    holder: str = "h1",
+    **facts: Any,
+) -> None:
+    """One run of a handler; with facts it was submitted before."""
+    if facts:
+        scribe.act("submit", start - 10, start - 9, job=job, new=True, **facts)
+    scribe.claim(job, attempt, start - 4, start - 3, holder)
+    scribe.act("run", start, end, job=job, attempt=attempt, holder=holder)
+    if end is not None:
+        scribe.end("succeed", job, attempt, end + 1, end + 2, holder)
+
+
+def judged(folder: Path, **limits: int) -> Report:
+    return check([folder], options=Options(limits={f"queue:{name}": slots for name, slots in limits.items()}))
+
+
+@pytest.mark.parametrize("slots", [None, 2])
+def test_one_more_than_the_key_allows_is_found(tmp_path: Path, slots: int | None) -> None:
+    scribe, allowed = Scribe(tmp_path), slots or 1
+    for number in range(allowed + 1):
+        ran(scribe, f"j{number}", 100 + number, 200, exclusive="k", exclusive_slots=slots)
+    ran(scribe, "other", 100, 200, exclusive="other")
+
+    report = judged(tmp_path)
+
+    assert report.looked["I18"] == allowed + 2
+    (found,) = (each for each in report.violations if each.invariant == "I18")
+    assert found.what == f"{allowed + 1} ran at once under the key k"
+    assert len(report.proofs(found)) == 2 * len(found.acts)
+
+
+def test_as_many_as_the_key_allows_are_right(tmp_path: Path) -> None:
+    scribe = Scribe(tmp_path)
+    for number in range(3):
+        ran(scribe, f"one {number}", 100 + 20 * number, 115 + 20 * number, exclusive="k")
+        ran(scribe, f"two {number}", 100 + 5 * number, 115 + 5 * number, exclusive="l", exclusive_slots=3)
+
+    report = judged(tmp_path)
+
+    assert report.broken == set(), report.text()
+    assert report.looked["I18"] == 6
+
+
+def test_the_least_of_those_that_run_says_how_many_may(tmp_path: Path) -> None:
+    scribe = Scribe(tmp_path)
+    ran(scribe, "wide", 100, 200, exclusive="k", exclusive_slots=5)
+    ran(scribe, "narrow", 150, 250, exclusive="k")
+    assert judged(tmp_path).broken == {"I18"}
+
+
+def test_a_limit_of_a_queue_is_judged_where_it_is_told(tmp_path: Path) -> None:
+    scribe = Scribe(tmp_path)
+    for number in range(2):
+        ran(scribe, f"j{number}", 100, 200, queue="mail")
+    assert judged(tmp_path).looked["I18"] == 0
+    assert judged(tmp_path, mail=2).broken == set()
+    assert judged(tmp_path, mail=1).broken == {"I18"}
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_who_was_robbed_may_run_on_beside_the_next(tmp_path: Path, taken: bool) -> None:
+    """A worker is stopped beyond its lease, and goes on: its job was another's by then."""
+    scribe = Scribe(tmp_path)
+    ran(scribe, "robbed", 100, None, exclusive="k")
+    if taken:
+        scribe.reclaim("robbed", 1, 140, 141, "h1")
+        ran(scribe, "robbed", 145, 150, attempt=2, holder="h2")
+    ran(scribe, "next", 160, 200, holder="h2", exclusive="k")
+    scribe.act("run", 210, 211, job="robbed", attempt=1, holder="h1")  # its process lives
+    assert ("I18" in judged(tmp_path).broken) == (not taken)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_strict_job_keeps_its_turn_between_its_attempts(tmp_path: Path, strict: bool, waits: bool) -> None:
+    scribe = Scribe(tmp_path)
+    scribe.act("submit", 90, 91, job="a", new=True, exclusive="k", strict=strict, state="waiting")
+    scribe.act("hand_over", 92, 93, job="a", state="queued")
+    scribe.claim("a", 1, 94, 95, "h1")
+    scribe.act("run", 100, 110, job="a", attempt=1, holder="h1")
+    state = "waiting" if waits else "queued"
+    scribe.act("requeue", 111, 112, job="a", attempt=1, holder="h1", how="retried", state=state)
+    ran(scribe, "b", 130, 140, exclusive="k")
+    if waits:
+        scribe.act("hand_over", 150, 151, job="a", state="queued")
+    ran(scribe, "a", 160, 170, attempt=2)
+
+    report = judged(tmp_path)
+
+    assert report.broken == ({"I18"} if strict and not waits else set()), report.text()
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_hand_over_that_does_not_count_is_found(engine: AnyEngine, tmp_path: Path, counted: bool) -> None:
+    cut = ("look_at_keys", "('queued', 'running')", "('failed')")
+    with altered(engine, [] if counted else [cut]) as used:
+        play = Play(used, tmp_path)
+        play.run(store.submit_gated([new_job(exclusive="k") for _ in range(3)]))
+        holder = play.worker()
+        for _ in range(3):
+            play.run(store.hand_over(["key:k"]))
+            play.run(store.hand_over(["key:k"]))
+            run_together(play, play.claim(holder, limit=3), holder)
+        report = play.judge()
+
+    assert report.looked["I18"] == 3
+    assert report.broken == (set() if counted else {"I18"}), report.text()
+
+
+def run_together(play: Play, jobs: Sequence[Claimed], holder: str) -> None:
+    """All begin before one ends."""
+    recorder = play.engine.recorder
+    runs = [(recorder.begin(), {"job": job.id, "attempt": job.attempt, "holder": holder}) for job in jobs]
+    for kind in (Kind.INVOKE, Kind.OK):
+        recorder.write([recorder.line(kind, op, 1, "run", **fence) for op, fence in runs])
+    for job in jobs:
+        play.succeed(job.id, job.attempt, holder)
