@@ -20,9 +20,9 @@ QUICK = {
 
 def main() -> int:
     wanted = _arguments()
-    from examples.chatbot.processes import outside
+    from examples.stage import outside
 
-    with tempfile.TemporaryDirectory(prefix="chatbot-") as name, outside() as url:
+    with tempfile.TemporaryDirectory(prefix="chatbot-") as name, outside("examples.chatbot.outside") as url:
         folder = Path(name)
         shards = wanted.shards or [f"sqlite:///{folder}/messages_{number}.db" for number in range(4)]
         os.environ |= QUICK

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from examples.chatbot import broadcast, inbound, knowledge, receiver, shards
 from examples.chatbot.base import OUTSIDE, SHARDS, app, connected, execute
 from examples.chatbot.outside import NOBODY
-from examples.chatbot.processes import worker
 from examples.chatbot.web import get, post
-from fencerow import FencerowError, Handle, State
+from examples.stage import WAIT_S, Worker, must, played, say, title, wait, worker
+from fencerow import Handle, State
 
 SOURCES = Path(__file__).parent / "sources"
 FILES = ("faq.md", "opening_hours.txt", "repairs.md", "rental_terms.pdf")
@@ -28,7 +26,8 @@ QUESTIONS = (
 )
 TIMES_EACH = 3  # how often the channel brings the same event
 SENDING = 4  # batches that one worker sends at a time
-WAIT_S = 60.0
+SERVICE = "examples.chatbot.service:app"
+QUEUES = "knowledge:2,broadcasts:4,inbound:2"
 
 
 class Show:
@@ -39,43 +38,36 @@ class Show:
         self._recipients = recipients
 
     def run(self) -> int:
-        try:
-            self._databases()
-            with receiver.listening() as webhook:
-                with worker("first", self._folder) as first:
-                    self._knowledge()
-                    self._versions()
-                    self._inbound(webhook)
-                    self._broadcast_until_killed(first.kill)
-                with worker("second", self._folder):
-                    self._broadcast_resumed()
-            self._messages()
-        except Wrong as wrong:
-            sys.stderr.write(f"WRONG: {wrong}\n")
-            return 1
-        except FencerowError as error:
-            sys.stderr.write("\n".join(error.lines()) + "\n")
-            return 1
-        finally:
-            app.engine.close()
-        return 0
+        return played(self._scenes, lambda: app.engine.close())
 
     # --- scenes ------------------------------------------------------------------------------------
 
+    def _scenes(self) -> None:
+        self._databases()
+        with receiver.listening() as webhook:
+            with self._worker("first") as first:
+                self._knowledge()
+                self._versions()
+                self._inbound(webhook)
+                self._broadcast_until_killed(first.kill)
+            with self._worker("second"):
+                self._broadcast_resumed()
+        self._messages()
+
     def _databases(self) -> None:
         app.migrate()
-        self._title(f"{1 + len(SHARDS)} databases get their steps")
+        title(f"{1 + len(SHARDS)} databases get their steps")
         for line in shards.migrate():
-            self._say(line)
+            say(line)
         must(shards.migrate() == [], "a second run did something")
-        self._say("a second run finds nothing to do")
+        say("a second run finds nothing to do")
 
     def _knowledge(self) -> None:
-        self._title(f"{len(FILES)} files are read, cut, embedded and replaced")
+        title(f"{len(FILES)} files are read, cut, embedded and replaced")
         before = counts()
         for handle in [self._index(name, SOURCES / name, 1) for name in FILES]:
             indexed = handle.result(timeout_s=WAIT_S)
-            self._say(f"{indexed.source}: {indexed.outcome}, {indexed.chunks} chunks")
+            say(f"{indexed.source}: {indexed.outcome}, {indexed.chunks} chunks")
         calls = since(before)["embed_calls"]
         again = Counter(
             self._index(name, SOURCES / name, 2).result(timeout_s=WAIT_S).outcome for name in FILES
@@ -83,10 +75,10 @@ class Show:
         more = since(before)["embed_calls"] - calls
         must(calls == len(FILES) and more == 0, f"the provider was called {calls} and then {more} times")
         must(again == {"unchanged": len(FILES)}, f"the second time: {again}")
-        self._say(f"provider calls: {calls}; for the same files again: {more}, and nothing written")
+        say(f"provider calls: {calls}; for the same files again: {more}, and nothing written")
 
     def _versions(self) -> None:
-        self._title("An older version that ends after a newer one does not win")
+        title("An older version that ends after a newer one does not win")
         change(embeds_held=1)
         before = counts()
         older = self._index("faq.md", self._edited("costs 4 euros", "costs 5 euros"), 3)
@@ -98,10 +90,10 @@ class Show:
         found = knowledge.search("harbour", "What does a child seat cost?")
         must(won.outcome == "replaced" and lost.outcome == "outdated", f"{won.outcome}, {lost.outcome}")
         must(found is not None and "6 euros" in found.text, "the newer version is not there")
-        self._say(f"version 4: {won.outcome}; then version 3: {lost.outcome}; a child seat costs 6 euros")
+        say(f"version 4: {won.outcome}; then version 3: {lost.outcome}; a child seat costs 6 euros")
 
     def _inbound(self, webhook: str) -> None:
-        self._title("Events come in several times, and each is answered once")
+        title("Events come in several times, and each is answered once")
         before = counts()
         events = [
             {"id": f"ev-{number}", "workspace": "harbour", "sender": f"+49{number}", "text": text}
@@ -114,24 +106,22 @@ class Show:
         self._until_idle()
         given = {each["to"]: each["text"] for each in get(f"{OUTSIDE}/deliveries").values()}
         for event in events:
-            self._say(f"{event['text']}  →  {given[event['sender']][:78]}")
+            say(f"{event['text']}  →  {given[event['sender']][:78]}")
         must(given[events[-1]["sender"]] == inbound.UNKNOWN, "it answered what it cannot know")
         sent = since(before)["delivered"]
         must(sent == len(events), f"{sent} answers to {len(events)} questions")
-        self._say(f"{len(answers['answers'])} events brought, {len(events)} of them new, {sent} answers sent")
+        say(f"{len(answers['answers'])} events brought, {len(events)} of them new, {sent} answers sent")
 
     def _broadcast_until_killed(self, kill: Callable[[], None]) -> None:
-        self._title(f"A broadcast to {self._recipients} recipients, and kill -9 in the middle")
+        title(f"A broadcast to {self._recipients} recipients, and kill -9 in the middle")
         self._before = counts()
         middle = self._recipients * 2 // 5
         change(unanswered_after=self._before["delivered"] + middle)
         batches = sum(self._start(workspace) for workspace in WORKSPACES)
         wait(lambda: since(self._before)["delivered"] == middle + SENDING, "the middle of the broadcast")
         kill()
-        self._say(
-            f"{batches} jobs of at most {broadcast.BATCH_MAX}; the worker is killed: {self._standing()}"
-        )
-        self._say(f"{SENDING} messages had been delivered, and the worker did not live to note it")
+        say(f"{batches} jobs of at most {broadcast.BATCH_MAX}; the worker is killed: {self._standing()}")
+        say(f"{SENDING} messages had been delivered, and the worker did not live to note it")
         change(unanswered_after=None, failing=2)
 
     def _broadcast_resumed(self) -> None:
@@ -142,28 +132,31 @@ class Show:
         must(now["delivered"] == now["addresses"] == standing["sent"], f"{now} for {standing}")
         # More only if a stalled machine let the lease of a recipient run out; never as many as were done already.
         must(SENDING <= now["repeated"] <= 2 * SENDING, f"{now['repeated']} requests were repeated")
-        self._say(f"a new worker goes on where the ledger says: {standing}")
-        self._say(
+        say(f"a new worker goes on where the ledger says: {standing}")
+        say(
             f"the channel counts {now['delivered']} deliveries to {now['addresses']} addresses: "
             "nobody left out, nobody sent to twice"
         )
-        self._say(
+        say(
             f"it was asked {now['requests']} times: {now['repeated']} were repeated under the same key, "
             f"2 met a channel that was down, {failed} addresses do not exist"
         )
 
     def _messages(self) -> None:
-        self._title("Messages lie where their workspace says")
+        title("Messages lie where their workspace says")
         kept = 0
         for number, url in enumerate(SHARDS):
             with connected(url) as db:
                 rows = execute(db, "SELECT workspace, count(*) FROM messages GROUP BY workspace ORDER BY 1")
             kept += sum(count for _, count in rows)
-            self._say(f"messages_{number}: {', '.join(f'{name} {count}' for name, count in rows) or 'none'}")
+            say(f"messages_{number}: {', '.join(f'{name} {count}' for name, count in rows) or 'none'}")
         wanted = counts()["delivered"] + len(QUESTIONS)
         must(kept == wanted, f"{kept} messages are kept, {wanted} were sent and received")
 
     # --- what the scenes are made of -------------------------------------------------------------------
+
+    def _worker(self, name: str) -> AbstractContextManager[Worker]:
+        return worker(SERVICE, QUEUES, name, self._folder)
 
     def _index(self, name: str, path: Path, version: int) -> Handle[knowledge.Indexed]:
         return knowledge.index.submit("harbour", name, str(path), version)
@@ -190,31 +183,6 @@ class Show:
     def _until_idle(self) -> None:
         unfinished = (State.WAITING, State.QUEUED, State.RUNNING)
         wait(lambda: not app.client.list_jobs(states=unfinished, limit=1), "the end of all jobs")
-
-    def _title(self, text: str) -> None:
-        sys.stdout.write(f"\n{text}\n")
-
-    def _say(self, text: str) -> None:
-        sys.stdout.write(f"  {text}\n")
-        sys.stdout.flush()
-
-
-class Wrong(Exception):
-    """Something is not as it should be."""
-
-
-def must(holds: bool, what: str) -> None:
-    """Go on only if it holds."""
-    if not holds:
-        raise Wrong(what)
-
-
-def wait(happened: Callable[[], bool], what: str) -> None:
-    """Look again and again until it has happened."""
-    until = time.monotonic() + WAIT_S
-    while not happened():
-        must(time.monotonic() < until, f"{what} did not come within {WAIT_S:.0f} s")
-        threading.Event().wait(0.02)
 
 
 def counts() -> dict[str, int]:

@@ -8,16 +8,18 @@ and a count of the stock commit by themselves first; both may be repeated.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from examples.orders.models import Invoice, Item, Order, Report, StockCount, app, make_session, order_moves
 from examples.orders.outside import Declined, pay, post_mail
-from fencerow import Job
+from fencerow import Fail, Job
 from fencerow.events import apublish
 from fencerow.guards.mutex import Mutex
 from fencerow.guards.once import once
+from fencerow.guards.transitions import Refusal
 
 LEAVES_THE_SHELF = ("reserved", "authorised", "captured", "packed", "shipped")
 
@@ -28,10 +30,10 @@ async def reserve_stock(job: Job, order_id: str, sku: str, quantity: int) -> str
     async with job.transaction(session=make_session) as session:
         taken = update(Item).where(Item.sku == sku, Item.on_shelf >= quantity).returning(Item.sku)
         if await session.scalar(taken.values(on_shelf=Item.on_shelf - quantity)) is None:
-            await order_moves.amove("sell_out", order_id, connection=session)
+            await move(session, "sell_out", order_id)
             await send_mail.using(connection=session).asubmit(order_id, "sold out")
             return "sold out"
-        await order_moves.amove("reserve", order_id, connection=session)
+        await move(session, "reserve", order_id)
         await authorise_payment.using(connection=session).asubmit(order_id)
     return "reserved"
 
@@ -46,11 +48,11 @@ async def authorise_payment(job: Job, order_id: str) -> str:
         payment = None
     async with job.transaction(session=make_session) as session:
         if payment is None:
-            await order_moves.amove("decline", order_id, connection=session)
+            await move(session, "decline", order_id)
             await put_back(session, order)
             await send_mail.using(connection=session).asubmit(order_id, "declined")
             return "declined"
-        await order_moves.amove("authorise", order_id, values={"payment": payment}, connection=session)
+        await move(session, "authorise", order_id, payment=payment)
         await capture_payment.using(connection=session).asubmit(order_id)
     return payment
 
@@ -61,7 +63,7 @@ async def capture_payment(job: Job, order_id: str) -> None:
     order = await read(order_id)
     await pay("capture", order_id, order.cents)
     async with job.transaction(session=make_session) as session:
-        await order_moves.amove("capture", order_id, connection=session)
+        await move(session, "capture", order_id)
         await make_invoice.using(connection=session).asubmit(order_id)
         await pack.using(connection=session).asubmit(order_id)
 
@@ -76,7 +78,7 @@ async def make_invoice(job: Job, order_id: str) -> None:
 @app.job(queue="orders")
 async def pack(job: Job, order_id: str) -> None:
     async with job.transaction(session=make_session) as session:
-        await order_moves.amove("pack", order_id, connection=session)
+        await move(session, "pack", order_id)
         await ship.using(connection=session).asubmit(order_id)
 
 
@@ -85,10 +87,7 @@ async def ship(job: Job, order_id: str) -> str:
     """Send the parcel off, and tell whoever wants to know: the event exists if, and only if, the parcel does."""
     parcel, today = f"parcel-{order_id}", datetime.now(UTC).date().isoformat()
     async with job.transaction(session=make_session) as session:
-        values = {"parcel": parcel, "shipped_on": today}
-        order = await order_moves.amove("ship", order_id, values=values, connection=session)
-        if order is None:
-            return "not packed, or shipped already"
+        order = await move(session, "ship", order_id, parcel=parcel, shipped_on=today)
         news = {
             "order": order_id,
             "sku": order["sku"],
@@ -113,9 +112,9 @@ async def refund(job: Job, order_id: str) -> None:
     order = await read(order_id)
     await pay("refund", order_id, order.cents)
     async with job.transaction(session=make_session) as session:
-        if await order_moves.amove("refund", order_id, connection=session) is not None:
-            await put_back(session, order)
-            await send_mail.using(connection=session).asubmit(order_id, "refunded")
+        await move(session, "refund", order_id)
+        await put_back(session, order)
+        await send_mail.using(connection=session).asubmit(order_id, "refunded")
 
 
 @app.job(queue="office")
@@ -153,6 +152,14 @@ async def read(order_id: str) -> Order:
     """The order as it is now; no transaction stays open while we talk to the world outside."""
     async with make_session() as session:
         return await session.get_one(Order, order_id)
+
+
+async def move(session: AsyncSession, name: str, order_id: str, **values: object) -> dict[str, Any]:
+    """Move the order on. If it is not where this step begins, somebody else has moved it: undo the step and say so."""
+    moved = await order_moves.amove_or_why(name, order_id, values=values or None, connection=session)
+    if isinstance(moved, Refusal):
+        raise Fail(f"cannot {name} {order_id}: it is {moved.state or 'gone'}")
+    return moved
 
 
 async def put_back(session: AsyncSession, order: Order) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,27 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.house.tree import ROOT
+from tests.kit.authors import GUARDS, code_of, with_guard
 
 CHATBOT = ROOT / "examples" / "chatbot"
 RECIPIENTS = 100
 # What an author writes who has no guards: none of it stands in the example.
-FORBIDDEN = (
-    "FOR UPDATE",
-    "SKIP LOCKED",
-    "pg_advisory",
-    "pg_try_advisory",
-    "LOCK TABLE",
-    "BEGIN",
-    "COMMIT",
-    "SET state",
-    "UPDATE recipients",
-    "UPDATE chunks",
-    "DELETE FROM",
-    "time.sleep",
-    "asyncio.sleep",
-    "threading.Timer",
-    "fcntl",
-)
+FORBIDDEN = (*GUARDS, "UPDATE recipients", "UPDATE chunks")
 # What the show and the world outside are made of is no part of the chatbot.
 SYSTEM = (
     "base.py",
@@ -76,26 +60,20 @@ def test_it_ends_with_everybody_sent_to_once(databases: tuple[str, list[str]]) -
 
 @pytest.mark.parametrize("word", FORBIDDEN)
 def test_it_has_no_guard_of_its_own(word: str) -> None:
-    assert [path.name for path in sources() if word in "\n".join(_code(path))] == []
+    assert with_guard(word, sources()) == []
 
 
 def test_it_is_little_code_and_the_readme_says_how_much() -> None:
-    python = sum(len(_code(CHATBOT / name)) for name in SYSTEM)
-    sql = sum(len(_code(path)) for path in CHATBOT.glob("steps/*/*.sql"))
+    python = sum(len(code_of(CHATBOT / name)) for name in SYSTEM)
+    sql = sum(len(code_of(path)) for path in CHATBOT.glob("steps/*/*.sql"))
     readme = (CHATBOT / "README.md").read_text("utf-8")
 
     assert python <= LINES_MAX
     assert f"{python} lines of Python and {sql} of SQL" in readme.replace("\n", " ")
-    assert f"of which the broadcast takes {len(_code(CHATBOT / 'broadcast.py'))}" in readme
+    assert f"of which the broadcast takes {len(code_of(CHATBOT / 'broadcast.py'))}" in readme
 
 
 def sources() -> list[Path]:
     found = [*CHATBOT.glob("*.py"), *CHATBOT.glob("steps/*/*.sql")]
     assert len(found) > 15, "the search looked at nothing"
     return found
-
-
-def _code(path: Path) -> list[str]:
-    """The lines that are neither blank, nor a comment, nor in a docstring."""
-    text = re.sub(r'"""[\s\S]*?"""', "", path.read_text("utf-8"))
-    return [line for line in text.splitlines() if line.strip() and not line.strip().startswith(("#", "--"))]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from examples.chatbot.processes import worker
+from examples.chatbot.show import QUEUES, SERVICE
+from examples.stage import worker
 from tests.whole.chatbot.conftest import Chatbot
 
 RECIPIENTS = 40
@@ -38,12 +39,12 @@ async def test_a_sleeper_changes_nothing_when_it_wakes_up(chatbot: Chatbot, tmp_
     def ledger() -> list[object]:
         return chatbot.rows("SELECT id, state, claims, message FROM recipients ORDER BY id")
 
-    with worker("sleeper", tmp_path) as sleeper:
+    with worker(SERVICE, QUEUES, "sleeper", tmp_path) as sleeper:
         await until(lambda: len(world.delivered) == 20)
         os.kill(sleeper.pid, signal.SIGSTOP)
         world.change({"unanswered_after": None})
         try:
-            with worker("other", tmp_path):
+            with worker(SERVICE, QUEUES, "other", tmp_path):
                 await until(lambda: all(row[1] == "sent" for row in ledger()))  # type: ignore[index]
             done = ledger()
         finally:

@@ -1,13 +1,15 @@
-"""ChatbotX on Fencerow: what its assistants know is cut into chunks, and long steps of its flows end in time."""
+"""ChatbotX on Fencerow: what its assistants know is cut into chunks, long steps of its flows end in time, and each
+workspace calls its provider once a second."""
 
 from hashlib import sha256
 
 from fencerow import App, Backoff
 from fencerow.guards.replace import replace_for
+from fencerow.limits import Limit, Rate
 from tests.whole.systems.outside import Service
 
-app = App()  # FENCEROW_URL
-embedder, model = Service("vector"), Service("outcome")
+app = App(limits=[Limit("workspace", rate=Rate(1, per_s=1), per_key=True)])  # FENCEROW_URL
+embedder, model, provider = Service("vector"), Service("outcome"), Service("answer")
 CHUNKS = 3
 
 
@@ -30,3 +32,8 @@ def digest(text: str) -> str:
 @app.job(queue="heavy", attempts_max=1, timeout_s=0.3)
 async def heavy_step(flow: str) -> str:
     return await model.ask(flow)
+
+
+@app.job(queue="providers", limits=lambda workspace: f"workspace/{workspace}")
+async def call_provider(workspace: str) -> str:
+    return await provider.ask(workspace)

@@ -21,10 +21,6 @@ WAITS_FOR = {
     "A.10": "stages",
     "A.12": "webhooks",
     "A.14": "stages and the HTTP gateway",
-    "B.1": "exclusive keys",
-    "B.2": "exclusive keys",
-    "B.3": "exclusive keys",
-    "B.13": "exclusive keys",
     "B.14": "metrics",
     "B.15": "the capacity report",
     "C.1": "the HTTP gateway",
@@ -34,5 +30,4 @@ WAITS_FOR = {
     "C.14": "the HTTP gateway",
     "C.15": "signed payloads",
     "C.18": "metrics",
-    "D.16": "limits",
 }

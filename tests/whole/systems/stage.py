@@ -42,7 +42,7 @@ class Stage:
         self._patch = patch
         patch.setenv("FENCEROW_URL", url)
 
-    async def open(self, **settings: float) -> None:
+    async def open(self, **settings: float | str) -> None:
         """Load the system's module anew, with these settings."""
         await self.close()
         for name, value in {**QUICK, **settings}.items():

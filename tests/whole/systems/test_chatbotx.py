@@ -124,6 +124,26 @@ async def test_a_failure_is_recorded_once_on_the_final_attempt(
     assert sum(record.levelno == logging.ERROR for record in caplog.records) == 1
 
 
+@pytest.mark.scenario("D.16")
+async def test_ten_calls_of_one_workspace_are_a_second_apart_and_slow_no_other(stage: Stage) -> None:
+    await stage.open(**STEADY)
+    chatbotx.app.declare_limits()
+    busy = [await chatbotx.call_provider.asubmit("acme") for _ in range(10)]
+    free = [await chatbotx.call_provider.asubmit(f"other {number}") for number in range(10)]
+
+    async with chatbotx.app.worker({"providers": 20}):
+        for handle in free:
+            assert await handle.aresult(timeout_s=60)
+        assert await busy[-1].astatus() is State.WAITING, "the others ended meanwhile"
+        for handle in busy:
+            await handle.aresult(timeout_s=60)
+            stage.pass_time(1)
+
+    first, last = await busy[0].arefresh(), stage.happenings(busy[-1], "claimed")
+    assert last[0].at_us - first.submitted_at_us >= 9_000_000
+    assert {(await handle.arefresh()).attempt for handle in busy} == {1}
+
+
 def _chunks(stage: Stage) -> list[Any]:
     with stage.connected() as db:
         return sorted(db.execute("SELECT source, vector FROM chunks").fetchall())

@@ -1,0 +1,75 @@
+"""The whole show on a file and on PostgreSQL, with real HTTP, processes and kill -9; and how little code it takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from examples.probes import load
+from tests.house.tree import ROOT
+from tests.kit.authors import GUARDS, code_of, with_guard
+
+PROBES = ROOT / "examples" / "probes"
+# What the show and the world outside are made of is no part of the prober.
+SYSTEM = [PROBES / name for name in ("base.py", "checks.py", "load.py", "registry.py", "service.py")]
+LINES_MAX = 150
+
+
+def test_it_ends_with_one_at_a_time_at_each_provider(url: str) -> None:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("FENCEROW_")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "examples.probes", "--url", url],
+        cwd=ROOT,
+        env=ours | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    said = done.stdout
+    assert "48 probes; at one provider at once: 1" in said
+    assert "3 probes at the dripping one were ended by the limit of their time, once each" in said
+    assert "never two at once" in said
+    assert "count_providers 1," in said
+    assert "no row vanishes" in said
+    assert "what is for all is left out" in said
+    assert "the known example: load 32, 28 minutes are left to catch up" in said
+
+
+@pytest.mark.parametrize("guard", [*GUARDS, "UPDATE ", "advisory"])
+def test_it_has_no_guard_of_its_own(guard: str) -> None:
+    assert with_guard(guard, SYSTEM) == []
+
+
+def test_it_is_little_code_and_the_readme_says_how_much() -> None:
+    lines = sum(len(code_of(path)) for path in SYSTEM)
+
+    assert lines <= LINES_MAX
+    assert f"is {lines} lines of Python" in (PROBES / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("rates", "minutes", "expected"),
+    [
+        ({"deal": 4, "retrieval": 6}, {"deal": 5, "retrieval": 2}, (32, 28, 187)),
+        (
+            {"deal": 4, "retrieval": 6, "sampled": 2, "cleanup": 1 / 24, "pull": 1},
+            {"deal": 5, "retrieval": 2, "sampled": 3, "cleanup": 5, "pull": 5},
+            (43.2, 16.8, 138),
+        ),
+        ({"deal": 61}, {"deal": 1}, (61, 0, 98)),
+    ],
+)
+def test_the_arithmetic_is_that_of_the_prober_it_is_modelled_on(
+    rates: dict[str, float], minutes: dict[str, float], expected: tuple[float, float, int]
+) -> None:
+    found = load.load_minutes(rates, minutes)
+
+    assert round(found, 1) == expected[0]
+    assert round(load.headroom_minutes(found), 1) == expected[1]
+    assert load.providers_max(100, found) == expected[2]
