@@ -16,8 +16,8 @@ which the move is legal and if the guard holds. Otherwise it changes nothing.
 """
 
 LATER = """
-`wake` and `suspend` are for jobs that wait for a signal, a child job or a time. The table has them already, but no
-statement makes these moves yet. So no job is `waiting` today.
+A job that is `waiting` waits for its turn of an exclusive key or of a limit, and `wake` gives it the turn. `suspend` is
+for jobs that wait for a signal, a child job or a time. The table has it already, but no statement makes this move yet.
 """
 
 
