@@ -166,8 +166,17 @@ def bound_claim(
             again_us = None if found.again_us is None else found.again_us - each.now_us
     jobs = (yield from claim(room).steps()) if room else []
     ids = [job.id for job in jobs]
+    waits: bool | None = None if room == 0 else False
+    if 0 < len(jobs) == room < wanted and any(each.is_paced for each in locked):
+        waits = yield from _waits(queue)
     for each in locked:
-        if (state := each.to_keep(ids)) is not None:
+        if (state := each.to_keep(ids, waits=waits)) is not None:
             yield from execute("write_limit_state", name=each.name, state=state)
     news = [each.news for each in locked if each.news]
     return BoundedClaim(jobs, room, None if again_us is None else max(0.001, again_us / 1e6), why, news)
+
+
+def _waits(queue: str) -> Steps[bool]:
+    """Whether a job of this queue is due: a skip scan over its lanes."""
+    rows = yield from execute("lanes", queue=queue)
+    return any(as_int(due_us) <= as_int(now_us) for _, due_us, now_us, *_ in rows)

@@ -59,6 +59,11 @@ class LockedLimit:
         return self.limit is not None and self.limit.slots is not None
 
     @property
+    def is_paced(self) -> bool:
+        """Whether it must be known if somebody is left who waits: a rate makes up for looks that come late."""
+        return self.limit is not None and self.limit.rate is not None and not self.limit.rate.strict
+
+    @property
     def is_stopped(self) -> bool:
         """Whether its breaker is open: then nobody is to start who has not."""
         return self.state.breaker.is_open(self.now_us)
@@ -88,15 +93,15 @@ class LockedLimit:
             return StartRoom(0, None, "what is stored of it cannot be understood here: `fencerow doctor`")
         return room_now(self.limit, self.state, self.now_us, held=held, wanted=wanted)
 
-    def after(self, ids: Sequence[str]) -> LockedLimit:
-        """The same after these jobs got their turn."""
+    def after(self, ids: Sequence[str], *, waits: bool | None = None) -> LockedLimit:
+        """The same after these jobs got their turn. `waits`: whether somebody is left who is due, as far as known."""
         if self.limit is None:
             return self
-        return replace(self, state=after_starts(self.limit, self.state, self.now_us, ids))
+        return replace(self, state=after_starts(self.limit, self.state, self.now_us, ids, waits))
 
-    def to_keep(self, ids: Sequence[str]) -> str | None:
+    def to_keep(self, ids: Sequence[str], *, waits: bool | None) -> str | None:
         """What is to be remembered after these jobs got their turn, as JSON; None: what is stored already."""
-        after = self.after(ids).state
+        after = self.after(ids, waits=waits).state
         return None if after == self.stored else msgspec.json.encode(after).decode()
 
 

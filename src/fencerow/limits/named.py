@@ -31,6 +31,11 @@ class NamedLimit:
         return self.locked.counts
 
     @property
+    def is_paced(self) -> bool:
+        """Whether it must be known if somebody is left who waits."""
+        return self.locked.is_paced
+
+    @property
     def is_stopped(self) -> bool:
         """Whether nobody is to start who has not."""
         return self.locked.is_stopped
@@ -48,9 +53,9 @@ class NamedLimit:
         """When time makes room after these jobs got a turn."""
         return self.locked.after(given).room(held=held + len(given), wanted=1).again_us
 
-    def keep(self, given: Sequence[str]) -> Steps[None]:
+    def keep(self, given: Sequence[str], *, waits: bool | None) -> Steps[None]:
         """Keep what is remembered after these jobs got a turn."""
-        if (state := self.locked.to_keep(given)) is not None:
+        if (state := self.locked.to_keep(given, waits=waits)) is not None:
             yield from execute("keep_limit_state", name=self.locked.name, state=state)
 
 

@@ -2,11 +2,19 @@
 
 One number is kept for each rate, `tat`: the instant at which the bucket is full again. A start moves it on by one
 interval. A start may come as early as `burst - 1` intervals before `tat`, and never before now.
+
+Nobody looks at the very instant at which the next start may come. If somebody waited for it (`owed`), the next look
+makes up for what it is late, for one second at most: without that each start would come later than the one before it by
+what a look takes, and a rate of 100 a second would let through a fraction of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+CATCH_UP_US: Final = 1_000_000
+LOOK_US: Final = 20_000  # quick rates are looked at no more often than this, for several starts at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +29,24 @@ class Pace:
         clock went back; whoever keeps this instead waits for one burst, and not until the clock is there again."""
         return min(tat_us, now_us + self.burst * self.interval_us)
 
-    def start_us(self, tat_us: int, now_us: int, number: int = 0) -> int:
+    def start_us(self, tat_us: int, now_us: int, number: int = 0, *, owed: bool = False) -> int:
         """When the next start may come; `number` starts are taken to come before it."""
-        return max(now_us, self._settled(tat_us, now_us) + (number - self.burst + 1) * self.interval_us)
+        return max(now_us, self._settled(tat_us, now_us, owed) + (number - self.burst + 1) * self.interval_us)
 
-    def room(self, tat_us: int, now_us: int, *, at_most: int) -> int:
+    def room(self, tat_us: int, now_us: int, *, at_most: int, owed: bool = False) -> int:
         """How many starts may come now."""
-        first_us = self._settled(tat_us, now_us) - (self.burst - 1) * self.interval_us
+        first_us = self._settled(tat_us, now_us, owed) - (self.burst - 1) * self.interval_us
         return max(0, min(at_most, (now_us - first_us) // self.interval_us + 1))
 
-    def taken(self, tat_us: int, now_us: int, count: int) -> int:
+    def taken(self, tat_us: int, now_us: int, count: int, *, owed: bool = False) -> int:
         """`tat` after so many starts."""
-        return self._settled(tat_us, now_us) + count * self.interval_us
+        return self._settled(tat_us, now_us, owed) + count * self.interval_us
 
-    def _settled(self, tat_us: int, now_us: int) -> int:
-        return max(self.bounded(tat_us, now_us), now_us)
+    def look_us(self, start_us: int, now_us: int) -> int:
+        """When to look whether the start of that instant, and those after it, may come."""
+        return max(start_us, now_us + LOOK_US) if self.interval_us < LOOK_US else start_us
+
+    def _settled(self, tat_us: int, now_us: int, owed: bool) -> int:
+        """`tat` to count from. Of a bucket that was full longer than is made up for, nothing is owed."""
+        bounded_us = self.bounded(tat_us, now_us)
+        return bounded_us if owed and bounded_us >= now_us - CATCH_UP_US else max(bounded_us, now_us)

@@ -10,18 +10,21 @@ import msgspec
 from fencerow.limits.breaking import CLOSED, BreakerState, started
 from fencerow.limits.definition import Limit
 from fencerow.limits.hours import open_until
+from fencerow.limits.pacing import CATCH_UP_US
 
 
 class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is remembered of a limit, or of one of its keys. A new one is as good as one that was idle for long.
 
     `tat_us`: when its bucket is full again. `breaker`: which failures count, and whether it stops. `last`: the job that
-    got the last turn of a strict rate, until it was seen to start.
+    got the last turn of a strict rate, until it was seen to start. `owed`: the rate kept somebody waiting at the last
+    look, so that the next one makes up for what it is late.
     """
 
     tat_us: int = 0
     breaker: BreakerState = CLOSED
     last: str = ""
+    owed: bool = False
 
     @property
     def watched(self) -> tuple[str, ...]:
@@ -31,7 +34,8 @@ class LimitState(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_as_new(self, now_us: int) -> bool:
         """Whether to forget it changes nothing: the bucket is full, the breaker knows of no failure, and no start is
         waited for."""
-        return self.tat_us <= now_us and self.breaker == CLOSED and not self.last
+        full_us = self.tat_us + (CATCH_UP_US if self.owed else 0)
+        return full_us <= now_us and self.breaker == CLOSED and not self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def after_look(
             trying={job_id for job_id, fate in fates.items() if fate.holds},
             succeeded=any(fates[each].succeeded for each in state.breaker.trials if each in fates),
         )
-    return LimitState(tat_us, breaker, last)
+    return LimitState(tat_us, breaker, last, state.owed)
 
 
 def room_now(limit: Limit, state: LimitState, now_us: int, *, held: int, wanted: int) -> StartRoom:
@@ -99,19 +103,28 @@ def room_now(limit: Limit, state: LimitState, now_us: int, *, held: int, wanted:
     again_us = None
     if limit.rate is not None:
         pace = limit.rate.pace
-        starts = 0 if state.last else pace.room(state.tat_us, now_us, at_most=room)
+        starts = 0 if state.last else pace.room(state.tat_us, now_us, at_most=room, owed=state.owed)
         if starts < room:
             room, why = starts, f"the rate is {limit.rate}"
-            again_us = now_us + pace.interval_us if state.last else pace.start_us(state.tat_us, now_us, room)
+            again_us = now_us + pace.interval_us
+            if not state.last:
+                next_us = pace.start_us(state.tat_us, now_us, room, owed=state.owed)
+                again_us = pace.look_us(next_us, now_us)
     return StartRoom(room, again_us, why)
 
 
-def after_starts(limit: Limit, state: LimitState, now_us: int, ids: Sequence[str]) -> LimitState:
-    """What is remembered after these jobs got their turn."""
-    if not ids:
-        return state
-    tat_us, last = state.tat_us, state.last
+def after_starts(
+    limit: Limit, state: LimitState, now_us: int, ids: Sequence[str], waits: bool | None = None
+) -> LimitState:
+    """What is remembered after these jobs got their turn. `waits`: whether somebody is left who is due; None: nobody
+    looked."""
+    tat_us, last, owed = state.tat_us, state.last, state.owed
     if limit.rate is not None:
-        tat_us = limit.rate.pace.taken(tat_us, now_us, len(ids))
-        last = ids[-1] if limit.rate.strict else ""
-    return LimitState(tat_us, started(state.breaker, ids), last)
+        pace = limit.rate.pace
+        if ids:
+            tat_us = pace.taken(tat_us, now_us, len(ids), owed=state.owed)
+            last = ids[-1] if limit.rate.strict else ""
+        if waits is not None:
+            empty = pace.room(tat_us, now_us, at_most=1, owed=state.owed) == 0
+            owed = waits and empty and not limit.rate.strict
+    return LimitState(tat_us, started(state.breaker, ids), last, owed)

@@ -34,7 +34,7 @@ class Candidate:
 class Gate(ABC):
     """A locked gate. `taken`: how many had a turn there when it was locked; `given`: the jobs that got one since.
 
-    `closed`: one that waits there does not fit, and nobody goes past it.
+    `closed`: one that waits there does not fit, and nobody goes past it. `overfull`: nothing was left for it.
     """
 
     def __init__(self, name: str, taken: int) -> None:
@@ -42,11 +42,12 @@ class Gate(ABC):
         self.taken = taken
         self.given: list[str] = []
         self.closed = False
+        self.overfull = False
 
     @property
     @abstractmethod
     def wanted(self) -> int:
-        """How many of those who wait there may get a turn at most."""
+        """How many of those who wait there are to be looked at; 0: none of them may get a turn."""
 
     @property
     @abstractmethod
@@ -105,11 +106,17 @@ class LimitGate(Gate):
 
     @property
     def wanted(self) -> int:
-        return self._room
+        one_more = self.rule is not None and self.rule.is_paced
+        return self._room + one_more if self._room else 0
 
     @property
     def is_free(self) -> bool:
         return self._room > len(self.given)
+
+    @property
+    def waits(self) -> bool | None:
+        """Whether somebody is left there who is due; None: nobody looked."""
+        return self.overfull if self._room else None
 
     @property
     def again_us(self) -> int | None:
@@ -141,6 +148,7 @@ def choose(candidates: Iterable[Candidate], gates: Mapping[str, Gate]) -> Choice
     for job in candidates:
         own = gates[job.gate]
         if not own.fits(job):
+            own.overfull = own.overfull or not own.closed
             own.closed = True
             continue
         if any(name not in gates for name in job.gates):

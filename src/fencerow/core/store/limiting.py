@@ -21,6 +21,11 @@ class LimitRule(Protocol):
         ...
 
     @property
+    def is_paced(self) -> bool:
+        """Whether it must be known if somebody is left who waits under it."""
+        ...
+
+    @property
     def is_stopped(self) -> bool:
         """Whether those who have a turn and have not started are to wait again."""
         ...
@@ -38,8 +43,9 @@ class LimitRule(Protocol):
         """When time makes room after these jobs got a turn, in microseconds since 1970; None: it does not."""
         ...
 
-    def keep(self, given: Sequence[str]) -> Steps[None]:
-        """Keep what is to be remembered, once these jobs have got a turn."""
+    def keep(self, given: Sequence[str], *, waits: bool | None) -> Steps[None]:
+        """Keep what is to be remembered, once these jobs have got a turn. `waits`: whether somebody is left who waits
+        and is due; None: nobody looked."""
         ...
 
 

@@ -219,7 +219,7 @@ def _noted(gates: Iterable[Gate], known_us: Mapping[str, int | None]) -> Steps[N
     noted: list[dict[str, object]] = []
     for gate in gates:
         if isinstance(gate, LimitGate) and gate.rule is not None:
-            yield from gate.rule.keep(gate.given)
+            yield from gate.rule.keep(gate.given, waits=gate.waits)
         free = gate.is_free
         again_us = None if free else gate.again_us
         if free or again_us is not None or known_us[gate.name] is not None:

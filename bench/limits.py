@@ -1,0 +1,160 @@
+"""What does each limit cost, and does a rate let through what it says?
+
+    python bench/limits.py [jobs] [seconds]
+
+On PostgreSQL and on SQLite, with commits that reach the disk as they do in production:
+
+- drains by one worker of 100 slots, of plain jobs and of as many under each kind of limit, none of which is ever full:
+  so the ratio is the price of asking. The plain drain is played before each one, because machines change their pace;
+- starts under rates that are full all the time, of a queue and of a name: how many came in the time, beside how many
+  the rate allows, and how late they were against an even spread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fencerow import App
+from fencerow.limits import Breaker, Limit, Rate
+from fencerow.operators import looking
+from fencerow.testing.postgres import PostgresServer
+
+JOBS, SECONDS = 10_000, 5.0
+SLOTS = 100
+FREE = 100_000  # a limit that is never reached
+QUICK = Rate(10_000, burst=100_000)
+RATES = (20, 100, 500)
+KEYS = 100
+DATABASES = 100  # more than are needed: each is made when it is asked for
+
+
+Named = str | Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A drain: its limits, and what each job names."""
+
+    name: str
+    limits: tuple[Limit, ...] = ()
+    named: tuple[Named, ...] = ()
+    exclusive: Callable[[int], str] | None = None
+
+
+def key_of(number: int) -> str:
+    return f"k{number}"
+
+
+def limit_of(number: int) -> str:
+    return f"named/{number % KEYS}"
+
+
+PLAIN = Kind("plain")
+KINDS = (
+    Kind("slots of the queue", (Limit("queue:bench", slots=FREE),)),
+    Kind("slots of the fleet", (Limit("fleet", slots=FREE),)),
+    Kind("slots of both", (Limit("queue:bench", slots=FREE), Limit("fleet", slots=FREE))),
+    Kind("rate of the queue", (Limit("queue:bench", rate=QUICK),)),
+    Kind("an exclusive key each", exclusive=key_of),
+    Kind("slots by name", (Limit("named", slots=FREE),), ("named",)),
+    Kind("rate by name", (Limit("named", rate=QUICK),), ("named",)),
+    Kind("breaker by name", (Limit("named", breaker=Breaker(5)),), ("named",)),
+    Kind(f"slots by name, {KEYS} keys", (Limit("named", slots=FREE, per_key=True),), (limit_of,)),
+    Kind(
+        "two names, a key each", (Limit("one", slots=FREE), Limit("two", slots=FREE)), ("one", "two"), key_of
+    ),
+)
+
+
+class Starts:
+    """A job that notes when it started, and says when so many have."""
+
+    def __init__(self, app: App, kind: Kind, until: int) -> None:
+        self.at: list[float] = []
+        self.over = asyncio.Event()
+        self._until = until
+        self.job = app.job(name="noop", queue="bench", limits=kind.named, exclusive=kind.exclusive)(self.noop)
+
+    async def noop(self, number: int) -> None:  # noqa: ARG002 - keys and names are made of it
+        self.at.append(time.perf_counter())
+        if len(self.at) == self._until:
+            self.over.set()
+
+
+async def drained(url: str, kind: Kind, count: int) -> float:
+    """Jobs a second, from the first start until the database has confirmed the last success."""
+    async with App(url, actor="bench", limits=kind.limits) as app:
+        starts = Starts(app, kind, count)
+        await asyncio.to_thread(app.declare_limits)
+        await app.asubmit_many([starts.job.call(number) for number in range(count)])
+        async with app.worker("bench", slots=SLOTS):
+            await starts.over.wait()
+            while await app.engine.arun(looking.counts()):  # noqa: ASYNC110 - only the database knows
+                await asyncio.sleep(0.005)
+            return count / (time.perf_counter() - starts.at[0])
+
+
+async def paced(url: str, kind: Kind, per_s: int, for_s: float) -> str:
+    """How many of the starts that a rate allows came, and how late those were."""
+    count = int(per_s * for_s)
+    async with App(url, actor="bench", limits=kind.limits) as app:
+        starts = Starts(app, kind, count)
+        await asyncio.to_thread(app.declare_limits)
+        await app.asubmit_many([starts.job.call(number) for number in range(count + 100)])
+        async with app.worker("bench", slots=SLOTS):
+            await asyncio.wait_for(starts.over.wait(), for_s * 10)
+    at = starts.at[:count]
+    reached = (count - 1) / (at[-1] - at[0]) / per_s
+    late = [each - at[0] - number / per_s for number, each in enumerate(at)]
+    behind = statistics.median(late) * 1e3
+    return f"{kind.name} {per_s}/s: {reached:.1%} of it reached, the median start {behind:.1f} ms late"
+
+
+def measured(engine: str, urls: Iterator[str], count: int, for_s: float) -> Iterator[str]:
+    for kind in KINDS:
+        plain = asyncio.run(drained(next(urls), PLAIN, count))
+        limited = asyncio.run(drained(next(urls), kind, count))
+        yield f"{engine}, {kind.name}: {limited:,.0f} jobs/s, plain {plain:,.0f}: {limited / plain:.2f} x"
+    for per_s in RATES:
+        for name, named in (("queue:bench", ()), ("named", ("named",))):
+            kind = Kind(f"rate of {name}", (Limit(name, rate=Rate(per_s)),), named)
+            yield f"{engine}, {asyncio.run(paced(next(urls), kind, per_s, for_s))}"
+
+
+def migrated(url: str) -> str:
+    with App(url) as app:
+        app.migrate()
+    return url
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else JOBS
+    for_s = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
+    load = os.getloadavg()[0]
+    print(
+        f"{platform.machine()}, Python {platform.python_version()}, load {load:.1f} at its begin", flush=True
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        files = (migrated(f"sqlite:///{Path(folder)}/{number}.db") for number in range(DATABASES))
+        for line in measured("sqlite", files, count, for_s):
+            print(line, flush=True)
+    with PostgresServer() as server:
+        databases = (
+            migrated(server.create_role_and_schema(role="app", database=f"limits_{number}"))
+            for number in range(DATABASES)
+        )
+        for line in measured("postgres", databases, count, for_s):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
