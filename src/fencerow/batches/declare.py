@@ -18,6 +18,7 @@ from fencerow.core.model.codec import ArgumentsCodec
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import VALUE, Handler
 from fencerow.core.model.retry import Matchers, RetryRule
+from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.signature import name_of, parameter_annotations, return_annotation
 from fencerow.core.model.value import ValueCodec
 
@@ -26,6 +27,7 @@ R = TypeVar("R")
 
 BATCH_MAX: Final = 100
 BATCH_MAX_MAX: Final = 1000  # the most that a worker holds for its slots
+BATCH_WAIT_S_MAX: Final = 60.0  # what waits is claimed: nobody else can take it meanwhile
 SHAPE = "write one parameter annotated Sequence[BatchItem[Value, Result]]"
 
 
@@ -33,11 +35,16 @@ class DeclareBatch:
     """The decorator behind `@app.batch_job` and `@app.batch_job(...)`."""
 
     def __init__(
-        self, declarer: Declarer, options: JobOptions = NO_JOB_OPTIONS, batch_max: int = BATCH_MAX
+        self,
+        declarer: Declarer,
+        options: JobOptions = NO_JOB_OPTIONS,
+        batch_max: int = BATCH_MAX,
+        batch_wait_s: float = 0.0,
     ) -> None:
         self._declarer = declarer
         self._options = options
         self._batch_max = batch_max
+        self._batch_wait_s = batch_wait_s
 
     @overload
     def __call__(
@@ -50,7 +57,9 @@ class DeclareBatch:
     ) -> DeclaredJob[[Sequence[BatchItem[V, R]]], [V], R, None]: ...
 
     @overload
-    def __call__(self, /, *, batch_max: int = BATCH_MAX, **given: Unpack[GivenOptions]) -> DeclareBatch: ...
+    def __call__(
+        self, /, *, batch_max: int = BATCH_MAX, batch_wait_s: Seconds = 0.0, **given: Unpack[GivenOptions]
+    ) -> DeclareBatch: ...
 
     def __call__(
         self,
@@ -58,6 +67,7 @@ class DeclareBatch:
         /,
         *,
         batch_max: int = BATCH_MAX,
+        batch_wait_s: Seconds = 0.0,
         **given: Unpack[GivenOptions],
     ) -> Any:
         """Declare a job whose handler gets up to `batch_max` of its queued jobs in one call.
@@ -67,13 +77,15 @@ class DeclareBatch:
 
             send.submit(Mail(...))     # each job by itself, with the options of any job
 
-        Each `BatchItem` gets its outcome from the handler. `timeout_s` bounds the call. A batch has no
-        `job.transaction()`, and its middleware is declared with `App.on_batch`. The other options are those
-        of `App.job`.
+        Each `BatchItem` gets its outcome from the handler. `timeout_s` bounds the call. With `batch_wait_s` a call
+        that is not full waits so long (60 seconds at most) for more jobs, counted from the first of them, and takes
+        no slot meanwhile; the wait is no part of `timeout_s`, and no attempt is spent if it is broken off. A batch
+        has no `job.transaction()`, and its middleware is declared with `App.on_batch`. The other options are those of
+        `App.job`.
 
         Raises:
-            DeclarationError: the handler's parameter has another form, `batch_max` is out of range, or see
-                `App.job`.
+            DeclarationError: the handler's parameter has another form, `batch_max` or `batch_wait_s` is out of
+                range, or see `App.job`.
         """
         if function is not None:
             return self._declared(function)
@@ -84,10 +96,12 @@ class DeclareBatch:
                 "a child process runs one job at a time",
                 "declare it with @app.job, or leave process out",
             )
-        return DeclareBatch(self._declarer, options, _checked_batch_max(batch_max))
+        return DeclareBatch(
+            self._declarer, options, _checked_batch_max(batch_max), _checked_batch_wait(batch_wait_s)
+        )
 
     def _declared(self, function: Callable[..., Any]) -> DeclaredJob[..., ..., Any, Any]:
-        make_handler = partial(batch_handler_of, self._batch_max)
+        make_handler = partial(batch_handler_of, self._batch_max, batch_wait_s=self._batch_wait_s)
         return self._declarer.declare(function, self._options, make_handler, "@app.batch_job")
 
 
@@ -101,6 +115,7 @@ def batch_handler_of(
     retry_on: Matchers,
     fail_on: Matchers,
     payload_bytes_max: int,
+    batch_wait_s: float = 0.0,
 ) -> Handler:
     """The handler of a function that takes a batch.
 
@@ -126,6 +141,7 @@ def batch_handler_of(
         ),
         timeout_s=limits.timeout_s,
         batch_max=batch_max,
+        batch_wait_s=batch_wait_s,
     )
 
 
@@ -169,3 +185,14 @@ def _checked_batch_max(batch_max: object) -> int:
             "correct batch_max",
         )
     return batch_max
+
+
+def _checked_batch_wait(batch_wait_s: object) -> float:
+    wait_s = in_seconds(batch_wait_s)
+    if not isinstance(wait_s, int | float) or isinstance(wait_s, bool) or not 0 <= wait_s <= BATCH_WAIT_S_MAX:
+        raise DeclarationError(
+            f"batch_wait_s is {batch_wait_s!r}"[:80],
+            f"a number of seconds from 0 to {BATCH_WAIT_S_MAX:g} is expected",
+            "correct batch_wait_s; jobs that shall wait longer are submitted with delay_s, or with debounce_s",
+        )
+    return float(wait_s)

@@ -18,8 +18,9 @@ class Handler:
     """One registered job. `job_parameter` is the name under which the handler takes its `Job`, if it wants one.
 
     With `batch_max` the handler takes up to so many jobs of this name in one call, as `BatchItem`s whose value
-    is the argument `VALUE`. `process` says whether it runs in a child process (true), never does (false), or only
-    as a suspect (None); `memory_bytes_max` bounds the child's address space.
+    is the argument `VALUE`; a call that is not full waits `batch_wait_s` for more. `process` says whether it runs in
+    a child process (true), never does (false), or only as a suspect (None); `memory_bytes_max` bounds the child's
+    address space.
     """
 
     name: str
@@ -31,5 +32,6 @@ class Handler:
     rule: RetryRule
     timeout_s: float | None
     batch_max: int | None = None
+    batch_wait_s: float = 0.0
     process: bool | None = None
     memory_bytes_max: int | None = None

@@ -121,7 +121,7 @@ class Assembly:
             self.dispatch,
             self.life,
             self.loops,
-            margin_s=config.lease_s + ending_margin_s(config),
+            margin_s=config.lease_s + ending_margin_s(config) + longest_wait_s(handlers.values()),
         )
         for group, count in groups:
             self.claims.open(group, count)
@@ -227,6 +227,11 @@ def started_least(groups: Iterable[tuple[Sequence[str], int]], handlers: Iterabl
 def ending_margin_s(config: CoreConfig) -> float:
     """What a job may wait here before it starts, and take to be given up."""
     return config.prefetch_s + config.child_start_s + config.cancel_raise_s + config.cancel_kill_s
+
+
+def longest_wait_s(handlers: Iterable[Handler]) -> float:
+    """How long a job may wait here for others that share its call."""
+    return max((handler.batch_wait_s for handler in handlers), default=0.0)
 
 
 def check_children(handlers: Mapping[str, Handler], config: CoreConfig) -> None:

@@ -180,6 +180,8 @@ class Control:
         asked = {(each.id, each.attempt) for each in holdings if each.cancel_requested}
         for key in asked & held.keys():
             held[key].end(Interrupt.CANCEL, self._config.cancel_raise_s)
+        if asked:
+            self._let_go_asked()
         for key in self._roster.compare(holdings, self._config.renew_s, self._claims.any_sent_by):
             log.warning("job %s attempt %d is ours but unknown here (a lost reply); letting it go", *key)
             self._telemetry.counters.add("strangers_released")
@@ -207,6 +209,11 @@ class Control:
         for attempt in list(self._roster.held.values()):
             if attempt.holder == holder:
                 attempt.end(Interrupt.LOST)
+        self._let_go_asked()
+
+    def _let_go_asked(self) -> None:
+        for pool in self._roster.pools:
+            pool.let_go_asked()
 
 
 class DescriptorCount:

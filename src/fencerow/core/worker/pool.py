@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Protocol
 
 from fencerow.core.worker.ageing import STRICT, Ageing
 from fencerow.core.worker.attempt import Attempt
+from fencerow.core.worker.gathering import Entry, Gatherings, kind_of
 from fencerow.core.worker.marks import Look
 
 PREFETCH_MAX = 1000
@@ -56,7 +57,10 @@ class Pool:
         self._prefetch_s = prefetch_s
         self._limit = limit
         # A heap: higher priority first, or with age as it counts, then in order of arrival.
-        self._ready: list[tuple[float, int, Attempt]] = []
+        self._ready: list[Entry] = []
+        self._gatherings = Gatherings(
+            self._line_up
+        )  # of batches that wait for more, before they wait for a slot
         self._numbers = count()
         self._idle: deque[asyncio.Future[None]] = deque()  # slots that wait, the longest first
         self._stirs = False  # a slot that was woken has not come yet; it will take a job, or wake the next
@@ -70,8 +74,8 @@ class Pool:
 
     @property
     def waiting(self) -> int:
-        """Claimed jobs that wait for a slot."""
-        return len(self._ready)
+        """Claimed jobs that wait for a slot, or for more that share their call."""
+        return len(self._ready) + self._gatherings.count
 
     @property
     def pace(self) -> float:
@@ -84,7 +88,10 @@ class Pool:
         if self._ready and len(self._ready) > buffer // 2:
             return 0
         free = max(0, self.slots - self.running)
-        return max(0, min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready))
+        asked = max(0, min(free * self._reach + buffer, max(free + buffer, PREFETCH_MAX)) - len(self._ready))
+        if free and self._gatherings.count:
+            return max(asked, min(self._gatherings.missing(), PREFETCH_MAX))
+        return asked
 
     def free(self) -> int:
         """Slots for which nothing is claimed yet."""
@@ -96,11 +103,12 @@ class Pool:
 
     def put(self, attempt: Attempt) -> None:
         line_us = attempt.claimed.run_at_us if attempt.line_us is None else attempt.line_us
-        rank = self._ageing.rank(attempt.claimed.priority, line_us)
-        heappush(self._ready, (rank, next(self._numbers), attempt))
+        entry = self._ageing.rank(attempt.claimed.priority, line_us), next(self._numbers), attempt
         self._limit.waiting += 1
-        if not self._stirs:
-            self._wake_one()
+        if attempt.handler.batch_wait_s and not attempt.claimed.suspect:
+            self._gatherings.add(entry)
+        else:
+            self._line_up([entry])
 
     def stir(self) -> None:
         """What a slot runs waits for something: wake others for the jobs that wait here, two, so that they are many
@@ -134,15 +142,15 @@ class Pool:
         """The attempt with those that wait here and can share its call, up to its `batch_max`.
 
         They are of the same name and time limit, the one limit of the call. A suspect shares with nobody: a
-        death must count against one job.
+        death must count against one job. One that was asked to end will not start, and brings nobody to a start.
         """
         room = min((first.handler.batch_max or 1) - 1, self._limit.room())
-        if first.claimed.suspect or room < 1:
+        if first.claimed.suspect or first.asked_to_end or room < 1:
             return [first]
         alike = [entry for entry in self._ready if _may_share(first, entry[2])]
+        alike += self._gatherings.alike(first)  # they have waited for this call
         taken = sorted(alike, key=lambda entry: entry[:2])[:room]
-        numbers = {number for _, number, _ in taken}
-        self._keep([entry for entry in self._ready if entry[1] not in numbers])
+        self._remove(taken)
         return [first, *(attempt for _, _, attempt in taken)]
 
     def done(self, jobs: int = 1) -> None:
@@ -161,39 +169,43 @@ class Pool:
         Returns the waiting jobs that are better off elsewhere: of a queue that is not served any more, or, with
         fewer slots, beyond those that are free.
         """
-        room = max(0, slots - self.running) if slots < self.slots else len(self._ready)
+        room = max(0, slots - self.running) if slots < self.slots else self.waiting
         if slots < self.slots:
             self._pace, self._buffer, self._reach = 0.0, 0, 1
         self.queues, self.slots = tuple(queues), slots
         self.look.follow(self.queues)
-        kept: list[tuple[float, int, Attempt]] = []
-        returned: list[Attempt] = []
-        for entry in sorted(self._ready, key=lambda entry: entry[:2]):
-            if entry[2].claimed.queue in self.queues and len(kept) < room:
-                kept.append(entry)
+        kept = 0
+        returned: list[Entry] = []
+        for entry in self._in_order():
+            if entry[2].claimed.queue in self.queues and kept < room:
+                kept += 1
             else:
-                returned.append(entry[2])
-        self._keep(kept)
+                returned.append(entry)
+        self._remove(returned)
         self._wake_all()  # those that have become too many end
         self._say_room()
-        return returned
+        return [attempt for _, _, attempt in returned]
 
     def take_stale(self) -> list[Attempt]:
         """Claimed jobs that wait although the slots were thought to be quicker: give them back."""
         if self.running < self.slots:
             return []
         limit = time.monotonic() - STALE_S
-        stale = [attempt for _, _, attempt in self._ready if attempt.taken < limit]
+        stale = [entry for entry in self._ready if entry[2].taken + entry[2].handler.batch_wait_s < limit]
         if stale:
             self._pace, self._buffer, self._reach = 0.0, 0, 1
-            self._keep([entry for entry in self._ready if entry[2].taken >= limit])
-        return stale
+            self._remove(stale)
+        return [attempt for _, _, attempt in stale]
 
     def take_all(self) -> list[Attempt]:
         """Empty the buffer: the worker shuts down or has lost its lease."""
-        taken = [attempt for _, _, attempt in sorted(self._ready, key=lambda entry: entry[:2])]
-        self._keep([])
-        return taken
+        taken = self._in_order()
+        self._remove(taken)
+        return [attempt for _, _, attempt in taken]
+
+    def let_go_asked(self) -> None:
+        """Some were asked to end: those that wait for more to share their call wait no longer for that."""
+        self._gatherings.let_go_asked()
 
     def look_for_room(self) -> None:
         """More jobs may start: those slots that wait look whether there is one for them."""
@@ -205,11 +217,24 @@ class Pool:
             self._is_awaited = False
             self.look.woken.set()
 
-    def _keep(self, entries: list[tuple[float, int, Attempt]]) -> None:
-        """Only these wait from now on."""
-        self._limit.waiting -= len(self._ready) - len(entries)
-        self._ready = entries
-        heapify(entries)
+    def _line_up(self, entries: Iterable[Entry]) -> None:
+        """These wait for a slot from now on."""
+        for entry in entries:
+            heappush(self._ready, entry)
+        if not self._stirs:
+            self._wake_one()
+
+    def _in_order(self) -> list[Entry]:
+        """All that wait, as the slots would take them."""
+        return sorted((*self._ready, *self._gatherings), key=lambda entry: entry[:2])
+
+    def _remove(self, entries: Sequence[Entry]) -> None:
+        """These wait no more."""
+        numbers = {number for _, number, _ in entries}
+        self._limit.waiting -= len(numbers)
+        self._ready = [entry for entry in self._ready if entry[1] not in numbers]
+        heapify(self._ready)
+        self._gatherings.remove(entries)
 
     def _measure(self) -> None:
         """A window ends early when the slots were filled several times over: a burst must not start slowly."""
@@ -251,8 +276,4 @@ class Pool:
 
 
 def _may_share(first: Attempt, other: Attempt) -> bool:
-    return (
-        other.claimed.name == first.claimed.name
-        and other.timeout_s == first.timeout_s
-        and not other.claimed.suspect
-    )
+    return kind_of(other) == kind_of(first) and not other.claimed.suspect

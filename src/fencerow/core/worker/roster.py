@@ -114,7 +114,8 @@ class Roster:
         """An attempt that is over waits for its outcome to be written, and is never late."""
         if attempt.timeout_s is None or attempt.is_over:
             return False
-        return now - (attempt.started or attempt.taken) > attempt.timeout_s + self._margin_s
+        begins_by = attempt.started or attempt.taken + attempt.handler.batch_wait_s
+        return now - begins_by > attempt.timeout_s + self._margin_s
 
 
 class StartLimit:

@@ -8,6 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -90,7 +91,8 @@ class Worker:
     # --- life ----------------------------------------------------------------------------------------
 
     async def run(self, *, until_idle: bool = False) -> None:
-        """Run until `request_stop`, or with `until_idle` until nothing is due; then shut down in order.
+        """Run until `request_stop`, or with `until_idle` until nothing is due; then shut down in order. What ends when
+        nothing is due waits for no more jobs before it calls a batch handler.
 
         Raises:
             RuntimeError: one of the worker's loops ended with an error (`WorkerDied`). Let this error end the
@@ -98,6 +100,11 @@ class Worker:
             DatabaseError: the worker could not even register.
         """
         self._in_run = True
+        if until_idle:
+            self._handlers = {
+                name: replace(handler, batch_wait_s=0.0) if handler.batch_wait_s else handler
+                for name, handler in self._handlers.items()
+            }
         await self.start()
         try:
             await self._until_asked(until_idle)
