@@ -10,6 +10,7 @@ from fencerow.command.times import Times
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.job import JobRecord
 from fencerow.core.model.state import State
+from fencerow.core.store.unique import UniqueKey
 
 COLUMNS = (
     Column("id"),
@@ -70,6 +71,13 @@ CELLS: Mapping[str, Callable[[JobRecord, Times], object]] = {
     "error": lambda job, _: _error(job),
     "bytes": lambda job, _: job.args_bytes,
 }
+UNIQUE = "unique"  # stands beside the job, so that it is asked for only where it is shown
+NAMES = (*CELLS, UNIQUE)
+
+
+def unique_cell(keys: Sequence[UniqueKey]) -> str:
+    """The keys under which submits find a job."""
+    return ", ".join(f"{each.scope}: {each.key}" for each in keys)
 
 
 def chosen_columns(text: str) -> Sequence[Column]:
@@ -80,11 +88,11 @@ def chosen_columns(text: str) -> Sequence[Column]:
     """
     names = [name.strip() for name in text.split(",")]
     for name in names:
-        if name not in CELLS:
-            close = difflib.get_close_matches(name, CELLS, n=2, cutoff=0.5)
+        if name not in NAMES:
+            close = difflib.get_close_matches(name, NAMES, n=2, cutoff=0.5)
             raise InvalidInput(
                 f"there is no column {ascii(name)[:60]}",
-                f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(CELLS)}",
+                f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(NAMES)}",
                 "write for example --columns id,job,queue,priority",
             )
     if len(set(names)) < len(names):

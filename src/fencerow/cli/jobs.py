@@ -10,7 +10,7 @@ import click
 
 from fencerow.cli.bulk import Bulk, bulk_options
 from fencerow.cli.changing import change_options, wanted_change
-from fencerow.cli.columns import CELLS, COLUMNS, chosen_columns
+from fencerow.cli.columns import CELLS, COLUMNS, NAMES, UNIQUE, chosen_columns, unique_cell
 from fencerow.cli.filters import filter_options, made, page, placed
 from fencerow.cli.show import show_job
 from fencerow.client import Client
@@ -36,7 +36,7 @@ def list_options(command: F) -> F:
         click.option(
             "--columns",
             metavar="NAME,...",
-            help=f"Show these columns, in this order: {', '.join(CELLS)}.",
+            help=f"Show these columns, in this order: {', '.join(NAMES)}.",
         ),
         limit_option(50),
         utc_option,
@@ -78,10 +78,11 @@ def show(context: click.Context, job_id: str) -> None:
         client = Client(engine)
         wanted = client.run(job_meant(meant))
         job, timeline, log = client.get(wanted), client.timeline(wanted), client.logs(wanted)
-        unique = engine.run(store.unique_keys_of(wanted))
+        unique = engine.run(store.unique_keys_of([wanted])).get(wanted, [])
         at = times(engine, asked(context))
     if asked(context).json:
-        output.say_json({"job": job, "timeline": [_entry(each) for each in timeline], "log": log})
+        entries = [_entry(each) for each in timeline]
+        output.say_json({"job": job, "timeline": entries, "log": log, "unique": unique})
     else:
         show_job(job, timeline, log, at, unique)
 
@@ -159,10 +160,18 @@ def _list(context: click.Context, limit: int, columns: str | None, options: dict
     with working(asked(context)) as engine:
         found = page(engine, placed(engine, chosen, options["before"]), limit)
         at = times(engine, asked(context))
+        wants_unique = any(column.name == UNIQUE for column in shown)
+        unique = engine.run(store.unique_keys_of([job.id for job in found])) if wants_unique else {}
     if asked(context).json:
         output.say_json([instants(listed(job).items()) for job in found])
         return
-    rows = [[CELLS[column.name](job, at) for column in shown] for job in found]
+    rows = [
+        [
+            unique_cell(unique.get(job.id, ())) if column.name == UNIQUE else CELLS[column.name](job, at)
+            for column in shown
+        ]
+        for job in found
+    ]
     output.table(shown, rows, none="no such jobs")
     if len(found) == limit:
         output.warn(f"the next page: --before {found[-1].id}")

@@ -9,6 +9,7 @@ from fencerow.command.layout import Column
 from fencerow.command.times import Times
 from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.text import amount
+from fencerow.core.store.unique import UniqueKey
 
 TEXT_MAX = 2_000
 DETAIL_MAX = 300
@@ -26,9 +27,9 @@ def show_job(
     events: Sequence[Happening],
     logs: Sequence[LogLine],
     at: Times,
-    unique: Sequence[tuple[str, str]] = (),
+    unique: Sequence[UniqueKey] = (),
 ) -> None:
-    """Columns first, then what happened, in order. `unique`: the scopes and keys under which submits find the job."""
+    """Columns first, then what happened, in order. `unique`: the keys under which submits find the job."""
     output.facts(
         {
             "id": job.id,
@@ -54,7 +55,8 @@ def show_job(
             "expires": at.full(job.expires_at_us),
             "revived": at.full(job.revived_at_us),
             "key": None if job.key is None else f"{job.scope}: {job.key}",
-            "unique": ", ".join(f"{scope}: {key}" for scope, key in unique) or None,
+            "unique": "; ".join(_unique(each, at) for each in unique) or None,
+            "replaced": _replaced(events, at),
             "tags": ", ".join(job.tags) if job.tags else None,
             "metadata": _json(job.metadata),
             "progress": None
@@ -80,6 +82,23 @@ def show_job(
             LOG,
             [(at.fine(each.at_us), each.attempt, each.level, each.message) for each in logs],
         )
+
+
+def _unique(found: UniqueKey, at: Times) -> str:
+    until = "" if found.until_us is None else f", until {at.when(found.until_us)}"
+    return f"{found.scope}: {found.key}, since {at.when(found.first_us)}{until}"
+
+
+def _replaced(events: Sequence[Happening], at: Times) -> str | None:
+    """How often later submits under a unique key took the job's place, and which was the last."""
+    notes = [each for each in events if each.kind == "replaced"]
+    if not notes:
+        return None
+    last = notes[-1]
+    submit = last.detail.get("submit") if isinstance(last.detail, dict) else None
+    by = f" of {last.actor}" if last.actor else ""
+    times = "once" if len(notes) == 1 else f"{len(notes)} times, the last time"
+    return f"{times} {at.when(last.at_us)}, by submit {submit}{by}"
 
 
 def _show_error(error: object) -> None:

@@ -19,6 +19,7 @@ from fencerow.exclusive.telling import counted, doing
 from fencerow.operators.queues import PausedQueue
 
 if TYPE_CHECKING:
+    from fencerow.core.store.unique import UniqueKey
     from fencerow.limits.looking import LimitTurns
 
 AHEAD_MAX = 1_000
@@ -128,6 +129,27 @@ def changed(changes: Sequence[Happening], now_us: int) -> Condition:
     return Condition(
         "is as it was submitted", None, found, {"at_us": last.at_us, "by": last.actor, "detail": last.detail}
     )
+
+
+def unique(keys: Sequence[UniqueKey], timeline: Sequence[Happening], now_us: int) -> Condition | None:
+    """Under which keys submits find the job, and how often they took its place: it decides nothing, and explains
+    why it is due later than it was. None of a job without a key."""
+    if not keys:
+        return None
+    notes = [each for each in timeline if each.kind == "replaced"]
+    found = ", ".join(_under(each, now_us) for each in keys)
+    if notes:
+        times = "once" if len(notes) == 1 else f"{len(notes)} times"
+        found += f"; later submits took its place {times}, the last one {ago(notes[-1].at_us, now_us)}"
+    facts = {"keys": [msgspec.to_builtins(each) for each in keys], "replaced": len(notes)}
+    return Condition("is like no other", None, f"submits find it under {found}", facts)
+
+
+def _under(key: UniqueKey, now_us: int) -> str:
+    if key.until_us is None:
+        return f"{key.scope}: {key.key}"
+    left_s = (key.until_us - now_us) / 1e6
+    return f"{key.scope}: {key.key}" + (f" for {span(left_s)} more" if left_s > 0 else "")
 
 
 def due(job: JobRecord, living: list[WorkerLoad], now_us: int) -> Condition:

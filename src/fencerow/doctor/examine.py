@@ -26,6 +26,7 @@ from fencerow.doctor.connections import examine_connections
 from fencerow.doctor.on_postgres import examine_postgres
 from fencerow.doctor.on_sqlite import examine_sqlite, file_findings
 from fencerow.doctor.shape import examine_shape
+from fencerow.doctor.unique import examine_unique
 
 PACKAGE = "fencerow.doctor"
 
@@ -65,6 +66,7 @@ def _checks(engine: PostgresEngine | SqliteEngine, config: CoreConfig) -> Iterab
     if all(each.level != "fail" for each in state):
         yield from _guarded("tables", lambda: examine_shape(engine))
         yield from _guarded("jobs", lambda: backlog.examine_backlog(engine, config))
+        yield from _guarded("unique keys", lambda: examine_unique(engine))
         for check in (check for wing in wings() for check in wing.checks()):
             yield from _guarded(check.name, partial(check.examine, engine, config))
 

@@ -13,6 +13,7 @@ from fencerow.core.errors import ArgumentsTooNew, JobNotFound
 from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.store.read import clock, read, releases
+from fencerow.core.store.unique import unique_keys_of
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
 from fencerow.doctor import conditions
 from fencerow.doctor.conditions import SWEEP, Condition, WorkerLoad
@@ -60,10 +61,14 @@ def why(job_id: str) -> Steps[Diagnosis]:
     claiming = [each for each in living if each.serves(job) and each.knows(job) and each.worker.claims]
     busy = [] if any(each.free for each in claiming) else (yield from _busy(claiming))
     newer = (yield from releases(job_id, reason=ArgumentsTooNew.code).steps()).count
-    changes = [each for each in (yield from events(job_id).steps()) if each.kind == "changed"]
+    timeline = yield from events(job_id).steps()
+    changes = [each for each in timeline if each.kind == "changed"]
+    keys = (yield from unique_keys_of([job_id]).steps()).get(job_id, [])
+    unique = conditions.unique(keys, timeline, now_us)
     looked = [
         *conditions.before_a_slot(job, paused.get(job.queue), gate, living, now_us),
         *([conditions.changed(changes, now_us)] if changes else []),
+        *([unique] if unique is not None else []),
         conditions.readable(job, newer),
         conditions.free(claiming, busy, now_us),
         conditions.alone(job, claiming),

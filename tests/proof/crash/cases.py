@@ -429,7 +429,7 @@ CASES: list[Case] = [
         "resubmit_unique, its job finished", unique_ended, unique(OTHER_JOB, again=True), JOB, OTHER_JOB
     ),
     swept("purge_unique", unique_ended, store.purge_unique(("", ""), limit=10), JOB),
-    reading(store.unique_keys_of(JOB)),
+    reading(store.unique_keys_of([JOB])),
     # turns
     Case("submit_gated", workers, store.submit_gated(GATED), gated_again, (JOB, OTHER_JOB)),
     Case("hand_over", waiting, store.hand_over(), turns_given, (JOB, OTHER_JOB)),

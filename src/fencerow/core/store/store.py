@@ -116,6 +116,9 @@ from fencerow.core.store.turns import (
     turns_wanted as turns_wanted,
 )
 from fencerow.core.store.unique import (
+    UniqueKey as UniqueKey,
+)
+from fencerow.core.store.unique import (
     purge_unique as purge_unique,
     resubmit_unique as resubmit_unique,
     submit_unique as submit_unique,

@@ -47,6 +47,16 @@ from fencerow.core.store.uniting import (
 FINAL_STATES = frozenset(state.value for state in FINAL)
 
 
+class UniqueKey(msgspec.Struct, frozen=True):
+    """A key under which submits find a job since `first_us`: until it has ended or started, as their rule says, or
+    until `until_us`, whatever becomes of it. Instants are microseconds since 1970."""
+
+    scope: str
+    key: str
+    first_us: int
+    until_us: int | None
+
+
 @operation()
 def submit_unique(asked: Sequence[Unstored], *, own: Collection[str] = NONE) -> Steps[list[Submitted]]:
     """Store jobs of which some are unique, all or none; returns one answer per job, decided in their order.
@@ -72,10 +82,13 @@ def resubmit_unique(asked: Sequence[Unstored], *, own: Collection[str] = NONE) -
 
 
 @operation(alone=True, repeatable=True, writes="")
-def unique_keys_of(job_id: str) -> Steps[list[Pair]]:
-    """The unique keys under which submits find this job: mostly one, or none."""
-    rows = yield from execute("unique_keys_of", id=job_id)
-    return [(str(scope), str(key)) for scope, key in rows]
+def unique_keys_of(ids: Sequence[str]) -> Steps[dict[str, list[UniqueKey]]]:
+    """The unique keys under which submits find these jobs: of a job mostly one, or none."""
+    found: dict[str, list[UniqueKey]] = {}
+    for job_id, scope, key, first_us, until_us in (yield from execute("unique_keys_of", ids=list(ids))):
+        one = UniqueKey(str(scope), str(key), as_int(first_us), as_int_or_none(until_us))
+        found.setdefault(str(job_id), []).append(one)
+    return found
 
 
 @operation(repeatable=True)

@@ -99,10 +99,10 @@ WHERE owned.scope = given.scope
   AND owned.job_id = given.was;
 
 -- name: unique_keys_of
--- The keys under which submits find this job.
-SELECT owned.scope, owned.key
+-- The keys under which submits find these jobs, and since and until when.
+SELECT owned.job_id, owned.scope, owned.key, fencerow.us(owned.first_at), fencerow.us(owned.until_at)
 FROM fencerow.unique_jobs AS owned
-WHERE owned.job_id = CAST(:id AS uuid)
+WHERE owned.job_id = ANY(CAST(:ids AS uuid[]))
 ORDER BY owned.scope, owned.key;
 
 -- name: next_unique

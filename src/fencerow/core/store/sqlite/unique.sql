@@ -94,10 +94,10 @@ WHERE fencerow.keys.scope = given.scope
   AND fencerow.keys.job_id = given.was;
 
 -- name: unique_keys_of
--- The keys under which submits find this job.
-SELECT owned.scope, owned.key
+-- The keys under which submits find these jobs, and since and until when.
+SELECT owned.job_id, owned.scope, owned.key, owned.first_at, owned.until_at
 FROM fencerow.unique_jobs AS owned
-WHERE owned.job_id = :id
+WHERE owned.job_id IN (SELECT value FROM json_each(:ids))
 ORDER BY owned.scope, owned.key;
 
 -- name: next_unique
