@@ -57,9 +57,13 @@ def asked(text: str) -> Operation[Rows]:
 
 
 class ShardArena(PostgresArena):
-    """On PostgreSQL. Held: statements that change the ledger stop between their snapshot and their change."""
+    """On PostgreSQL. Held: statements that change the ledger stop between their snapshot and their change.
+
+    The database goes with it: a process that plays other files between two tests of one makes it a second time.
+    """
 
     def __init__(self, server: PostgresServer, database: str, *, held: bool) -> None:
+        self._server, self._database = server, database
         server.create_role_and_schema(role="racer", database=database)
         self._owner = server.connect(database)
         self._owner.execute("GRANT ALL ON SCHEMA public TO racer")
@@ -69,6 +73,7 @@ class ShardArena(PostgresArena):
     def close(self) -> None:
         super().close()
         self._owner.close()
+        self._server.drop_database(self._database)
 
     def prepare(self) -> None:
         self._control.run("SET client_min_messages = error")
