@@ -161,7 +161,10 @@ class Ended(BaseException):
 
 
 def statements_of(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, end_before: int = 10**6) -> int:
-    """Migrate, and end before the given statement; how many there were."""
+    """Migrate, and end before the given statement; how many there were.
+
+    The thread that keeps the lease says nothing: how often it would depends on how fast the machine is.
+    """
     count = [0]
     execute = PostgresSession.execute
 
@@ -173,6 +176,7 @@ def statements_of(engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, end_b
 
     with monkeypatch.context() as patch:
         patch.setattr(PostgresSession, "execute", counted)
+        patch.setattr(build_lease, "LOOK_S", 600.0)
         try:
             migrate(engine)
         except Ended:
@@ -235,6 +239,34 @@ def test_a_migrator_that_is_killed_while_the_server_builds(
     assert indexes(old) == ALL
     if pooler is None:
         assert ask(old, "SELECT 'fencerow.jobs_more'::regclass::oid") == [made], "it was not built twice"
+
+
+@pytest.mark.parametrize("last", ["building_under_way", "find_index"])
+def test_a_build_that_ends_while_it_is_looked_at_is_kept(
+    old: PostgresEngine, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """A dead migrator's, which the server ends right after the given look of its successor."""
+    other, work = growing(old.conninfo), taken(old)
+    with psycopg.connect(old.conninfo) as report, ThreadPoolExecutor(1) as pool:
+        look_long(report)
+        building_on = pool.submit(other.run, building.create_concurrently(LIVE))
+        while not ask(old, "SELECT 1 FROM pg_stat_progress_create_index WHERE current_locker_pid <> 0"):
+            assert not building_on.done()
+        execute = PostgresSession.execute
+
+        def ending(self: Any, statement: Any) -> Any:
+            rows = execute(self, statement)
+            if statement.name == last:
+                report.rollback()
+                building_on.result(60)
+            return rows
+
+        monkeypatch.setattr(PostgresSession, "execute", ending)
+        found = old.run(building.examine(LIVE, work))
+
+    assert found.whole or found.under_way
+    assert indexes(old) == {"jobs_more": True}
+    other.close()
 
 
 def break_index(engine: PostgresEngine, server: PostgresServer) -> None:

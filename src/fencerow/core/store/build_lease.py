@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.leases import Belief
@@ -81,15 +81,12 @@ class BuildLease:
 
     def _keep(self) -> None:
         """A short build ends before the first look, and costs no connection."""
-        keeper: Engine | None = None
-        while not self._stop.wait(LOOK_S) and not self._belief.lost:
-            try:
-                keeper = keeper or self._engine.keeper(patience_s=LEASE_S / RENEWALS)
-                self._look(keeper)
-            except Exception as error:
-                log.warning("the lease of an index's build was not renewed: %s", error)
-        if keeper is not None:
-            keeper.close()
+        with closing(self._engine.keeper(patience_s=LEASE_S / RENEWALS)) as keeper:
+            while not self._stop.wait(LOOK_S) and not self._belief.lost:
+                try:
+                    self._look(keeper)
+                except Exception as error:
+                    log.warning("the lease of an index's build was not renewed: %s", error)
 
     def _look(self, keeper: Engine) -> None:
         sent = steady()

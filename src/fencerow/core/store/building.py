@@ -146,9 +146,11 @@ def examine(index: Index, work: Building) -> Steps[Existing]:
         Busy: the fence is lost. SchemaTampered: something else has the name. Nothing was changed.
     """
     yield from _hold(work)
+    # Asked before the look: a statement that ends in between is seen whole then, instead of being set aside.
+    under_way = bool((yield from execute("building_under_way", mark=MARK))[0][0])
     found = yield from _find(index)
     if found.there and not found.whole and not found.partitioned:
-        if (yield from execute("building_under_way", mark=MARK))[0][0]:
+        if under_way:
             return replace(found, under_way=True)
         aside = f"{index.name}_left_{work.attempt}"
         yield from execute("be_brief")
