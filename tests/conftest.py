@@ -16,7 +16,7 @@ from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
 from fencerow_proof.servers.pgbouncer import PgBouncer
 from tests.kit.databases import Superuser, copy_files, scratch_folder
-from tests.kit.leftovers import no_connections_left, no_threads_left
+from tests.kit.leftovers import no_connections_left, no_log_handlers_left, no_threads_left
 from tests.kit.servers import CopiedServer
 from tests.proof.race.evidence import (  # noqa: F401 (hooks must be found here)
     pytest_addoption,
@@ -38,6 +38,12 @@ TEMPLATE = "migrated"
 ROLE = "app"  # no superuser: it owns its schema and nothing else
 
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def _log_as_found() -> Iterator[None]:
+    with no_log_handlers_left():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
-"""What a test may not leave behind: threads of ours, and connections to its database."""
+"""What a test may not leave behind: handlers of the log, threads of ours, and connections to its database."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,16 @@ LEFT = """
       AND datname = %s
 """
 WAIT_S = 30.0  # an ended thread and a closed connection's backend take a moment to go
+
+
+@contextmanager
+def no_log_handlers_left() -> Iterator[None]:
+    """Complain where the root logger's handlers are others afterwards: the next tests' lines would go there."""
+    root = logging.getLogger()
+    before = list(root.handlers)
+    yield
+    found, root.handlers[:] = list(root.handlers), before
+    assert found == before, "the handlers of the root logger were changed, and not put back"
 
 
 @contextmanager

@@ -6,10 +6,12 @@ import socket
 from dataclasses import asdict
 
 import msgspec
+import pytest
 
 from fencerow.core.model.outcome import Stopped, Succeeded
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.deciding import Decision
+from fencerow.processes import service as services
 from fencerow.processes.origin import origin_of
 from fencerow.processes.service import Service
 from fencerow.processes.wire import LENGTH, End, Reply, Run, Start, ToChild, ToWorker, decision_of
@@ -20,6 +22,12 @@ from tests.processes.conftest import settings
 
 RUN = Run(origin_of(shop.healthy.handler), msgspec.structs.replace(claimed(), name="healthy"), "holder", "{}")
 END = End(Interrupt.CANCEL)
+
+
+@pytest.fixture(autouse=True)
+def _log_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child takes all loggers of its process for itself; this is the process of other tests too."""
+    monkeypatch.setattr(services, "forward_all", lambda *_given: None)
 
 
 async def decided(engine: AnyEngine, *messages: ToChild) -> Decision:
