@@ -6,9 +6,11 @@ import io
 
 import pytest
 
+from fencerow import Client
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.limits import Limit
 from fencerow.operators import looking
 from tests.cli.conftest import Cli, command
 from tests.kit import jobs
@@ -65,6 +67,10 @@ def test_arguments_may_come_on_the_standard_input(
         (["send", "to=x", "--delay", "-1"], "FR-201"),
         (["send", "to=x", "--tag", "a\nb"], "FR-201"),
         (["send", "to=x", "--id", "7"], "FR-201"),
+        (["send", "to=x", "--exclusive", ""], "FR-201"),
+        (["send", "to=x", "--share", "a\nb"], "FR-201"),
+        (["send", "to=x", "--unique", ""], "FR-201"),
+        (["send", "to=x", "--limit", "nobody"], "FR-791"),
         (["send", "to=" + "x" * 2_000_000], "FR-204"),
     ],
 )
@@ -87,6 +93,19 @@ def test_options_reach_the_job(cli: Cli, url: str, engine: AnyEngine, shop: str)
     assert (job.queue, job.priority, job.attempts_max, job.tags) == ("q", 7, 9, ["a", "b"])
     assert (job.timeout_s, job.key, job.scope) == (5.0, "k", "send")
     assert job.run_at_us - job.submitted_at_us >= 59_000_000
+
+
+def test_turns_are_given_at_the_submit(cli: Cli, url: str, engine: AnyEngine, shop: str) -> None:
+    for name in ("one", "two"):
+        Client(engine).limits.define(Limit(name, slots=1))
+    turns = ["--exclusive", "key", "--limit", "one", "--limit", "two", "--share", "ada", "--unique", "u"]
+
+    first = cli("submit", "send", "to=x", "-A", shop, "--json", *turns).json
+    again = cli("submit", "send", "to=y", "-A", shop, "--json", *turns).json
+    job = engine.run(store.read([first["id"]]))[first["id"]]
+
+    assert (job.exclusive, job.limits, job.share) == ("key", ["one", "two"], "ada")
+    assert (again["id"], again["answer"]) == (first["id"], "existing")
 
 
 def test_one_key_is_one_job_and_another_payload_is_refused(

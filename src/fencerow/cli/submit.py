@@ -42,6 +42,12 @@ from fencerow.core.model.state import State
 @click.option(
     "--tag", "tags", multiple=True, metavar="TAG", help="A label to find the job by; may be repeated."
 )
+@click.option("--exclusive", metavar="KEY", help="Of the jobs of this key one runs at a time.")
+@click.option(
+    "--limit", "limits", multiple=True, metavar="NAME", help="A limit under which it runs; may be repeated."
+)
+@click.option("--share", metavar="NAME", help="Whose it is: the shares of a queue take turns.")
+@click.option("--unique", metavar="KEY", help="If a job under this unique key has not ended, make none.")
 @click.option("--wait", is_flag=True, help="Wait for the job's end and print its result.")
 @click.option("--wait-max", "wait_s", type=float, metavar="SECONDS", help="Wait no longer than this.")
 @usual_options
@@ -53,6 +59,7 @@ def submit(
     arguments: tuple[str, ...],
     wait: bool,
     wait_s: float | None,
+    limits: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Submit a job of the application and print its id.
@@ -63,7 +70,7 @@ def submit(
     words = parsed_arguments(arguments)
     wanted = asked(context)
     with prepared(load_app(wanted.app_name(), url=wanted.url), wanted) as app:
-        handle = app.submit_by_name(job, words, **options)
+        handle = app.submit_by_name(job, words, limits=limits or None, **options)
         if wait or wait_s is not None:
             return _waited(app, handle, wait_s, wanted)
     if wanted.json:
