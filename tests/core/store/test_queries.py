@@ -85,6 +85,7 @@ UNFENCED = {
     "give_turns": "nobody runs it: it waits at its gate",
     "send_on": "nobody runs it: it waits at its gate",
     "take_turns_back": "nobody runs it: it is queued",
+    "move_back": "nobody runs it: it waits for its time, which it says wrongly",
     "ask_cancel": "it asks and moves nothing; the holder's own writes stay fenced",
     "expire": "nobody runs it",
     "disown": "nobody runs it",

@@ -17,6 +17,9 @@ WRITES = re.compile(r"\b(INSERT INTO|(?<!FOR )UPDATE|DELETE FROM|COPY)\b", re.IG
 COMING = {"crash", "note_alone"}  # statements of the child processes
 UNRECORDED = {
     "note_changed": "it tells of what `change` did in the same transaction",
+    **dict.fromkeys(
+        ("move_back", "note_moved_back"), "when a job is due is no state: it waits or is queued as before"
+    ),
     "note_replaced": "it tells of what `replace_jobs` did in the same transaction",
     **dict.fromkeys(
         ("lock_unique", "own_unique", "give_keys", "purge_unique"),

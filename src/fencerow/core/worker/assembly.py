@@ -27,6 +27,7 @@ from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Leave
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.acker import Acker
+from fencerow.core.worker.ahead import Ahead
 from fencerow.core.worker.blocked import Ending, LastBlock, LoopWatch
 from fencerow.core.worker.brought import Apart, brought, check_apart
 from fencerow.core.worker.calling import Calls, OnLoop
@@ -191,8 +192,9 @@ class Assembly:
             turn_claim_s=site.config.turn_claim_s,
             actor=actor,
         )
+        ahead = Ahead(site.engine, self.wakeups, self.clock, pause_s=site.config.sweep_s, actor=actor)
         handing = Loop("turns", turns.tick, telemetry, background=True, woken=self.wakeups.arrived)
-        chores = [("reaper", reaper.tick)]
+        chores = [("reaper", reaper.tick), ("ahead", ahead.tick)]
         chores += [(chore.name, chore.tick) for make in brought().chores for chore in make(site)]
         background = [Loop(name, tick, telemetry, jitter=0.2, background=True) for name, tick in chores]
         self.loops.add(acker, handing, *background, *self.chores.loops)

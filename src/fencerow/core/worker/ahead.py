@@ -1,0 +1,58 @@
+"""Looks for jobs that were written while the database's clock stood ahead, and moves them back: in every worker.
+
+It goes through the live jobs in parts, so that no look costs more when more jobs wait. Where one part had such jobs,
+the clock did stand ahead, and it goes on at once.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from fencerow.core.db.clock import CarriedClock
+from fencerow.core.db.engine import Engine
+from fencerow.core.model.text import amount
+from fencerow.core.store.ahead import FIRST, clock_reached, find_ahead, move_back
+from fencerow.core.worker.wakeups import WakeUps
+
+log = logging.getLogger("fencerow.worker")
+
+PART_ROWS = 1_000
+
+
+class Ahead:
+    """One part after another; from the beginning when the last was reached. Used on the event loop only."""
+
+    def __init__(
+        self, engine: Engine, wakeups: WakeUps, clock: CarriedClock, *, pause_s: float, actor: str
+    ) -> None:
+        self._engine = engine
+        self._wakeups = wakeups
+        self._clock = clock
+        self._pause_s = pause_s
+        self._actor = actor
+        self._after = FIRST
+
+    async def tick(self) -> float:
+        """Look at the next part; returns the seconds until the next look."""
+        now_us = self._clock.now_us()
+        if now_us is None:
+            return self._pause_s  # it has not read the clock yet
+        reached_us = max(now_us, self._clock.due().until_us)
+        part = await self._engine.arun(find_ahead(self._after, reached_us=reached_us, limit=PART_ROWS))
+        moved = await self._moved(part.ahead, reached_us) if part.ahead else 0
+        self._after = part.next
+        return 0.0 if moved and part.next != FIRST else self._pause_s
+
+    async def _moved(self, ids: list[str], reached_us: int) -> int:
+        """Another worker may know of a later time; what was written before that is due by what it carries on."""
+        others_us = await self._engine.arun(clock_reached())
+        moved = await self._engine.arun(
+            move_back(ids, reached_us=max(reached_us, others_us), actor=self._actor)
+        )
+        self._wakeups.announce_queued(moved)
+        if moved:
+            log.warning(
+                "moved %s back that were written while the database's clock stood ahead; find out what sets it",
+                amount(len(moved), "job"),
+            )
+        return len(moved)
