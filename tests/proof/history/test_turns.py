@@ -117,6 +117,60 @@ def test_a_strict_job_keeps_its_turn_between_its_attempts(tmp_path: Path, strict
     assert report.broken == ({"I18"} if strict and not waits else set()), report.text()
 
 
+def between_attempts(scribe: Scribe, **facts: Any) -> None:
+    """A strict job fails once, and nobody ends it; meanwhile another job runs that needs the same."""
+    turned = {"new": True, "strict": True, "state": "waiting", **facts}
+    scribe.act("submit", 90, 91, job="a", **turned)
+    scribe.act("hand_over", 92, 93, job="a", state="queued")
+    scribe.claim("a", 1, 94, 95, "h1")
+    scribe.act("run", 100, 110, job="a", attempt=1, holder="h1")
+    scribe.act("requeue", 111, 112, job="a", attempt=1, holder="h1", how="retried", state="queued")
+    ran(scribe, "b", 130, 140, **facts)
+
+
+@pytest.mark.parametrize("verb", ["take_turns_back", "cancel_idle", "change", ""])
+def test_who_may_have_lost_its_turn_says_nothing(tmp_path: Path, verb: str) -> None:
+    """The answer was lost: whether it was done shows only in what comes next."""
+    scribe = Scribe(tmp_path)
+    between_attempts(scribe, exclusive="k")
+    if verb:
+        scribe.act(verb, 120, None, job="a")
+    ran(scribe, "a", 160, 170, attempt=2)
+
+    assert ("I18" in judged(tmp_path).broken) == (not verb)
+
+
+def test_a_strict_job_that_never_ran_has_had_no_turn(tmp_path: Path) -> None:
+    """It was cancelled between its hand-over and its start: who came behind it was free to go."""
+    scribe = Scribe(tmp_path)
+    scribe.act("submit", 90, 91, job="a", new=True, strict=True, state="waiting", exclusive="k")
+    scribe.act("hand_over", 92, 93, job="a", state="queued")
+    scribe.act("cancel_idle", 95, 96, job="a", state="cancelled")
+    ran(scribe, "b", 130, 140, exclusive="k")
+    scribe.act("revive", 141, 142, job="a", state="waiting")
+    scribe.act("hand_over", 144, 145, job="a", state="queued")
+    ran(scribe, "a", 160, 170)
+
+    report = judged(tmp_path)
+
+    assert report.broken == set(), report.text()
+    assert report.looked["I18"] == 2
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_between_its_attempts_a_strict_job_keeps_turns_and_no_room_of_its_queue(
+    tmp_path: Path, named: bool
+) -> None:
+    scribe = Scribe(tmp_path)
+    between_attempts(scribe, queue="mail", limits=["api"])
+    ran(scribe, "a", 160, 170, attempt=2)
+    limit = "api" if named else "queue:mail"
+
+    report = check([tmp_path], options=Options(limits={limit: 1}))
+
+    assert report.broken == ({"I18"} if named else set()), report.text()
+
+
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_hand_over_that_does_not_count_is_found(engine: AnyEngine, tmp_path: Path, counted: bool) -> None:
     cut = ("look_at_keys", "('queued', 'running')", "('failed')")

@@ -15,9 +15,9 @@ from fencerow_proof.history.checks.limits import Held, exceeded
 from fencerow_proof.history.lives import FINISHES, Life, Unseen
 from fencerow_proof.history.report import Report
 
-FLEET = "fleet"
+FLEET, QUEUE = "fleet", "queue:"
 # What takes a turn from a job that does not run, or may have done so.
-GIVES_UP = frozenset({"change", "cancel_idle", "expire", "revive"})
+GIVES_UP = frozenset({"change", "cancel_idle", "expire", "disown", "revive", "take_turns_back"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Turns:
         if not needs.turns:
             return
         spans = list(self._spans(life, hidden))
-        if needs.strict:
-            spans = list(_without_gaps(life, spans))
+        turned = list(_without_gaps(life, spans)) if needs.strict else spans
         for name, beside in needs.turns.items():
-            self._by_name.setdefault(name, []).extend(replace(span, beside=beside) for span in spans)
+            held = spans if _counts_runs(name) else turned
+            self._by_name.setdefault(name, []).extend(replace(span, beside=beside) for span in held)
 
     def check(self, report: Report) -> None:
         for name, spans in self._by_name.items():
@@ -57,7 +57,7 @@ class Turns:
         told = next((act for act in life.acts if act.verb == "submit" and act.possible), None)
         if told is None:
             return Needs({}, strict=False)
-        named = (FLEET, f"queue:{told.queue}", *(told.limits or ()))
+        named = (FLEET, f"{QUEUE}{told.queue}", *(told.limits or ()))
         turns = {name: self._limits[name] for name in named if name in self._limits}
         if told.exclusive is not None:
             turns[f"the key {told.exclusive}"] = told.exclusive_slots or 1
@@ -70,6 +70,11 @@ class Turns:
                 run.end_us if run.happened else self._last_us[run.op[0]], _own_until(life, run, hidden)
             )
             yield Held(run.start_us, until_us, run)
+
+
+def _counts_runs(name: str) -> bool:
+    """Whether this limit bounds the claims, so that who waits between two attempts does not count."""
+    return name == FLEET or name.startswith(QUEUE)
 
 
 def _own_until(life: Life, run: Act, hidden: Unseen) -> int:
