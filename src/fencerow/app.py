@@ -11,6 +11,7 @@ from fencerow.client import Client
 from fencerow.config import Config
 from fencerow.core.app import Call, DeclaredJob, Draft, LocalDatabaseWarning, UntypedParameters
 from fencerow.core.app.app import JobsApp
+from fencerow.core.app.handover import HandoverTo
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.app.unique import Unique
 from fencerow.core.config import Defaults
@@ -24,7 +25,16 @@ if TYPE_CHECKING:
     from fencerow.schedules.declared import Declarations, Entities
     from fencerow.schedules.options import ScheduleOptions
 
-__all__ = ["App", "Call", "DeclaredJob", "Draft", "LocalDatabaseWarning", "Unique", "UntypedParameters"]
+__all__ = [
+    "App",
+    "Call",
+    "DeclaredJob",
+    "Draft",
+    "HandoverTo",
+    "LocalDatabaseWarning",
+    "Unique",
+    "UntypedParameters",
+]
 
 
 class App(JobsApp):

@@ -11,6 +11,7 @@ from fencerow.core.client.submitting import PATIENCE_S
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure
 from fencerow.core.model.change import JobChanged
+from fencerow.core.model.handover import DEFAULT_RECEIVER
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.telemetry import Telemetry
 from fencerow.doctor.why import briefly
@@ -21,6 +22,7 @@ from fencerow.operators.workers import Workers
 
 if TYPE_CHECKING:
     from fencerow.exclusive.client import ExclusiveVerbs
+    from fencerow.handovers.client import Receiver
     from fencerow.limits.client import LimitVerbs
     from fencerow.operators.share_verbs import ShareVerbs
     from fencerow.schedules.verbs import ScheduleVerbs
@@ -30,7 +32,7 @@ __all__ = ["CancelAnswer", "Client", "JobChanged"]
 
 class Client(JobsClient, JobVerbs, QueueVerbs):
     """Submits jobs, reads them, waits for them and changes their state; pauses queues; `exclusive`,
-    `limits`, `shares`, `workers`, `mutexes` and `schedules` are for operators.
+    `handovers`, `limits`, `shares`, `workers`, `mutexes` and `schedules` are for operators.
 
     Name a job by its id, or by `Key(scope, key)`. Threads and event loops can share one client. `ready` is
     called before the database is first used. Close the client when done: it may have a thread that waits for
@@ -56,6 +58,16 @@ class Client(JobsClient, JobVerbs, QueueVerbs):
         from fencerow.exclusive.client import ExclusiveVerbs  # who asks for none never loads it
 
         return ExclusiveVerbs(self)
+
+    def handovers(self, receiver: str = DEFAULT_RECEIVER) -> Receiver:
+        """Takes the ends of jobs that are handed over to this receiver, and confirms them.
+
+        Raises:
+            InvalidInput: no receiver can have such a name.
+        """
+        from fencerow.handovers.client import Receiver  # who takes none never loads it
+
+        return Receiver(self, receiver)
 
     @property
     def limits(self) -> LimitVerbs:

@@ -85,6 +85,8 @@ from fencerow.guards.transitions.errors import InvalidMove as InvalidMove
 from fencerow.guards.transitions.errors import MovesMisdeclared as MovesMisdeclared
 from fencerow.guards.transitions.errors import UnknownMove as UnknownMove
 from fencerow.guards.transitions.errors import WrongTable as WrongTable
+from fencerow.handovers.errors import HandoverLost as HandoverLost
+from fencerow.handovers.errors import HandoverNotFound as HandoverNotFound
 from fencerow.limits.errors import LimitConflict as LimitConflict
 from fencerow.limits.errors import UnknownLimit as UnknownLimit
 from fencerow.migrations.errors import BackfillRunning as BackfillRunning

@@ -10,6 +10,7 @@ from fencerow.doctor.wing import WING as DOCTOR
 from fencerow.events.wing import WING as EVENTS
 from fencerow.exclusive.wing import WING as EXCLUSIVE
 from fencerow.guards.wing import WING as GUARDS
+from fencerow.handovers.wing import WING as HANDOVERS
 from fencerow.limits.wing import WING as LIMITS
 from fencerow.migrations.wing import WING as MIGRATIONS
 from fencerow.operators.wing import WING as OPERATORS
@@ -25,6 +26,7 @@ WINGS = (
     BATCHES,
     OPERATORS,
     EXCLUSIVE,
+    HANDOVERS,
     LIMITS,
     DOCTOR,
     RETENTION,

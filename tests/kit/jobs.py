@@ -26,10 +26,10 @@ def new_job(args: str = '{"to":"ada"}', **changes: Any) -> NewJob:
     """A job that is due at once; `changes` are fields of NewJob and of its template."""
     job_id, size = changes.pop("id", None), changes.pop("args_bytes", None)
     exclusive, limits = changes.pop("exclusive", None), changes.pop("limits", None)
-    share = changes.pop("share", None)
+    share, handover = changes.pop("share", None), changes.pop("handover", None)
     template = Template(**{"queue": QUEUE, "name": NAME, **changes})
     size = len(args.encode()) if size is None else size
-    return NewJob(job_id or new_id(), args, size, template, exclusive, limits, share)
+    return NewJob(job_id or new_id(), args, size, template, exclusive, limits, share, handover)
 
 
 def register(engine: AnyEngine, *, lease_s: float = 30.0) -> str:
@@ -59,7 +59,7 @@ def overdue(*attempts: tuple[str, int, bool]) -> str:
 def submit(engine: AnyEngine, *jobs: NewJob) -> list[str]:
     """Submit jobs, by default one; returns their ids."""
     wanted = jobs or (new_job(),)
-    storing = store.submit_gated if any(job.needs_turn for job in wanted) else store.submit
+    storing = store.submit_gated if any(job.writes_more for job in wanted) else store.submit
     assert engine.run(storing(wanted)) == [job.id for job in wanted]
     return [job.id for job in wanted]
 

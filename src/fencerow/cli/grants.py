@@ -22,6 +22,7 @@ SUBMIT = (
     "GRANT INSERT (gate) ON {schema}.gate_arrivals TO {role};",
     "GRANT SELECT (name, state, info, lease_until, registered_at) ON {schema}.workers TO {role};",
     "GRANT SELECT ON {schema}.limits TO {role};",
+    "GRANT INSERT (job_id, receiver, key, hold_s, name, lined_at) ON {schema}.handovers TO {role};",
 )
 KEYED = (
     "GRANT SELECT (id, state, attempt), DELETE ON {schema}.jobs TO {role};",
@@ -29,12 +30,14 @@ KEYED = (
     "GRANT SELECT (id) ON {schema}.spent_ids TO {role};",
     "GRANT INSERT ON {schema}.repeated_ids TO {role};",
     "GRANT SELECT, INSERT, DELETE ON {schema}.keys TO {role};",
+    "GRANT SELECT, UPDATE ON {schema}.handovers TO {role};",
 )
 UNIQUE = (
     "GRANT SELECT, INSERT, UPDATE ON {schema}.unique_jobs TO {role};",
     "GRANT SELECT, UPDATE ON {schema}.jobs TO {role};",
     "GRANT SELECT (id, state, holder, attempt) ON {schema}.finished_jobs TO {role};",
     "GRANT SELECT, INSERT ON {schema}.job_events TO {role};",
+    "GRANT SELECT, UPDATE ON {schema}.handovers TO {role};",
 )
 PUBLISH = ("GRANT INSERT, SELECT (id) ON {schema}.events TO {role};",)
 WORKER = (

@@ -199,8 +199,8 @@ def submit_of(rows: Rows, ticks: Sequence[NewTick], jobs: Mapping[str, NewJob]) 
         if each.job_id is not None and (each.name, each.entity, each.fire_us) in fresh
     ]
     if submitted:
-        waits = any(job.needs_turn for job in submitted)
-        yield from (store.submit_gated if waits else store.submit)(submitted).steps()
+        more = any(job.writes_more for job in submitted)
+        yield from (store.submit_gated if more else store.submit)(submitted).steps()
     return submitted
 
 

@@ -49,6 +49,7 @@ def rows(engine: AnyEngine, text: str) -> list[dict[str, object]]:
         "job_progress",
         "schema_migrations",
         "unique_jobs",
+        "handovers",
     )
     with engine.session() as session:
         cursor = session.connection.execute(text.format(**{name: table(engine, name) for name in names}))

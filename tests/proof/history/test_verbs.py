@@ -33,6 +33,13 @@ UNRECORDED = {
         "gates: who came to one is told by submit, and who was given a turn by give_turns",
     ),
     **dict.fromkeys(("weigh_share", "forget_weight"), "turns between shares: what they lead to are claims"),
+    **dict.fromkeys(
+        ("line_up", "line_up_again", "take_handovers", "confirm_handover", "release_handover"),
+        "handovers: whose end was taken by whom is judged by what receivers note, tests/handovers",
+    ),
+    **dict.fromkeys(
+        ("purge_handovers", "write_missed"), "handovers that receivers are done with, or never had"
+    ),
     "mark_awaited": "says only that the end is to be announced",
     "keep_key": "goes with revive, in one transaction",
     "purge_row_leases": "which attempt claimed a row of the user's; its fence lies in the row itself",

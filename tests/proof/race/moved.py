@@ -16,7 +16,7 @@ from fencerow.core.store.running import HoldFence, Running
 from fencerow.guards.transitions.asking import ask, ask_many, ask_renewal
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.facts import read_facts
-from fencerow.guards.transitions.handing import Handover
+from fencerow.guards.transitions.handing import HandedFence
 from fencerow.guards.transitions.machine import Machine
 from fencerow.guards.transitions.noting import Noting
 from fencerow.guards.transitions.operations import Operations
@@ -100,7 +100,7 @@ class Raced:
         """The claim of a row by an attempt of a job, whose next attempt it is left to."""
         asked = ask(self.machine(""), "claim", "a", fence=None, values=None, params=None)
         made_by = Running(job_id, "send", "mail", job_id, attempt, 0, store.hold_fence)
-        handover = Handover(self.declared, self.written.queries, made_by)
+        handover = HandedFence(self.declared, self.written.queries, made_by)
         return Operations(self.written, Noting(self.written, None), None, handover).move(
             self.machine(""), asked
         )

@@ -168,8 +168,17 @@ class Declarer:
         refuse_other_parameters(options.turns, codec, decorator)
         if options.unique.unique:
             refuse_unfit(options.unique.unique.by, "unique", codec, decorator)
+        if options.handover:
+            refuse_unfit(options.handover.by, "handover", codec, decorator)
         declaration = Declaration(
-            name, queue, options.limits, options.key_lifetime_s, handler, options.turns, options.unique
+            name,
+            queue,
+            options.limits,
+            options.key_lifetime_s,
+            handler,
+            options.turns,
+            options.unique,
+            options.handover,
         )
         declared: DeclaredJob[..., ..., Any, Any] = DeclaredJob(
             self.submitter, declaration, called or function, runs_here

@@ -10,9 +10,10 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from fencerow.core.app.foreign import option_meant
+from fencerow.core.app.handover import GivenHandover, HandoverTo, handover_option
 from fencerow.core.app.turns import (
     NO_TURNS,
     LimitsOption,
@@ -61,7 +62,7 @@ JOB_LIMITS: Final = (
 )
 
 
-class GivenSubmitOptions(GivenUnique, total=False):
+class GivenSubmitOptions(GivenUnique, GivenHandover, total=False):
     """The options of `using`. None means the same as no option."""
 
     id: str | None  # for repeating a submit whose outcome was lost
@@ -103,6 +104,7 @@ class SubmitOptions:
     limits: Defaults = Defaults()  # noqa: RUF009 - it is frozen
     turns: TurnOptions = NO_TURNS
     unique: UniqueOptions = NOT_UNIQUE
+    handover: HandoverTo | Literal[False] | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -136,6 +138,7 @@ def submit_options(**given: Unpack[GivenSubmitOptions]) -> SubmitOptions:
         limits=_limits(given),
         turns=_checked(turn_options, given),
         unique=_checked(unique_options, given),
+        handover=handover_option(given),
         tags=tuple(tags),
         metadata=dict(metadata),
         headers=dict(headers),
@@ -200,7 +203,7 @@ def _checked(options: Callable[[Mapping[str, Any]], T], given: Mapping[str, Any]
         raise InvalidInput(error.what, error.why, error.fix) from None
 
 
-class ContractOptions(GivenUnique, total=False):
+class ContractOptions(GivenUnique, GivenHandover, total=False):
     """The options that a program needs to submit the job."""
 
     name: str | None  # stored with every job; by default the function's own name
@@ -252,6 +255,7 @@ class JobOptions:
     key_lifetime_s: float | None = None
     turns: TurnOptions = NO_TURNS
     unique: UniqueOptions = NOT_UNIQUE
+    handover: HandoverTo | Literal[False] | None = None
     payload_bytes_max: int | None = None
     args_version: int = 1
     upgrade: Upgrade | None = None
@@ -298,6 +302,7 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         turns = turn_options(given)
         refuse_without_key(turns)
         unique = declared_unique(given)
+        handover = handover_option(given)
     except (ConfigError, InvalidInput) as error:
         raise DeclarationError(error.what, error.why, error.fix) from None
     return JobOptions(
@@ -309,6 +314,7 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         key_lifetime_s=_checked_key_lifetime(given.get("key_lifetime_s"), DeclarationError),
         turns=turns,
         unique=unique,
+        handover=handover,
         payload_bytes_max=given.get("payload_bytes_max"),
         args_version=args_version,
         upgrade=_checked_upgrade(given.get("upgrade")),

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from fencerow.core.app.handover import HandoverTo, refuse_handover, terms_of
 from fencerow.core.app.options import SubmitOptions
 from fencerow.core.app.turns import NO_TURNS, TurnOptions, key_of, limits_of, refuse_without_key, share_of
 from fencerow.core.app.unique import NOT_UNIQUE, UniqueOptions, refuse_unique, unique_recipe
@@ -19,6 +20,7 @@ from fencerow.core.model.backoff import Backoff, encode_options
 from fencerow.core.model.codec import fingerprint
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
 from fencerow.core.model.unique import UniqueClaim
@@ -35,6 +37,7 @@ class Declaration:
     handler: Handler
     turns: TurnOptions = NO_TURNS
     unique: UniqueOptions = NOT_UNIQUE
+    handover: HandoverTo | Literal[False] | None = None
 
 
 @dataclass(slots=True)
@@ -86,11 +89,21 @@ class Recipe:
     What follows from them is decided here once, and not at each submit.
 
     `is_plain`: the caller named neither an id nor a key, so that nobody can have stored the job before.
-    `unique`: how submits are unique, if they are.
+    `unique`: how submits are unique, if they are. `handover`: to whom their ends are handed over, if to anybody.
     `needs_turn`: it has an exclusive key or limits, or functions that compute them.
     """
 
-    __slots__ = ("declaration", "decode", "is_plain", "made", "needs_turn", "options", "turns", "unique")
+    __slots__ = (
+        "declaration",
+        "decode",
+        "handover",
+        "is_plain",
+        "made",
+        "needs_turn",
+        "options",
+        "turns",
+        "unique",
+    )
 
     def __init__(self, declaration: Declaration, options: SubmitOptions) -> None:
         self.declaration = declaration
@@ -106,6 +119,8 @@ class Recipe:
             key=options.key is not None,
             due=options.delay_s > 0 or options.run_at_us is not None,
         )
+        handover = declaration.handover if options.handover is None else options.handover
+        self.handover = handover or None
         # The template, made for the app that submitted it last: mostly there is but one.
         self.made: tuple[Layers, Template] | None = None
 
@@ -143,6 +158,18 @@ class Recipe:
             InvalidInput: the function that computes it failed, or gave no text.
         """
         return share_of(self.turns, args, self.declaration.handler.arguments)
+
+    def handover_of(self, args: bytes) -> HandoverTerms | None:
+        """To whom the end of a job with these arguments is handed over, if to anybody.
+
+        Raises:
+            InvalidInput: the function that computes the key failed, or gave no text.
+        """
+        return (
+            None
+            if self.handover is None
+            else terms_of(self.handover, args, self.declaration.handler.arguments)
+        )
 
     def key_claim(self, job_id: str, args: bytes, layers: Layers) -> KeyClaim | None:
         """The key that a job with these arguments is to own, if it was submitted under one."""
@@ -197,6 +224,7 @@ def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
     if recipe.unique is not None:
         refuse_unique(recipe.unique, ephemeral=bool(limits.ephemeral))
         delay_s = recipe.unique.rule.put_off_s or delay_s
+    refuse_handover(recipe.handover, ephemeral=bool(limits.ephemeral))
     _refuse_dead_on_arrival(delay_s, limits)
     return Template(
         queue=queue,

@@ -134,8 +134,9 @@ class Submitter:
         template = made[1] if made is not None and made[0] is self.layers else self._template_of(recipe)
         turns = recipe.turns_of(args) if recipe.needs_turn and args is not LATER else (None, None)
         share = None if recipe.turns.share is None or args is LATER else recipe.share_of(args)
+        handover = None if recipe.handover is None or args is LATER else recipe.handover_of(args)
         job_id = recipe.options.id or new or new_id()
-        job = NewJob(job_id, args.decode(), len(args), template, *turns, share)
+        job = NewJob(job_id, args.decode(), len(args), template, *turns, share, handover)
         if recipe.is_plain and recipe.unique is None:
             return Submission(job)
         claim = recipe.key_claim(job.id, args, self.layers)

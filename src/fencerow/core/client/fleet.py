@@ -47,7 +47,7 @@ class Fleet:
                 return
 
     def _due(self, submissions: Sequence[Submission]) -> list[str]:
-        rules = needed(each.job for each in submissions if each.job.needs_turn)
+        rules = needed(each.job for each in submissions if each.job.writes_more)
         if not rules:
             return []
         now = time.monotonic()

@@ -70,7 +70,7 @@ class Submits(ClientBase):
             OutcomeUnknown: the answer was lost and could not be had within `patience_s`; `job_ids` are
                 the ids to ask for or to submit again.
         """
-        if any(each.job.needs_turn for each in submissions):
+        if any(each.job.writes_more for each in submissions):
             self._known_fleet().check(submissions)
         return self.run(self._submitting(submissions, connection), connection)
 
@@ -78,7 +78,7 @@ class Submits(ClientBase):
         self, submissions: Sequence[Submission], *, connection: object | None = None
     ) -> list[Submitted]:
         """`submit` for async code. A plain single job may share its insert with those submitted meanwhile."""
-        if any(each.job.needs_turn for each in submissions):
+        if any(each.job.writes_more for each in submissions):
             await self._known_fleet().acheck(submissions)
         if connection is None and len(submissions) == 1 and _is_plain(submissions[0]):
             loop = asyncio.get_running_loop()
@@ -179,8 +179,8 @@ def _first(jobs: Sequence[NewJob], *, may_copy: bool) -> Operation[list[str]]:
     """How jobs are stored that nobody can have stored before."""
     if may_copy and len(jobs) >= COPY_ROWS_MIN:
         return store.submit_by_copy(jobs)
-    waits = any(job.needs_turn for job in jobs)
-    return store.submit_gated(jobs) if waits else store.submit(jobs)
+    more = any(job.writes_more for job in jobs)
+    return store.submit_gated(jobs) if more else store.submit(jobs)
 
 
 def _insisting(again: Operation[T], ids: Sequence[str], patience_s: float, doubt: Exception) -> Procedure[T]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.model.wanted import Stated, Wanted
 
@@ -63,7 +64,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A job to be submitted. `args` is the JSON that will be stored, byte for byte.
 
     `exclusive` is the key of which few jobs run at a time, `limits` are the limits that it names. With one of them the
-    job waits for its turn. `share`: whose it is, where a queue is divided between several.
+    job waits for its turn. `share`: whose it is, where a queue is divided between several. `handover`: to whom its end
+    is handed over, if to anybody.
     """
 
     id: str
@@ -73,6 +75,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     exclusive: str | None = None
     limits: tuple[str, ...] | None = None
     share: str | None = None
+    handover: HandoverTerms | None = None
 
     @property
     def is_named(self) -> bool:
@@ -83,6 +86,11 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     def needs_turn(self) -> bool:
         """Whether it waits until it is its turn."""
         return self.exclusive is not None or self.limits is not None
+
+    @property
+    def writes_more(self) -> bool:
+        """Whether its submit writes to other tables too: an arrival at its gate, or its place in a line."""
+        return self.handover is not None or self.needs_turn
 
     @property
     def gate(self) -> str | None:

@@ -12,7 +12,8 @@ from fencerow.core.model.job import NewJob
 
 EXCLUSIVE = "exclusive"
 LIMITS = "limits"
-KNOWN = (EXCLUSIVE, LIMITS)
+HANDOVER = "handover"
+KNOWN = (EXCLUSIVE, LIMITS, HANDOVER)
 
 
 def needed(jobs: Iterable[NewJob]) -> frozenset[str]:
@@ -20,6 +21,8 @@ def needed(jobs: Iterable[NewJob]) -> frozenset[str]:
     rules: set[str] = set()
     for job in jobs:
         rules |= needed_of(job.exclusive, job.limits)
+        if job.handover is not None:
+            rules.add(HANDOVER)
     return frozenset(rules)
 
 

@@ -66,7 +66,11 @@ class Rescheduled(msgspec.Struct, frozen=True, tag_field="k", tag="rescheduled")
     """A schedule was made or changed: its next fire may be earlier than workers think."""
 
 
-WakeUp = Queued | Ended | CancelAsked | Ordered | Arrived | Published | Placed | Rescheduled
+class HandoverFree(msgspec.Struct, frozen=True, tag_field="k", tag="handover"):
+    """A handover was confirmed or released: another one of its line may be taken."""
+
+
+WakeUp = Queued | Ended | CancelAsked | Ordered | Arrived | Published | Placed | Rescheduled | HandoverFree
 
 _decoder: msgspec.json.Decoder[WakeUp] = msgspec.json.Decoder(WakeUp)
 

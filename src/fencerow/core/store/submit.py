@@ -25,6 +25,7 @@ from fencerow.core.errors import KeyConflict
 from fencerow.core.model.ids import may_be_ours
 from fencerow.core.model.job import KeyClaim, NewJob, Template, instant
 from fencerow.core.store.known import refuse_other_work
+from fencerow.core.store.lines import lining_up, lining_up_again
 from fencerow.core.store.turns import arriving
 
 ROUNDS_MAX = 20  # of reserve and look; each loses only to somebody who won
@@ -73,9 +74,11 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
 
 @operation()
 def submit_gated(jobs: Sequence[NewJob]) -> Steps[list[str]]:
-    """`submit` for jobs of which some wait for their turn: stored `waiting`, for `hand_over` to queue."""
+    """`submit` for jobs of which some wait for their turn, stored `waiting` for `hand_over` to queue, or whose ends are
+    handed over: they line up in the same transaction."""
     yield from arriving(jobs)
     yield from execute("submit", jobs=as_document(jobs))
+    yield from lining_up(jobs)
     return [job.id for job in jobs]
 
 
@@ -97,6 +100,7 @@ def submit_by_copy(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     ids = [job.id for job in jobs]
     # As the text of an array: to look at each id once more for what to quote would cost a tenth of the whole submit.
     yield from execute("refuse_repeated", ids=f"{{{','.join(ids)}}}")
+    yield from lining_up(jobs)
     return ids
 
 
@@ -171,7 +175,9 @@ def _insert_absent(jobs: Sequence[NewJob], known: bool, own: Collection[str]) ->
         return set()
     repeated = [job_id for job_id in inserted if job_id not in own or may_be_ours(job_id)] if known else []
     looked = execute_fresh("withdraw", needed=known, ids=inserted, repeated=repeated)
-    return set(inserted).difference(first_column((yield from looked)))
+    fresh = set(inserted).difference(first_column((yield from looked)))
+    yield from lining_up_again([job for job in jobs if job.id in fresh])
+    return fresh
 
 
 def _give_back(there: Mapping[Pair, str]) -> Steps[None]:

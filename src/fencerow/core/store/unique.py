@@ -23,6 +23,7 @@ from fencerow.core.model.state import FINAL
 from fencerow.core.store.attempts import read_fences
 from fencerow.core.store.gates import gates_of
 from fencerow.core.store.known import refuse_other_work
+from fencerow.core.store.lines import lining_up, lining_up_again
 from fencerow.core.store.submit import (
     NONE,
     Pair,
@@ -273,6 +274,7 @@ def _store(
         # Whoever had a turn gives it up: its gates are looked at, and those of the job as it is now.
         yield from arriving(decided.replaced.values())
         yield from execute("replace_jobs", jobs=as_document(decided.replaced.values()))
+        yield from lining_up_again(decided.replaced.values())
         if decided.left_gates:
             yield from execute("arrive", gates=sorted(decided.left_gates))
     if decided.notes:
@@ -290,6 +292,7 @@ def _insert(jobs: Sequence[NewJob], own: Collection[str], again: bool) -> Steps[
         return set((yield from resubmit(jobs, own=own, known=known).steps()))
     yield from arriving(jobs)
     yield from execute("submit", jobs=as_document(jobs))
+    yield from lining_up(jobs)
     return {job.id for job in jobs}
 
 

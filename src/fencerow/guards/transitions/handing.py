@@ -43,7 +43,7 @@ ON CONFLICT (target, sub, row_id) DO UPDATE
 SET fence = excluded.fence, job_id = excluded.job_id, attempt = excluded.attempt, until = excluded.until"""
 
 
-class Handover:
+class HandedFence:
     """What one attempt takes for itself, and what an older attempt of its job has left to it."""
 
     def __init__(self, declared: DeclaredTable, queries: Queries, attempt: Running) -> None:

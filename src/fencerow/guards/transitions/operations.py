@@ -12,7 +12,7 @@ from fencerow.guards.checked import hold_attempt
 from fencerow.guards.transitions.asking import MoveRequest
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.declaring import Lease, Move, sources_of
-from fencerow.guards.transitions.handing import Handover
+from fencerow.guards.transitions.handing import HandedFence
 from fencerow.guards.transitions.machine import Machine
 from fencerow.guards.transitions.noting import Noting
 from fencerow.guards.transitions.outcome import Reaped, Record, Refusal, Stuck
@@ -27,7 +27,7 @@ class Operations:
         written: Written,
         noting: Noting,
         attempt: Running | None = None,
-        handover: Handover | None = None,
+        handover: HandedFence | None = None,
     ) -> None:
         self._written = written
         self._noting = noting

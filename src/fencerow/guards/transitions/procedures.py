@@ -15,7 +15,7 @@ from fencerow.guards.transitions.checking import as_wrong_table, explained
 from fencerow.guards.transitions.composing import Written
 from fencerow.guards.transitions.errors import WrongTable
 from fencerow.guards.transitions.facts import Facts, read_facts
-from fencerow.guards.transitions.handing import Handover
+from fencerow.guards.transitions.handing import HandedFence
 from fencerow.guards.transitions.machine import DeclaredTable
 from fencerow.guards.transitions.noting import Noting, Publisher
 from fencerow.guards.transitions.operations import Operations
@@ -52,7 +52,7 @@ class MoveProcedures:
         attempt = running_on(connection)
         handover = None
         if attempt is not None and written.hands_over:
-            handover = Handover(self.declared, self.place.engine.queries, attempt)
+            handover = HandedFence(self.declared, self.place.engine.queries, attempt)
         noting = Noting(written, self._publisher)
         return Operations(written, noting, attempt if self._by_attempt else None, handover)
 

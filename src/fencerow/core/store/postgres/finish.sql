@@ -34,10 +34,20 @@ SELECT 'key:' || ended.exclusive FROM ended WHERE ended.exclusive IS NOT NULL
 UNION
 SELECT 'limit:' || unnest(ended.limits) FROM ended WHERE ended.limits IS NOT NULL
 
+-- fragment: handover of the ended
+-- The end goes into the line in which the job stands, if it stands in one. Its first end is the one that counts.
+handover.job_id = ended.id
+  AND handover.state IS NULL
+
+-- fragment: somebody waits for the ended
+-- A receiver waits for it as a caller may: its end is announced.
+awaited OR id IN (SELECT handed.job_id FROM handed)
+
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones, into the period that is open now or to
 -- those that are kept row by row. An ephemeral job leaves its id alone, unless somebody waits for its result: then
--- it is kept for a moment. The end of a job that was subscribed to is an event.
+-- it is kept for a moment. The end of a job that was subscribed to is an event, and
+-- one that is to be handed over goes into its line.
 -- Guard: still running, under this holder, in this attempt. The period is read in this statement: one that it sees
 -- open was not detached before its snapshot, and a detachment waits for it. A job that has ended in this period already
 -- (a row that was put back by hand) leaves the live ones, and its first end stands.
@@ -81,6 +91,14 @@ told AS (
     FROM ended CROSS JOIN clock
     WHERE ended.subscribed
 ),
+handed AS (
+    UPDATE fencerow.handovers AS handover
+    SET state = 'succeeded', attempt = ended.attempt, result = CAST(ended.outcome_result AS json), ended_at = clock.now,
+        held_until = clock.now + fencerow.seconds(handover.hold_s)
+    FROM ended CROSS JOIN clock
+    WHERE {{handover of the ended}}
+    RETURNING handover.job_id
+),
 left_gates AS (
     INSERT INTO fencerow.gate_arrivals (gate)
     {{gates of the ended}}
@@ -100,7 +118,7 @@ kept AS (
     WHERE awaited OR NOT ephemeral
     ON CONFLICT DO NOTHING
 )
-SELECT CAST(id AS text), awaited, exclusive IS NOT NULL OR limits IS NOT NULL FROM ended;
+SELECT CAST(id AS text), {{somebody waits for the ended}}, exclusive IS NOT NULL OR limits IS NOT NULL FROM ended;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction. What a handler chose
@@ -228,8 +246,8 @@ LIMIT CAST(:limit AS integer);
 
 -- name: archive
 -- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
--- into the period of their end or to those that are kept row by row, start the lifetime of their keys, and tell those
--- who subscribed to them.
+-- into the period of their end or to those that are kept row by row, start the lifetime of their keys, tell those
+-- who subscribed to them, and write the ends into the lines of their handovers.
 -- Guard: the state is final. A job that has ended already, in whatever period (a row that was put back by hand), leaves
 -- the live ones, and its first end stands: one such row must not end a reaper, an expiry or a worker.
 WITH ended AS (
@@ -254,6 +272,14 @@ told AS (
     FROM ended
     WHERE ended.subscribed
 ),
+handed AS (
+    UPDATE fencerow.handovers AS handover
+    SET state = ended.state, attempt = ended.attempt, error = ended.error, ended_at = ended.ended_at,
+        held_until = ended.ended_at + fencerow.seconds(handover.hold_s)
+    FROM ended
+    WHERE {{handover of the ended}}
+    RETURNING handover.job_id
+),
 left_gates AS (
     INSERT INTO fencerow.gate_arrivals (gate)
     {{gates of the ended}}
@@ -274,7 +300,7 @@ FROM ended
 WHERE NOT EXISTS (SELECT 1 FROM fencerow.finished_jobs AS known WHERE known.id = ended.id)
 ON CONFLICT DO NOTHING
 )
-SELECT CAST(id AS text), awaited, exclusive IS NOT NULL OR limits IS NOT NULL FROM ended;
+SELECT CAST(id AS text), {{somebody waits for the ended}}, exclusive IS NOT NULL OR limits IS NOT NULL FROM ended;
 
 -- name: read_fences
 -- What became of these jobs: state, holder and attempt over live and finished together, and of ephemeral ones

@@ -123,7 +123,7 @@ RETURNING owned.job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
--- A job that needs turns waits for them again.
+-- A job that needs turns waits for them again. In the line of its handover it has not ended, whoever had its end.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 gone AS (
     DELETE FROM fencerow.finished_jobs AS job
@@ -136,6 +136,12 @@ noted AS (
     SELECT gone.id, gone.attempt, clock.now, 'revived', CAST(:actor AS text),
            json_build_object('was', gone.state, 'reason', CAST(:reason AS text), 'ended_at_us', fencerow.us(gone.ended_at))
     FROM gone CROSS JOIN clock
+),
+reopened AS (
+    UPDATE fencerow.handovers AS handover
+    SET {{not ended}}
+    FROM gone
+    WHERE handover.job_id = gone.id
 ),
 come AS (
     INSERT INTO fencerow.gate_arrivals (gate)

@@ -5,9 +5,23 @@
 -- The + before holder keeps the planner off the holder's index: it would compare every job the worker holds with every
 -- outcome, instead of looking each outcome's job up by its id.
 
+-- fragment: handover of the job
+-- The end goes into the line in which the job stands, if it stands in one. Its first end is the one that counts. Where no
+-- end is still to come, this ends at once.
+fencerow.handovers.job_id = job.id
+  AND fencerow.handovers.state IS NULL
+  AND EXISTS (SELECT 1 FROM fencerow.handovers AS any_handover WHERE any_handover.state IS NULL)
+
+-- fragment: somebody waits for the ended
+-- A receiver waits for it as a caller may: its end is announced.
+awaited OR EXISTS (SELECT 1
+                   FROM fencerow.handovers AS handover
+                   WHERE handover.job_id = id AND handover.state IS NOT NULL AND handover.confirmed_at IS NULL)
+
 -- name: succeed
 -- Store the results of attempts and move their jobs to the finished ones. An ephemeral job leaves its id alone,
--- unless somebody waits for its result: then it is kept for a moment. The end of a job that was subscribed to is an event.
+-- unless somebody waits for its result: then it is kept for a moment. The end of a job that was subscribed to is an event, and
+-- one that is to be handed over goes into its line.
 -- COALESCE: in the RETURNING of a DELETE from a table without rowids SQLite 3.40 says of each column that it IS NOT NULL.
 -- Guard: still running, under this holder, in this attempt. Where no job is ephemeral, or none subscribed
 -- to, the statements about them end at once. A job that has ended already (a row that was put back by hand) leaves
@@ -53,6 +67,11 @@ SELECT 'job.succeeded', job.id,
 {{outcomes under the fence}}
   AND job.subscribed = 1
   AND EXISTS (SELECT 1 FROM fencerow.jobs AS any_job WHERE any_job.subscribed = 1);
+UPDATE fencerow.handovers
+SET state = 'succeeded', attempt = job.attempt, result = json_extract(o.value, '$.result'), ended_at = fencerow.now(),
+    held_until = fencerow.now() + CAST(hold_s * 1000000 AS INTEGER)
+{{outcomes under the fence}}
+  AND {{handover of the job}};
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT 'key:' || job.exclusive
 {{outcomes under the fence}}
@@ -71,7 +90,7 @@ DELETE FROM fencerow.jobs WHERE id IN (
 SELECT job.id
 {{outcomes under the fence}}
 )
-RETURNING id, awaited, COALESCE(exclusive, limits) IS NOT NULL;
+RETURNING id, {{somebody waits for the ended}}, COALESCE(exclusive, limits) IS NOT NULL;
 
 -- name: fail
 -- End attempts whose jobs shall not run again. The rows are moved by archive in the same transaction. What a handler chose
@@ -160,7 +179,7 @@ LIMIT :limit;
 
 -- name: archive
 -- Move jobs that an earlier statement of this transaction brought to a final state to the finished ones,
--- start the lifetime of their keys, and tell those who subscribed to them.
+-- start the lifetime of their keys, tell those who subscribed to them, and write the ends into the lines of their handovers.
 -- Guard: the state is final. A job that has ended already (a row that was put back by hand) leaves the live ones, and its
 -- first end stands: one such row must not end a reaper, an expiry or a worker.
 INSERT INTO fencerow.finished_jobs
@@ -180,6 +199,12 @@ FROM fencerow.jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled')
   AND job.subscribed = 1;
+UPDATE fencerow.handovers
+SET state = job.state, attempt = job.attempt, error = job.error, ended_at = COALESCE(job.ended_at, fencerow.now()),
+    held_until = COALESCE(job.ended_at, fencerow.now()) + CAST(hold_s * 1000000 AS INTEGER)
+FROM json_each(:ids) AS given JOIN fencerow.jobs AS job ON job.id = given.value
+WHERE job.state IN ('succeeded', 'failed', 'cancelled')
+  AND {{handover of the job}};
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT 'key:' || job.exclusive
 FROM json_each(:ids) AS given JOIN fencerow.jobs AS job ON job.id = given.value
@@ -192,7 +217,7 @@ WHERE job.state IN ('succeeded', 'failed', 'cancelled');
 DELETE FROM fencerow.jobs
 WHERE id IN (SELECT value FROM json_each(:ids))
   AND state IN ('succeeded', 'failed', 'cancelled')
-RETURNING id, awaited, COALESCE(exclusive, limits) IS NOT NULL;
+RETURNING id, {{somebody waits for the ended}}, COALESCE(exclusive, limits) IS NOT NULL;
 UPDATE fencerow.keys
 SET expires_at = fencerow.now() + CAST(lifetime_s * 1000000 AS INTEGER)
 WHERE expires_at IS NULL

@@ -104,7 +104,7 @@ RETURNING job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
--- A job that needs turns waits for them again.
+-- A job that needs turns waits for them again. In the line of its handover it has not ended, whoever had its end.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'revived', :actor, json_object('was', job.state, 'reason', :reason, 'ended_at_us', job.ended_at)
 FROM fencerow.finished_jobs AS job
@@ -123,6 +123,9 @@ FROM fencerow.finished_jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled')
 RETURNING id, queue, priority, run_at, state = 'waiting';
+UPDATE fencerow.handovers
+SET {{not ended}}
+WHERE job_id IN (SELECT job.id FROM fencerow.finished_jobs AS job WHERE job.id IN (SELECT value FROM json_each(:ids)));
 INSERT INTO fencerow.gate_arrivals (gate)
 SELECT job.gate
 FROM fencerow.jobs AS job

@@ -1,0 +1,35 @@
+"""Handovers: the ends of jobs, handed to a receiver in the order of the submits, and kept until they are confirmed.
+
+    @app.job(handover=HandoverTo("bot", by=lambda channel, **_: channel, hold_s=1080))
+    async def answer(channel: str, message: str) -> str: ...
+
+    for handover in app.client.handovers("bot"):
+        post(handover.key, handover.result)
+        app.client.handovers("bot").confirm(handover)
+
+The guide: docs/guide/handover.md.
+"""
+
+from typing import TYPE_CHECKING
+
+from fencerow.core.lazy import lazily
+
+if TYPE_CHECKING:
+    from fencerow.core.app.handover import HandoverTo
+    from fencerow.handovers.client import ConfirmAnswer, Receiver
+    from fencerow.handovers.errors import HandoverLost, HandoverNotFound
+    from fencerow.handovers.handovers import Handover
+else:
+    __getattr__ = lazily(
+        __name__,
+        {
+            "ConfirmAnswer": "fencerow.handovers.client",
+            "Handover": "fencerow.handovers.handovers",
+            "HandoverLost": "fencerow.handovers.errors",
+            "HandoverNotFound": "fencerow.handovers.errors",
+            "HandoverTo": "fencerow.core.app.handover",
+            "Receiver": "fencerow.handovers.client",
+        },
+    )
+
+__all__ = ["ConfirmAnswer", "Handover", "HandoverLost", "HandoverNotFound", "HandoverTo", "Receiver"]

@@ -1,0 +1,79 @@
+"""Who waits for a handover hears when one may be there. A hint: it may be lost, and who waits looks by himself too."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.service import soon
+from fencerow.core.model.wakeup import Ended, HandoverFree, decode
+
+
+def _is_for(message: str | None) -> bool:
+    """Whether it may mean a handover. None: some may have been missed."""
+    return message is None or isinstance(decode(message), Ended | HandoverFree)
+
+
+class Bell:
+    """For a thread that waits. It hears from the moment when the block begins."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._rung = threading.Event()
+        self._stop: Callable[[], None] | None = None
+
+    def __enter__(self) -> Bell:
+        self._stop = self._engine.listen(self._heard)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stop is not None:
+            self._stop()
+
+    def wait(self, timeout_s: float) -> None:
+        """Until it has rung since the last wait, or for so long."""
+        self._rung.wait(max(0.0, timeout_s))
+        self._rung.clear()
+
+    def _heard(self, message: str | None) -> None:
+        if _is_for(message):
+            self._rung.set()
+
+
+class AsyncBell:
+    """For a task that waits."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._rung = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: Callable[[], None] | None = None
+
+    async def __aenter__(self) -> AsyncBell:
+        self._loop = asyncio.get_running_loop()
+        self._stop = await asyncio.to_thread(self._engine.listen, self._heard)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stop is not None:
+            await asyncio.to_thread(self._stop)
+
+    async def wait(self, timeout_s: float) -> None:
+        """Until it has rung since the last wait, or for so long."""
+        try:
+            async with asyncio.timeout(max(0.0, timeout_s)):
+                await self._rung.wait()
+        except TimeoutError:
+            pass
+        self._rung.clear()
+
+    def _heard(self, message: str | None) -> None:
+        if _is_for(message) and self._loop is not None:
+            soon(self._loop, lambda: self._rung.set())

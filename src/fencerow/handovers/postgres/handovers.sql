@@ -1,0 +1,190 @@
+-- Handovers: an end is taken by one receiver's process at a time, under a lease and a token, until it is confirmed. Who comes
+-- next in a line is stored nowhere: it is the first of its key that nobody has confirmed.
+
+-- fragment: is to be confirmed
+-- Its job has ended, and nobody has confirmed that the receiver has its end.
+handover.state IS NOT NULL
+  AND handover.confirmed_at IS NULL
+
+-- fragment: is free
+-- Nobody has it, or the lease of who took it is over, or this very take made it its own before and lost the answer. A lease
+-- that reaches further than it is long was written before the clock went back.
+(handover.free_at IS NULL
+ OR handover.holder = CAST(:holder AS uuid)
+ OR handover.free_at NOT BETWEEN (SELECT fencerow.now())
+                             AND (SELECT fencerow.now()) + fencerow.seconds(handover.lease_s))
+
+-- fragment: columns of a handover
+CAST(handover.job_id AS text), handover.receiver, handover.key, handover.name, handover.state, handover.attempt,
+CAST(handover.result AS text), CAST(handover.error AS text), handover.token, CAST(handover.holder AS text),
+handover.taken_by, handover.hold_s, handover.place, fencerow.us(handover.lined_at), fencerow.us(handover.ended_at),
+fencerow.us(handover.held_until), fencerow.us(handover.taken_at), fencerow.us(handover.free_at),
+fencerow.us(handover.confirmed_at), handover.confirmed_by
+
+-- name: take_handovers
+-- Take the first :limit ends that nobody has: of each line the first that is not confirmed, if its job has ended, and all
+-- that have waited for those before them as long as they may. The lines are found by their keys, so what waits in one
+-- costs nothing. Guard: ended, not confirmed, and free; what another takes just now is passed over. Those before the
+-- first of a line are confirmed, and stay so: an older snapshot sees less that may be taken, and never more.
+WITH RECURSIVE line (key) AS (
+    (SELECT handover.key
+     FROM fencerow.handovers AS handover
+     WHERE handover.receiver = :receiver AND {{is to be confirmed}}
+     ORDER BY handover.key
+     LIMIT 1)
+    UNION ALL
+    SELECT (SELECT handover.key
+            FROM fencerow.handovers AS handover
+            WHERE handover.receiver = :receiver AND {{is to be confirmed}} AND handover.key > line.key
+            ORDER BY handover.key
+            LIMIT 1)
+    FROM line
+    WHERE line.key IS NOT NULL
+),
+first AS MATERIALIZED (
+    SELECT (SELECT CASE WHEN handover.state IS NOT NULL THEN handover.place END
+            FROM fencerow.handovers AS handover
+            WHERE handover.receiver = :receiver AND handover.key = line.key AND handover.confirmed_at IS NULL
+            ORDER BY handover.place
+            LIMIT 1) AS place
+    FROM line
+    WHERE line.key IS NOT NULL
+),
+late AS MATERIALIZED (
+    SELECT handover.place
+    FROM fencerow.handovers AS handover
+    WHERE handover.receiver = :receiver
+      AND {{is to be confirmed}}
+      AND handover.held_until <= (SELECT fencerow.now())
+      AND {{is free}}
+    ORDER BY handover.held_until, handover.place
+    LIMIT 10 * CAST(:limit AS integer)
+),
+taken AS (
+    UPDATE fencerow.handovers AS handover
+    SET token = handover.token + CASE WHEN handover.holder = CAST(:holder AS uuid) THEN 0 ELSE 1 END,
+        holder = CAST(:holder AS uuid),
+        taken_by = CAST(:taken_by AS text),
+        taken_at = fencerow.now(),
+        lease_s = CAST(:lease_s AS double precision),
+        free_at = fencerow.now() + fencerow.seconds(CAST(:lease_s AS double precision))
+    WHERE handover.place = ANY(ARRAY(
+            SELECT handover.place
+            FROM fencerow.handovers AS handover
+            WHERE handover.place = ANY(ARRAY(SELECT first.place FROM first UNION ALL SELECT late.place FROM late))
+              AND {{is to be confirmed}}
+              AND {{is free}}
+            ORDER BY handover.place
+            LIMIT CAST(:limit AS integer)
+            FOR UPDATE SKIP LOCKED
+        ))
+      AND {{is to be confirmed}}
+      AND {{is free}}
+    RETURNING handover.*
+)
+SELECT {{columns of a handover}} FROM taken AS handover ORDER BY handover.place;
+
+-- name: next_handover
+-- In how many microseconds the next lease of this receiver is over, or the next end need not wait any longer for those
+-- before it.
+SELECT fencerow.us(least(
+           (SELECT min(handover.free_at)
+            FROM fencerow.handovers AS handover
+            WHERE handover.receiver = :receiver
+              AND {{is to be confirmed}}
+              AND handover.free_at > (SELECT fencerow.now())),
+           (SELECT min(handover.held_until)
+            FROM fencerow.handovers AS handover
+            WHERE handover.receiver = :receiver
+              AND {{is to be confirmed}}
+              AND handover.held_until > (SELECT fencerow.now())))) - fencerow.us(fencerow.now());
+
+-- name: confirm_handover
+-- The receiver has the end: the next of the line may be taken. The row stays for as long as its job does, without the result.
+-- Guard: ended, not confirmed, to this receiver; and under the token of this take, if one is named.
+UPDATE fencerow.handovers AS handover
+SET confirmed_at = fencerow.now(),
+    confirmed_by = CAST(:actor AS text),
+    result = NULL,
+    error = NULL,
+    free_at = NULL
+WHERE handover.job_id = CAST(:id AS uuid)
+  AND handover.receiver = :receiver
+  AND {{is to be confirmed}}
+  AND (CAST(:holder AS uuid) IS NULL
+       OR (handover.holder = CAST(:holder AS uuid) AND handover.token = CAST(:token AS bigint)))
+RETURNING handover.job_id;
+
+-- name: release_handover
+-- Give a taken end up unconfirmed: anybody may take it again, after a while. Guard: this take has it still.
+UPDATE fencerow.handovers AS handover
+SET holder = NULL,
+    lease_s = CAST(:delay_s AS double precision),
+    free_at = fencerow.now() + fencerow.seconds(CAST(:delay_s AS double precision))
+WHERE handover.job_id = CAST(:id AS uuid)
+  AND {{is to be confirmed}}
+  AND handover.holder = CAST(:holder AS uuid)
+  AND handover.token = CAST(:token AS bigint)
+RETURNING handover.job_id;
+
+-- name: read_handover
+-- One handover as it stands, and the time.
+SELECT {{columns of a handover}}, fencerow.us(fencerow.now())
+FROM fencerow.handovers AS handover
+WHERE handover.job_id = CAST(:id AS uuid);
+
+-- name: handovers_after
+-- How far some rows reach, in the order of their places: what is looked at in one go.
+SELECT count(*) AS handovers, max(few.place) AS last
+FROM (SELECT handover.place
+      FROM fencerow.handovers AS handover
+      WHERE handover.place > CAST(:after AS bigint)
+      ORDER BY handover.place
+      LIMIT CAST(:limit AS integer)) AS few;
+
+-- name: purge_handovers
+-- Forget what was confirmed long ago and whose job is gone. Guard: both, and nobody locks the row.
+DELETE FROM fencerow.handovers AS handover
+WHERE handover.place = ANY(ARRAY(
+        SELECT handover.place
+        FROM fencerow.handovers AS handover
+        WHERE handover.place > CAST(:after AS bigint)
+          AND handover.place <= CAST(:last AS bigint)
+          AND handover.confirmed_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+          AND NOT EXISTS (SELECT 1 FROM fencerow.all_jobs AS job WHERE job.id = handover.job_id)
+        FOR UPDATE SKIP LOCKED
+    ))
+  AND handover.confirmed_at < (SELECT fencerow.now()) - fencerow.seconds(CAST(:age_s AS double precision))
+RETURNING handover.place;
+
+-- name: lock_missed
+-- Lock those whose job is not live, though its end was never written: a worker of an older release ended it.
+SELECT handover.place
+FROM fencerow.handovers AS handover
+WHERE handover.place > CAST(:after AS bigint)
+  AND handover.place <= CAST(:last AS bigint)
+  AND handover.state IS NULL
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = handover.job_id)
+FOR UPDATE SKIP LOCKED;
+
+-- name: write_missed
+-- Write the ends that were missed. Of a job that is nowhere nobody knows how it ended: that is what the receiver is told.
+-- A statement of its own, after the locks: a revive that was committed before them is seen here, and one that comes later
+-- waits for them. Guard: not ended, and not live.
+UPDATE fencerow.handovers AS handover
+SET state = COALESCE(known.state, 'failed'),
+    attempt = known.attempt,
+    result = known.result,
+    error = CASE WHEN known.state IS NULL
+                 THEN json_build_object('type', 'JobGone', 'code', 'job_gone', 'message', 'the job was removed before its end was handed over')
+                 ELSE known.error END,
+    ended_at = COALESCE(known.ended_at, clock.now),
+    held_until = clock.now + fencerow.seconds(handover.hold_s)
+FROM (SELECT fencerow.now() AS now) AS clock
+CROSS JOIN unnest(CAST(:places AS bigint[])) AS missed (place)
+JOIN fencerow.handovers AS open ON open.place = missed.place
+LEFT JOIN fencerow.finished_jobs AS known ON known.id = open.job_id
+WHERE handover.place = missed.place
+  AND handover.state IS NULL
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS job WHERE job.id = handover.job_id)
+RETURNING CAST(handover.job_id AS text);

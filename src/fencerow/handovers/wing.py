@@ -1,0 +1,37 @@
+"""Handovers, as the core is told of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fencerow.core.wing import Wing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fencerow.core.chore import Chore, Site
+    from fencerow.core.config import CoreConfig
+    from fencerow.core.db.engine import Engine
+    from fencerow.core.telemetry import Telemetry
+    from fencerow.core.wing import Purge
+
+CONFIRMED_KEPT_S = 86_400.0  # so long at least a repeated confirmation is told that it is one
+LOOKED_AT = 1000  # rows in a round
+
+
+def _chores(site: Site) -> Sequence[Chore]:
+    from fencerow.handovers.mender import Mender
+
+    return (Mender(site),)
+
+
+def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Sequence[Purge]:
+    from functools import partial
+
+    from fencerow.core.removal import RemovalInRounds
+    from fencerow.handovers.handovers import purge
+
+    return (RemovalInRounds(engine, partial(purge, age_s=CONFIRMED_KEPT_S, limit=LOOKED_AT), 0).round,)
+
+
+WING = Wing("handovers", queries=("fencerow.handovers",), chores=_chores, purges=_purges)
