@@ -16,6 +16,7 @@ from fencerow.core.app.submitter import Submittable
 from fencerow.core.app.unique import Unique
 from fencerow.core.config import Defaults
 from fencerow.core.db.run import Operation, run
+from fencerow.core.model.packing import PayloadSeal, PayloadSign
 from fencerow.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class App(JobsApp):
 
     `defaults` apply to all jobs, `queues` to the jobs of one queue. An option in a job's declaration wins
     over both, and an option of a submit wins over all. `limits` are made, or changed to a higher version, when
-    a worker is made; `declare_limits` does so sooner. Close the app when done, or use it as a context manager.
+    a worker is made; `declare_limits` does so sooner. `seal` encrypts or signs arguments and results: `Seal` or `Sign`
+    of `fencerow.payloads`, or your own. Close the app when done, or use it as a context manager.
 
     Raises:
         ConfigError: a setting cannot be used. UrlError: the URL names no database that Fencerow can use.
@@ -69,6 +71,7 @@ class App(JobsApp):
         limits: Sequence[Limit] = (),
         actor: str | None = None,
         telemetry: Telemetry | None = None,
+        seal: PayloadSeal | PayloadSign | None = None,
     ) -> None:
         super().__init__(
             url,
@@ -79,6 +82,7 @@ class App(JobsApp):
             queues=queues,
             actor=actor,
             telemetry=telemetry,
+            seal=seal,
         )
         self.batch_job = DeclareBatch(self._declarer)
         self._declared_schedules: Declarations | None = None

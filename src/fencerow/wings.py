@@ -14,6 +14,7 @@ from fencerow.handovers.wing import WING as HANDOVERS
 from fencerow.limits.wing import WING as LIMITS
 from fencerow.migrations.wing import WING as MIGRATIONS
 from fencerow.operators.wing import WING as OPERATORS
+from fencerow.payloads.wing import WING as PAYLOADS
 from fencerow.processes.wing import WING as PROCESSES
 from fencerow.retention.wing import WING as RETENTION
 from fencerow.schedules.wing import WING as SCHEDULES
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 WINGS = (
     PROCESSES,
     BATCHES,
+    PAYLOADS,
     OPERATORS,
     EXCLUSIVE,
     HANDOVERS,

@@ -47,6 +47,7 @@ PAGES = (
         used="`App.schedule` declares; `App.schedules` and `Client.schedules` have the verbs.",
     ),
     Page("batches", "fencerow.batches", "batches"),
+    Page("payloads", "fencerow.payloads", "payloads"),
     Page(
         "processes", "fencerow.processes", "processes", settings="child_|suspects_|hung_",
         used="`App.job` with `process=True` and `memory_bytes_max`; see `HandlingOptions`.",

@@ -46,7 +46,8 @@ class Batches:
         for attempt in attempts:
             given = await self._executor.start(attempt)
             if given is not None:
-                job, encode = self._calls.job(attempt), attempt.handler.result.encode
+                job = self._calls.job(attempt)
+                encode = partial(attempt.handler.stored_result, attempt.claimed.id)
                 batch.add(BatchItem(given[1][VALUE], job, encode, partial(self._on_said, batch)), attempt)
         self._refuse_late(batch)
         if not batch.open:
@@ -149,7 +150,7 @@ class Batches:
 
     def _silent(self, attempt: Attempt) -> Outcome | None:
         try:
-            return Succeeded(attempt.handler.result.encode(None))
+            return Succeeded(attempt.handler.stored_result(attempt.claimed.id, None))
         except InvalidPayload:
             error = InvalidPayload(
                 "the batch handler returned without an outcome for this item",

@@ -8,6 +8,7 @@ from fencerow.command import output
 from fencerow.command.layout import Column
 from fencerow.command.times import Times
 from fencerow.core.model.job import Happening, JobRecord, LogLine
+from fencerow.core.model.packing import told_of
 from fencerow.core.model.text import amount
 from fencerow.core.store.unique import UniqueKey
 
@@ -62,8 +63,10 @@ def show_job(
             "progress": None
             if job.progress is None
             else f"{job.progress:g} % {job.progress_note or ''}".strip(),
-            "arguments": _json(job.args) or f"({amount(job.args_bytes, 'byte')} that are no JSON)",
-            "result": _json(job.result),
+            "arguments": told_of(job.args)
+            or _json(job.args)
+            or f"({amount(job.args_bytes, 'byte')} that are no JSON)",
+            "result": told_of(job.result) or _json(job.result),
         }
     )
     if job.error is not None:

@@ -42,6 +42,7 @@ class Fact(StrEnum):
     LEASE_LOST = "lease_lost"
     RENEWED = "renewed"
     REFUSED = "refused"
+    PAYLOAD_ALTERED = "payload_altered"
     SCHEDULED = "scheduled"
     PRUNED = "pruned"
     PERIOD_ENDED = "period_ended"
@@ -82,6 +83,7 @@ FIELDS: Mapping[Fact, tuple[str, ...]] = {
     Fact.LEASE_LOST: _ATTEMPT,
     Fact.RENEWED: ("worker", "duration_s"),
     Fact.REFUSED: ("code",),
+    Fact.PAYLOAD_ALTERED: ("job_id", "what"),
     Fact.SCHEDULED: ("schedule", "count"),
     Fact.PRUNED: ("state", "count"),
     Fact.PERIOD_ENDED: ("state", "partition"),

@@ -241,8 +241,12 @@ def claiming(able: list[WorkerLoad]) -> Condition:
     return Condition(name, False, found, {"workers": _ids(able)})
 
 
-def readable(job: JobRecord, newer: int) -> Condition:
+def readable(job: JobRecord, newer: int, locked: int) -> Condition:
     name = "workers can read its arguments"
+    if locked:
+        found = "the workers that took it lack the key of its arguments "
+        found += f"(released {amount(locked, 'time')}): give it to them"
+        return Condition(name, False, found, {"released": locked, "attempt": job.attempt})
     if not newer:
         return Condition(name, True, "no worker released it as too new")
     found = (

@@ -9,7 +9,7 @@ import msgspec
 
 from fencerow.command.times import span
 from fencerow.core.db.run import Procedure, Steps, ask, operation
-from fencerow.core.errors import ArgumentsTooNew, JobNotFound
+from fencerow.core.errors import ArgumentsTooNew, JobNotFound, SealKeyUnknown
 from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.store.read import clock, read, releases
@@ -61,6 +61,7 @@ def why(job_id: str) -> Steps[Diagnosis]:
     claiming = [each for each in living if each.serves(job) and each.knows(job) and each.worker.claims]
     busy = [] if any(each.free for each in claiming) else (yield from _busy(claiming))
     newer = (yield from releases(job_id, reason=ArgumentsTooNew.code).steps()).count
+    locked = (yield from releases(job_id, reason=SealKeyUnknown.code).steps()).count
     timeline = yield from events(job_id).steps()
     changes = [each for each in timeline if each.kind == "changed"]
     keys = (yield from unique_keys_of([job_id]).steps()).get(job_id, [])
@@ -69,7 +70,7 @@ def why(job_id: str) -> Steps[Diagnosis]:
         *conditions.before_a_slot(job, paused.get(job.queue), gate, living, now_us),
         *([conditions.changed(changes, now_us)] if changes else []),
         *([unique] if unique is not None else []),
-        conditions.readable(job, newer),
+        conditions.readable(job, newer, locked),
         conditions.free(claiming, busy, now_us),
         conditions.alone(job, claiming),
         conditions.first(job, (yield from ahead(job_id).steps()), claiming, now_us),

@@ -18,6 +18,7 @@ from fencerow.command.times import Times, iso
 from fencerow.core.client.base import ClientBase
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import exits
+from fencerow.core.model.packing import told_of
 from fencerow.schedules.definitions import RowKind
 from fencerow.schedules.shown import ScheduleRecord
 from fencerow.schedules.ticking import Made, Tick
@@ -235,6 +236,7 @@ def _paused(found: ScheduleRecord, at: Times) -> str | None:
 
 def _facts(found: ScheduleRecord, at: Times) -> dict[str, object]:
     document = found.document()
+    args = document.get("args")
     return {
         "schedule": found.full_name,
         "when": found.in_words(),
@@ -242,7 +244,7 @@ def _facts(found: ScheduleRecord, at: Times) -> dict[str, object]:
         "last": at.full(found.last_us),
         "last job": found.last_job_id,
         "job": f"{found.job} in queue {document.get('queue')}",
-        "arguments": None if found.kind is RowKind.HEAD else output.document(document.get("args")),
+        "arguments": None if found.kind is RowKind.HEAD else told_of(args) or output.document(args),
         "entities": found.entities if found.kind is RowKind.HEAD else None,
         "rules": " ".join(_in_words(found)[1:]),
         "made by": f"{found.origin.value}, version {found.version}",

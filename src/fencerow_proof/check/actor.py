@@ -144,7 +144,7 @@ async def _run(app: App, subject: Subject, part: Play, told: Told) -> Ended:
     calls = Calls(engine, decider, app.telemetry, subject.job.middleware, kill_s=KILL_S)
     attempt = Attempt(part.claimed, part.holder, handler)
     version = args_version_of(bytes(part.claimed.options))
-    args, kwargs = handler.arguments.decode(bytes(part.claimed.args), version)
+    args, kwargs = handler.called_with(part.claimed.id, bytes(part.claimed.args), version)
     try:
         decision = await calls.call(attempt, args, kwargs, lambda: None)
     finally:

@@ -14,7 +14,7 @@ from fencerow.core.model.backoff import backoff_of, encode_options
 from fencerow.core.model.codec import args_version_of
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact
-from fencerow.core.worker.deciding import NEWER_ARGS_CODE
+from fencerow.core.worker.deciding import UNREADABLE_CODES
 from fencerow.errors import ArgumentsTooNew, DeclarationError, MalformedPayload
 from fencerow.operators import looking
 from fencerow.testing.clock import clock_of
@@ -138,7 +138,7 @@ async def test_newer_arguments_wait_longer_each_time_and_not_for_ever(app: App, 
         with pytest.raises(JobFailed) as caught:
             await handle.aresult(60)
     assert caught.value.error is not None
-    assert caught.value.error.code == NEWER_ARGS_CODE
+    assert caught.value.error.code == UNREADABLE_CODES[ArgumentsTooNew]
     events = [
         each.at_us for each in await app.engine.arun(looking.events(handle.id)) if each.kind == "released"
     ]
@@ -201,5 +201,5 @@ async def test_a_long_past_hides_nothing_and_counts_for_nothing(app: App, newer:
         with pytest.raises(JobFailed) as caught:
             await handle.aresult(60)
     assert caught.value.error is not None
-    assert caught.value.error.code == NEWER_ARGS_CODE
+    assert caught.value.error.code == UNREADABLE_CODES[ArgumentsTooNew]
     clock.close()

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencerow.core.model.codec import ArgumentsCodec, fingerprint
+from fencerow.core.model.codec import ArgumentsCodec
+from fencerow.core.model.packing import fingerprint
 from fencerow.core.model.value import ValueCodec
 from fencerow.errors import (
     DeclarationError,

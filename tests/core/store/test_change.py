@@ -8,7 +8,7 @@ import pytest
 
 from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange, JobChanged, NewArguments
-from fencerow.core.model.codec import fingerprint
+from fencerow.core.model.packing import fingerprint
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
@@ -28,7 +28,7 @@ def change(engine: AnyEngine, job_id: str, wanted: JobChange, reason: str | None
 
 
 def arguments(text: str, version: int | None = None) -> JobChange:
-    return JobChange(arguments=lambda _: NewArguments(text, len(text), version))
+    return JobChange(arguments=lambda _: NewArguments(text, version))
 
 
 def now_us(engine: AnyEngine) -> int:
@@ -220,7 +220,7 @@ def test_many_are_changed_in_one_statement_each_for_itself(engine: AnyEngine) ->
     def by_name(name: str) -> NewArguments:
         if name == "other":
             raise InvalidInput("not for this one")
-        return NewArguments('{"to":"eve"}', 12, 2)
+        return NewArguments('{"to":"eve"}', 2)
 
     many: Operation[list[JobChanged]] = store.change_many(
         [*ids, ran.id], JobChange(priority=4, arguments=by_name), actor="ada"

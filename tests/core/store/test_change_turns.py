@@ -80,7 +80,7 @@ def with_key(key: str | None, *, before: str | None = "k", known: bool = True) -
     def turns_of(args: str) -> Turns:
         return (key if "eve" in args else before), None
 
-    return JobChange(arguments=lambda _: NewArguments(EVE, len(EVE), turns_of=turns_of if known else None))
+    return JobChange(arguments=lambda _: NewArguments(EVE, turns_of=turns_of if known else None))
 
 
 def test_new_arguments_bring_a_job_to_the_gate_of_its_new_key(engine: AnyEngine) -> None:

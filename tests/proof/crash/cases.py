@@ -58,7 +58,7 @@ from tests.proof.race.test_orders import registered
 from tests.proof.race.test_unique import REPLACE, unique, unique_ended, unique_queued
 
 TIME_OUT = store.time_out(limit=10, delay_s=1.0, actor=None)
-QUICKER = JobChange(priority=5, delay_s=0.0, arguments=lambda _: NewArguments('{"n":2}', 7, 2))
+QUICKER = JobChange(priority=5, delay_s=0.0, arguments=lambda _: NewArguments('{"n":2}', 2))
 CHANGE = store.change(JOB, QUICKER, actor=None)
 FIVE_SLOTS = Wanted((SlotGroup(("mail",), 5),))
 

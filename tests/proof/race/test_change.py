@@ -64,7 +64,7 @@ BOTH_GUARDS = (
 
 
 def new_arguments(_: str) -> NewArguments:
-    return NewArguments(NEW, len(NEW), 2)
+    return NewArguments(NEW, 2)
 
 
 ARGUMENTS = JobChange(arguments=new_arguments)
@@ -331,7 +331,7 @@ change_on = Scenario(
 
 
 def to_another_key(_: str) -> NewArguments:
-    return NewArguments(NEW, len(NEW), 2, lambda args: ("another" if args == NEW else "k", None))
+    return NewArguments(NEW, 2, lambda args: ("another" if args == NEW else "k", None))
 
 
 def both_have_a_turn() -> Script:

@@ -26,6 +26,7 @@ from fencerow.core.db.locator import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.packing import PayloadSeal, PayloadSign, packing_of
 from fencerow.core.model.text import amount
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.context import Middleware, RunMiddleware, TogetherMiddleware
@@ -55,6 +56,7 @@ class JobsApp(Database):
         queues: Mapping[str, Defaults] | None = None,
         actor: str | None = None,
         telemetry: Telemetry | None = None,
+        seal: PayloadSeal | PayloadSign | None = None,
     ) -> None:
         super().__init__(url, config=config, schema=schema, table_prefix=table_prefix, actor=actor)
         self.telemetry = telemetry or Telemetry()
@@ -64,8 +66,9 @@ class JobsApp(Database):
             self.config.key_lifetime_s,
         )
         self._submitter = Submitter(lambda: self.client, layers, self.actor, self.telemetry)
+        self._packing = packing_of(seal)
         self._declarer = declarer = Declarer(
-            self._submitter, self._register, layers, self.config.payload_bytes_max
+            self._submitter, self._register, layers, self.config.payload_bytes_max, self._packing
         )
         self.job = Declare(declarer)
         self._contracts = Contracts(declarer)
@@ -97,6 +100,7 @@ class JobsApp(Database):
                     self.engine, actor=self.actor, telemetry=self.telemetry, ready=partial(check_tables, self)
                 )
                 client.encode_arguments = self.encode_arguments
+                client.packing = self._packing
             return client
 
     # --- submitting --------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from fencerow.core.app.turns import refuse_other_parameters, refuse_unfit
 from fencerow.core.errors import DeclarationError, InvalidInput
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
+from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.retry import Matchers
 from fencerow.core.model.text import check_text
 from fencerow.core.worker.brought import check_apart
@@ -127,6 +128,7 @@ class Declarer:
     register: Register
     layers: Layers
     payload_bytes_max: int
+    packing: Packing = PLAIN
 
     def declare(
         self,
@@ -161,7 +163,11 @@ class Declarer:
         warn_of_untyped(function, handler.arguments.untyped, decorator)
         codec = replace(handler.arguments, version=options.args_version, upgrade=options.upgrade)
         handler = replace(
-            handler, arguments=codec, process=options.process, memory_bytes_max=options.memory_bytes_max
+            handler,
+            arguments=codec,
+            process=options.process,
+            memory_bytes_max=options.memory_bytes_max,
+            packing=self.packing,
         )
         if handler.process:
             check_apart(handler, served=False)

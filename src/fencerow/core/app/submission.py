@@ -17,7 +17,6 @@ from fencerow.core.app.unique import NOT_UNIQUE, UniqueOptions, refuse_unique, u
 from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff, encode_options
-from fencerow.core.model.codec import fingerprint
 from fencerow.core.model.defaults import Defaults
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.handover import HandoverTerms
@@ -143,13 +142,17 @@ class Recipe:
         arguments = self.declaration.handler.arguments
         return key_of(self.turns, args, arguments), limits_of(self.turns, args, arguments)
 
+    def packed(self, job_id: str, args: bytes) -> bytes:
+        """Encoded arguments as they are stored with that job; without an id, with a schedule."""
+        return self.declaration.handler.packed_arguments(job_id, args)
+
     def unique_claim(self, args: bytes) -> UniqueClaim | None:
         """The key under which a job with these arguments is to be the only one, if it is.
 
         Raises:
             InvalidInput: a function that computes it failed, or gave no text.
         """
-        return None if self.unique is None else self.unique.claim_of(args, self.declaration.handler.arguments)
+        return None if self.unique is None else self.unique.claim_of(args, self.declaration.handler)
 
     def share_of(self, args: bytes) -> str | None:
         """Whose a job with these arguments is; None if it is in no share.
@@ -180,8 +183,9 @@ class Recipe:
             scope=options.scope or declaration.name,
             key=options.key,
             job_id=job_id,
-            fingerprint=fingerprint(declaration.name, args),
+            fingerprint=declaration.handler.packing.fingerprint(declaration.name, args),
             lifetime_s=options.key_lifetime_s or declaration.key_lifetime_s or layers.key_lifetime_s,
+            also=declaration.handler.packing.fingerprint_before(declaration.name, args),
         )
 
     def draft(self, job_id: str) -> Draft:

@@ -110,12 +110,17 @@ class Submitter:
         return handles
 
     def as_stored(self, call: Call[Any]) -> NewJob:
-        """What a submit of this call would store, without what submit middleware adds.
+        """What a submit of this call would store, for a schedule: without an id, and without what submit middleware
+        adds.
 
         Raises:
             InvalidInput: the job would expire before it is due.
         """
-        return self._submission(call).job
+        job = self._submission(call).job
+        if call.args is LATER:
+            return msgspec.structs.replace(job, id="")
+        stored = call.recipe.packed("", call.args)
+        return msgspec.structs.replace(job, id="", args=stored.decode(), args_bytes=len(stored))
 
     def _drafted(self, calls: Sequence[Call[Any]]) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
@@ -136,12 +141,14 @@ class Submitter:
         share = None if recipe.turns.share is None or args is LATER else recipe.share_of(args)
         handover = None if recipe.handover is None or args is LATER else recipe.handover_of(args)
         job_id = recipe.options.id or new or new_id()
-        job = NewJob(job_id, args.decode(), len(args), template, *turns, share, handover)
+        stored = args if args is LATER else recipe.packed(job_id, args)
+        job = NewJob(job_id, stored.decode(), len(stored), template, *turns, share, handover)
         if recipe.is_plain and recipe.unique is None:
             return Submission(job)
         claim = recipe.key_claim(job.id, args, self.layers)
         unique = recipe.unique_claim(args) if args is not LATER else None
-        return Submission(job, claim, recipe.options.id is not None, unique)
+        pack = partial(recipe.packed, args=args) if unique is not None and stored is not args else None
+        return Submission(job, claim, recipe.options.id is not None, unique, pack)
 
     def _template_of(self, recipe: Recipe) -> Template:
         try:
@@ -247,8 +254,15 @@ def stored_arguments(call: Call[Any]) -> NewArguments:
     def turns_of(args: str) -> Turns:
         return recipe.turns_of(args.encode()) if recipe.needs_turn else (None, None)
 
-    version = recipe.declaration.handler.arguments.version
-    return NewArguments(call.args.decode(), len(call.args), version, turns_of)
+    handler = recipe.declaration.handler
+
+    def packed(job_id: str) -> str:
+        return recipe.packed(job_id, call.args).decode()
+
+    def opened(job_id: str, stored: str, version: int) -> str:
+        return handler.plain_arguments(job_id, stored.encode(), version).decode()
+
+    return NewArguments(call.args.decode(), handler.arguments.version, turns_of, packed, opened)
 
 
 def _no_call(given: object) -> InvalidInput:

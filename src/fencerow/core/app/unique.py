@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, TypedDict, get_args
 
 from fencerow.core.app.turns import computed
 from fencerow.core.errors import ConfigError, InvalidInput
-from fencerow.core.model.codec import ArgumentsCodec, fingerprint
 from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.handler import Handler
 from fencerow.core.model.seconds import Seconds, in_seconds
 from fencerow.core.model.state import State
 from fencerow.core.model.text import check_text
@@ -110,18 +110,18 @@ class UniqueRecipe:
     scope: str
     rule: UniqueRule
 
-    def claim_of(self, args: bytes, arguments: ArgumentsCodec) -> UniqueClaim | None:
+    def claim_of(self, args: bytes, handler: Handler) -> UniqueClaim | None:
         """The key of a submit with these arguments; None: it is like no other.
 
         Raises:
             InvalidInput: the user's function failed, or gave something else.
         """
         if self.by is True:
-            key = f"arguments:{fingerprint('', args)}"
+            key = f"arguments:{handler.packing.fingerprint('', args)}"
         elif isinstance(self.by, str):
             key = self.by
         else:
-            found = computed(self.by, "unique", args, arguments)  # type: ignore[arg-type]
+            found = computed(self.by, "unique", args, handler.arguments)  # type: ignore[arg-type]
             if found is None:
                 return None
             key = check_text(found, "what the function in unique= gave", UNIQUE_LENGTH_MAX)

@@ -21,6 +21,7 @@ from fencerow.core.db.run import Procedure, Request, Runner, WakeUp, arun, ask, 
 from fencerow.core.db.strikes import SHELTER
 from fencerow.core.errors import NotReady, ResultTimeout
 from fencerow.core.model.job import Ended
+from fencerow.core.model.packing import PLAIN, Bound, Packing
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.store import store
 
@@ -44,6 +45,9 @@ class ClientBase:
         self.actor = actor
         # How new arguments are made for the job of a name. A client of an app checks them by its declarations.
         self.encode_arguments: ArgumentsEncoder = plain_arguments
+        self.packing: Packing = (
+            PLAIN  # how results are read; a client of an app reads them as its workers store them
+        )
         self._ready = ready
         self._first_use = threading.Lock()
         self._poller = Poller(engine)
@@ -114,6 +118,15 @@ class ClientBase:
             if isinstance(error, TimeoutError):
                 raise (await self._atimed_out(job_id, timeout_s)) from None
             raise
+
+    def plain_result(self, job_id: str, stored: bytes) -> bytes:
+        """A stored result of that job as it was encoded.
+
+        Raises:
+            SealKeyUnknown: it is sealed or signed, and this client has no such key.
+            PayloadAltered: it is not what the job returned.
+        """
+        return self.packing.unpack(stored, Bound.result(job_id))
 
     def stop_waiting(self) -> None:
         """End the thread that waits for results; those who wait get `Unavailable`."""

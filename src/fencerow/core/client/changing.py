@@ -105,4 +105,4 @@ def plain_arguments(name: str, given: Mapping[str, Any]) -> NewArguments:
     """
     raw = DATA.pack(dict(given), "arguments")
     check_size(raw, f"the arguments of {name}", PAYLOAD_BYTES_MAX)
-    return NewArguments(raw.decode(), len(raw))
+    return NewArguments(raw.decode())

@@ -62,6 +62,8 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
             ResultTimeout: it has not ended within `timeout_s` seconds. It goes on; ask again. With
                 `timeout_s=0` the job is read only once, and the error is the subclass `NotReady`.
             MalformedPayload: the stored result does not fit the type this code declares.
+            SealKeyUnknown: the result is sealed or signed, and this client has no such key.
+            PayloadAltered: it is not what the job returned.
         """
         return self._unpacked(self._client.outcome(self.id, timeout_s))
 
@@ -150,7 +152,7 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
         if ended is None:
             raise self._missing()
         if ended.state is State.SUCCEEDED:
-            return self._decode((ended.result or "null").encode())
+            return self._decode(self._client.plain_result(self.id, (ended.result or "null").encode()))
         if ended.state is State.CANCELLED:
             raise JobCancelled(
                 f"job {self.id} was cancelled", "it has no result", "submit the work again if needed"

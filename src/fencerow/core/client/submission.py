@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -17,12 +17,13 @@ from fencerow.core.store.submit import Submitted
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
     """One job to store, checked already. `key` claims an idempotency key, `unique` a unique one; `own_id`: the caller
-    chose the id."""
+    chose the id. `pack`: its arguments as they are stored with the job of another id, which it may replace."""
 
     job: NewJob
     key: KeyClaim | None = None
     own_id: bool = False
     unique: UniqueClaim | None = None
+    pack: Callable[[str], bytes] | None = None
 
 
 def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operation[list[Submitted]]:
@@ -34,7 +35,7 @@ def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operatio
         InvalidInput: an id of the caller's own belongs to other work. Nothing is stored.
     """
     if any(each.unique is not None for each in once):
-        asked = [store.Unstored(each.job, each.key, each.unique) for each in once]
+        asked = [store.Unstored(each.job, each.key, each.unique, each.pack) for each in once]
         return (store.resubmit_unique if again else store.submit_unique)(asked, own=_own(once))
     return _submit_with_keys(once) if any(each.key is not None for each in once) else _submit_unkeyed(once)
 

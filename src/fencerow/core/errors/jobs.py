@@ -91,3 +91,18 @@ class ArgumentsTooNew(FencerowError):
     """A job's arguments were stored by newer code than this worker runs. The job is released, without a failure."""
 
     code = "FR-309"
+
+
+class PayloadAltered(FencerowError):
+    """Stored arguments or a stored result are not what was sealed or signed. Nothing was run, and nothing is handed on.
+
+    Somebody changed them in the database, moved them to another job, or stored them without a seal.
+    """
+
+    code = "FR-310"
+
+
+class SealKeyUnknown(FencerowError):
+    """A payload is sealed or signed under a key that this program does not have. Nothing was run; give it the key."""
+
+    code = "FR-311"

@@ -26,13 +26,15 @@ class NewArguments:
     """Arguments to store, as JSON. `version`: that of their form; None: that of the arguments before.
 
     `turns_of`: the exclusive key and the limits of a submit with some arguments, these or others; None where the job's
-    declaration is not at hand to tell them.
+    declaration is not at hand to tell them. `packed`: these as they are stored with the job of an id; `opened`: stored
+    ones of the job of an id, in a version, as JSON; None where nothing is known of how the app stores them.
     """
 
     text: str
-    size: int
     version: int | None = None
     turns_of: Callable[[str], Turns] | None = None
+    packed: Callable[[str], str] | None = None
+    opened: Callable[[str, str, int], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Arguments to JSON bytes and back; the fingerprint of a payload.
+"""Arguments to JSON bytes and back.
 
 What is accepted at submit has been decoded once already, so a worker with the same code can decode it too.
 The bytes are stored as they are: fingerprint and signature cover them.
@@ -6,7 +6,6 @@ The bytes are stored as they are: fingerprint and signature cover them.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,11 +34,6 @@ Upgrade = Callable[[int, dict[str, Any]], dict[str, Any]]
 UPGRADED: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 BY_POSITION = inspect.Parameter.POSITIONAL_ONLY
 STORED: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def fingerprint(name: str, args: bytes) -> str:
-    """Identifies a payload: submits under one key are the same if their fingerprints are equal."""
-    return hashlib.sha256(name.encode() + b"\0" + args).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencerow.core.model.codec import ArgumentsCodec
+from fencerow.core.model.packing import PACKED, PLAIN, Bound, Packing
 from fencerow.core.model.retry import RetryRule
 from fencerow.core.model.value import ValueCodec
 
@@ -20,7 +21,7 @@ class Handler:
     With `batch_max` the handler takes up to so many jobs of this name in one call, as `BatchItem`s whose value
     is the argument `VALUE`; a call that is not full waits `batch_wait_s` for more. `process` says whether it runs in
     a child process (true), never does (false), or only as a suspect (None); `memory_bytes_max` bounds the child's
-    address space.
+    address space. `packing`: how arguments and results are stored.
     """
 
     name: str
@@ -35,3 +36,37 @@ class Handler:
     batch_wait_s: float = 0.0
     process: bool | None = None
     memory_bytes_max: int | None = None
+    packing: Packing = PLAIN
+
+    def packed_arguments(self, job_id: str, args: bytes) -> bytes:
+        """Encoded arguments as they are stored with that job; without an id, with a schedule."""
+        if self.packing is PLAIN:  # no parameter has a name that a packed payload begins with
+            return args
+        return self.packing.pack(args, Bound.arguments(job_id, self.name, self.arguments.version))
+
+    def plain_arguments(self, job_id: str, stored: bytes, version: int) -> bytes:
+        """Stored arguments of that job as they were encoded, in this version.
+
+        Raises:
+            SealKeyUnknown, PayloadAltered: they cannot be opened here, or are not what was stored.
+        """
+        if self.packing is PLAIN and not stored.startswith(PACKED):
+            return stored
+        return self.packing.unpack(stored, Bound.arguments(job_id, self.name, version))
+
+    def called_with(self, job_id: str, stored: bytes, version: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional and named arguments to call it with for that job.
+
+        Raises:
+            SealKeyUnknown, PayloadAltered: the stored ones cannot be opened here, or are not what was stored.
+            ArgumentsTooNew, MalformedPayload: they do not fit this code.
+        """
+        return self.arguments.decode(self.plain_arguments(job_id, stored, version), version)
+
+    def stored_result(self, job_id: str, value: Any) -> bytes:
+        """What it returned for that job, as it is stored.
+
+        Raises:
+            InvalidPayload, PayloadTooLarge: it cannot be kept.
+        """
+        return self.packing.pack(self.result.encode(value), Bound.result(job_id))

@@ -100,14 +100,18 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
         return f"limit:{self.limits[0]}" if self.limits else None
 
 
-class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """The idempotency key under which a job is submitted; `lifetime_s` counts from the job's end."""
+class KeyClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The idempotency key under which a job is submitted; `lifetime_s` counts from the job's end.
+
+    `also`: the fingerprint that the same payload had before payloads were sealed.
+    """
 
     scope: str
     key: str
     job_id: str
     fingerprint: str
     lifetime_s: float
+    also: str | None = None
 
 
 class Claimed(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -11,8 +11,9 @@ from fencerow.core.db.run import Row, Steps, as_int, as_int_or_none, execute, op
 from fencerow.core.errors import FencerowError, IllegalMove, InvalidInput
 from fencerow.core.model.backoff import with_args_version
 from fencerow.core.model.change import JobChange, JobChanged, NewArguments, Turns
-from fencerow.core.model.codec import fingerprint
+from fencerow.core.model.codec import args_version_of
 from fencerow.core.model.job import Fence
+from fencerow.core.model.packing import PACKED, fingerprint
 from fencerow.core.model.rules import needed_of
 from fencerow.core.model.state import FINAL, State
 from fencerow.core.store.attempts import read_fences
@@ -181,10 +182,11 @@ def _of(job: Idle, wanted: JobChange) -> _Wanted:
         return line
     new = wanted.arguments(job.name)
     turns = _new_turns(job, new)
+    args = _stored(job, new)
     options = job.options if new.version is None else with_args_version(job.options, new.version)
-    if (new.text, options) == (job.args, job.options):
+    if (args, options) == (job.args, job.options):
         return line
-    line = msgspec.structs.replace(line, args=new.text, args_bytes=new.size, options=options)
+    line = msgspec.structs.replace(line, args=args, args_bytes=len(args.encode()), options=options)
     if turns is None:
         return line
     return msgspec.structs.replace(line, turns=True, new_exclusive=turns[0], new_limits=turns[1])
@@ -203,7 +205,7 @@ def _new_turns(job: Idle, new: NewArguments) -> Turns | None:
         if had == (None, None):
             return None
         raise _unknown_turns(job, "the declaration, which tells the turns of arguments, is not at hand here")
-    now, before = new.turns_of(new.text), _told_turns(new.turns_of, job.args)
+    now, before = new.turns_of(new.text), _told_turns(new.turns_of, job, new)
     if now in (had, before):
         return None
     if before == had:
@@ -213,12 +215,32 @@ def _new_turns(job: Idle, new: NewArguments) -> Turns | None:
     )
 
 
-def _told_turns(turns_of: Callable[[str], Turns], args: str | None) -> Turns | None:
-    """Those of the arguments before; None if they do not fit the declaration any more."""
+def _told_turns(turns_of: Callable[[str], Turns], job: Idle, new: NewArguments) -> Turns | None:
+    """Those of the arguments before; None if they do not fit the declaration any more, or cannot be opened here."""
+    if job.args is None:
+        return None
     try:
-        return None if args is None else turns_of(args)
+        version = args_version_of((job.options or "null").encode())
+        return turns_of(job.args if new.opened is None else new.opened(job.id, job.args, version))
     except FencerowError:
         return None
+
+
+def _stored(job: Idle, new: NewArguments) -> str:
+    """The new arguments as they are stored with this job.
+
+    Raises:
+        InvalidInput: those before are sealed or signed, and how that is done is not known here.
+    """
+    if new.packed is not None:
+        return new.packed(job.id)
+    if (job.args or "").encode().startswith(PACKED):
+        raise InvalidInput(
+            f"the arguments of job {job.id} are sealed or signed",
+            "new ones without that would be refused by the workers, and here is no key",
+            "change it by the client of its app (-A on the command line)",
+        )
+    return new.text
 
 
 def _unknown_turns(job: Idle, why: str) -> InvalidInput:

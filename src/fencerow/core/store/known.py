@@ -8,8 +8,8 @@ import msgspec
 
 from fencerow.core.db.run import Row, Steps, execute
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.codec import fingerprint
 from fencerow.core.model.job import NewJob
+from fencerow.core.model.packing import fingerprint
 
 
 def refuse_other_work(jobs: Sequence[NewJob], *, keyed: bool = False) -> Steps[None]:
@@ -52,6 +52,6 @@ def _refuse_other(job: NewJob, row: Row, keyed: bool) -> None:
 
 def is_same_work(one: tuple[str, str], other: tuple[str, str]) -> bool:
     """Whether two jobs, each given by its name and the text of its arguments, are the same work."""
-    if one == other:
+    if one == other or fingerprint(one[0], one[1].encode()) == fingerprint(other[0], other[1].encode()):
         return True
     return one[0] == other[0] and msgspec.json.decode(one[1]) == msgspec.json.decode(other[1])

@@ -231,7 +231,7 @@ def _look(wanted: str, by_key: Mapping[Pair, KeyClaim], reserved: ReservedKeys) 
 
 
 def _refuse_other_payload(claim: KeyClaim, owner: str, fingerprint: str) -> None:
-    if fingerprint != claim.fingerprint:
+    if fingerprint not in (claim.fingerprint, claim.also):
         raise KeyConflict(
             f"key {claim.key!r} in scope {claim.scope!r} already belongs to job {owner} with another payload",
             f"its fingerprint is {fingerprint[:16]}…, this payload's is {claim.fingerprint[:16]}…",

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
 import msgspec
 
-from fencerow.core.model.codec import fingerprint
 from fencerow.core.model.job import KeyClaim, NewJob
+from fencerow.core.model.packing import fingerprint
 from fencerow.core.model.unique import UniqueClaim
 from fencerow.core.store.submit import Pair, Submitted
 
 
 class Unstored(msgspec.Struct, frozen=True):
-    """One job that is to be stored, under its keys of both kinds."""
+    """One job that is to be stored, under its keys of both kinds. `pack`: its arguments as they are stored with the job
+    of another id, where that matters."""
 
     job: NewJob
     key: KeyClaim | None = None
     unique: UniqueClaim | None = None
+    pack: Callable[[str], bytes] | None = None
 
 
 class UniqueAnswer(Enum):
@@ -102,6 +105,9 @@ def _replace(
     was = _before(decided.inserted[owner.job_id]) if owner.new else held[owner.job_id]
     template = msgspec.structs.replace(each.job.template, scope=was.scope, key=was.key)
     job = msgspec.structs.replace(each.job, id=owner.job_id, template=template)
+    if each.pack is not None:
+        args = each.pack(owner.job_id)
+        job = msgspec.structs.replace(job, args=args.decode(), args_bytes=len(args))
     if owner.new:
         decided.inserted[owner.job_id] = job
     else:

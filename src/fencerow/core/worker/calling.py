@@ -200,7 +200,7 @@ class Calls:
                     _refuse_late(attempt, job)
                 if (transaction := job.opened_transaction) is not None:
                     return await self._committed(attempt, transaction, value)
-                return Succeeded(handler.result.encode(value))
+                return Succeeded(handler.stored_result(attempt.claimed.id, value))
             except Exception as raised:
                 error = raised
         return await self._failed(attempt, job, error)
@@ -208,7 +208,7 @@ class Calls:
     async def _committed(self, attempt: Attempt, transaction: JobTransaction[Any], value: Any) -> Decision:
         """What the handler did in its transaction counts together with its success."""
         if transaction.moved is None:  # else a plain handler's thread has committed it
-            encoded = attempt.handler.result.encode(value)
+            encoded = attempt.handler.stored_result(attempt.claimed.id, value)
             if not transaction.is_open:
                 return Succeeded(encoded)
             await transaction.acommit(encoded.decode())
@@ -327,7 +327,7 @@ def _end_transaction(attempt: Attempt, job: Job, value: Any, error: BaseExceptio
         transaction.roll_back(error)
         return
     try:
-        encoded = attempt.handler.result.encode(value).decode()
+        encoded = attempt.handler.stored_result(attempt.claimed.id, value).decode()
     except BaseException as unfit:
         transaction.roll_back(unfit)
         raise

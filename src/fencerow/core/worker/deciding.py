@@ -17,6 +17,8 @@ from fencerow.core.errors import (
     CancelRequested,
     ConfigError,
     LeaseLost,
+    PayloadAltered,
+    SealKeyUnknown,
     TransactionMisuse,
 )
 from fencerow.core.model.backoff import backoff_of
@@ -26,7 +28,7 @@ from fencerow.core.model.retry import RetryRule, after_failure, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Moved
-from fencerow.core.telemetry import Telemetry
+from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.threads import NoThread
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime
 from fencerow.core.worker.lines import FAULT_CODE
@@ -35,9 +37,10 @@ log = logging.getLogger("fencerow.worker")
 
 LOOK_AGAIN_S = 0.2
 NO_THREAD_S = 1.0  # until a job that could not start may be claimed again
-NEWER_ARGS_S_MAX = 300.0  # between two looks whether the code that knows a job's arguments has come
+UNREADABLE_S_MAX = 300.0  # between two looks whether the code, or the key, for a job's arguments has come
 DOUBLINGS_MAX = 10
-NEWER_ARGS_CODE = "args_too_new"
+UNREADABLE_CODES = {ArgumentsTooNew: "args_too_new", SealKeyUnknown: "seal_key_unknown"}
+ALTERED_CODE = "payload_altered"
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class Decider:
     """Decides what attempts become.
 
     `held_max_s`: how long a transaction may be open, if others wait for it. `unknown_max_s`: how long a job waits for
-    code that knows its arguments. `meet` is called with each error before anything is decided by it.
+    code that knows its arguments, or for the key that opens them. `meet` is called with each error before anything is
+    decided by it.
     """
 
     def __init__(
@@ -115,18 +119,29 @@ class Decider:
         self._telemetry.counters.add("worker_faults")
         return Failed(describe(error, FAULT_CODE))
 
-    async def decide_newer_args(self, claimed: Claimed, error: ArgumentsTooNew) -> Released | Failed:
-        """Its arguments are newer than this worker's code: it waits for the deploy to reach a worker.
+    async def decide_unreadable(
+        self, claimed: Claimed, error: ArgumentsTooNew | SealKeyUnknown
+    ) -> Released | Failed:
+        """Its arguments are newer than this worker's code, or sealed under a key that it does not have: it waits for
+        the deploy, or the key, to reach a worker.
 
         It is given back uncounted, each time for longer; after `unknown_max_s` of that it fails. That counts from the
         first time since an attempt last ran to its end: an earlier deploy is another story.
         """
         before = await self._engine.arun(store.releases(claimed.id, reason=error.code))
         if before.since_s > self._unknown_max_s:
-            return Failed(describe(error, NEWER_ARGS_CODE))
-        delay_s = min(2.0 ** min(before.count, DOUBLINGS_MAX), NEWER_ARGS_S_MAX)
+            return Failed(describe(error, UNREADABLE_CODES[type(error)]))
+        delay_s = min(2.0 ** min(before.count, DOUBLINGS_MAX), UNREADABLE_S_MAX)
         log.warning("job %s (%s) is released for %g s: %s", claimed.id, claimed.name, delay_s, error)
         return Released(f"{error.code} {error.what}", delay_s)
+
+    def decide_altered(self, attempt: Attempt, error: PayloadAltered) -> Failed:
+        """Its arguments are not what was sealed or signed: it fails at once, counted, and is never run with them."""
+        claimed = attempt.claimed
+        log.error("job %s (%s) is not run: %s", claimed.id, claimed.name, error)
+        self._telemetry.counters.add("payloads_altered")
+        self._telemetry.emit(Fact.PAYLOAD_ALTERED, job_id=claimed.id, what="arguments")
+        return Failed(describe(error, ALTERED_CODE))
 
     async def look_up(self, attempt: Attempt, ours: Callable[[], Outcome | None]) -> Decision:
         """Nobody here knows whether the job is still ours, or done already: read until it is clear.

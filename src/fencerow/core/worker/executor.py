@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from fencerow.core.db.engine import Engine
-from fencerow.core.errors import ArgumentsTooNew, CancelRequested, LeaseLost
+from fencerow.core.errors import ArgumentsTooNew, CancelRequested, LeaseLost, PayloadAltered, SealKeyUnknown
 from fencerow.core.model.codec import args_version_of, inline_args
 from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Stopped, Succeeded
 from fencerow.core.store import store
@@ -115,11 +115,13 @@ class Executor:
             if isinstance(text, bytes):
                 try:
                     version = args_version_of(bytes(attempt.claimed.options))
-                    given = attempt.handler.arguments.decode(text, version)
+                    given = attempt.handler.called_with(attempt.claimed.id, text, version)
                     self._lines.started(attempt)
                     return given
-                except ArgumentsTooNew as error:
-                    decision = await self._decider.decide_newer_args(attempt.claimed, error)
+                except (ArgumentsTooNew, SealKeyUnknown) as error:
+                    decision = await self._decider.decide_unreadable(attempt.claimed, error)
+                except PayloadAltered as error:
+                    decision = self._decider.decide_altered(attempt, error)
                 except Exception as error:
                     decision = self._decider.decide(attempt, error)
             else:
