@@ -27,6 +27,7 @@ RACES = {
     65: "A submit under a unique key, and whoever submits under it, claims, ends, revives, changes or purges meanwhile",
     66: "The room under a limit, and whoever claims, hands over, ends, dies or changes the limit meanwhile",
     67: "The breaker of a limit: who tries, the end of a trial, and whoever claims or hands over when it opens",
+    69: "A unique key that counts until its job starts: the start, who counts on it, who replaces it, a next attempt",
 }
 WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
 """Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held
