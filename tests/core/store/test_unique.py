@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
 import pytest
 
+from fencerow.core.db.queries import pyformat
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.state import State
 from fencerow.core.model.unique import UniqueClaim, UniqueRule
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Requeue, Success
-from fencerow.core.store.submit import Submitted
+from fencerow.core.store.submit import Submitted, as_document
 from fencerow.core.store.uniting import Unstored
 from fencerow.retention.purging import purge_by_age
 from fencerow.testing.clock import DatabaseClock
@@ -237,3 +239,41 @@ def test_keys_of_jobs_that_are_gone_are_forgotten(engine: AnyEngine, clock: Data
     clock.advance(6000.0)
     engine.run(store.purge_unique(FIRST, limit=10))
     assert keys(engine) == ["live"]
+
+
+# --- many at once ----------------------------------------------------------------------------------------
+
+
+def test_many_jobs_are_replaced_each_by_its_own(engine: AnyEngine) -> None:
+    """And not each by a look through all that come: 4,000 would be 16 million looks."""
+    old = [asked(REPLACE, f'{{"to":"{n}"}}', unique=str(n)) for n in range(50)]
+    new = [asked(REPLACE, f'{{"to":"new {n}"}}', unique=str(n), priority=n) for n in range(50)]
+    submit(engine, *old)
+
+    assert set(answers(engine, *new)) == {"replaced"}
+    for n, each in enumerate(old):
+        job = read(engine, each.job.id)
+        assert (job.args, job.priority) == ({"to": f"new {n}"}, n)
+    plan = plan_of(engine, "replace_jobs", {"jobs": as_document([each.job for each in new])})
+    assert not re.search("SubPlan [0-9]+.*\n.*CTE Scan on given|CORRELATED", plan), plan
+
+
+def test_the_columns_of_what_comes_stand_in_the_order_of_those_that_are_set(engine: AnyEngine) -> None:
+    """Else a job that is replaced would have one value in the place of another."""
+    text = engine.queries["replace_jobs"].statements[0]
+    found = re.search(r"SET \(([^)]+)\) = (?:ROW)?\(([^)]+)\)", text)
+    assert found is not None
+    names, given = ([each.strip() for each in found[n].split(",")] for n in (1, 2))
+
+    assert given == [f"given.{name}" for name in names]
+
+
+def plan_of(engine: AnyEngine, name: str, given: dict[str, str]) -> str:
+    """How a statement is carried out with these parameters."""
+    (text,) = engine.queries[name].statements
+    with engine.session() as session:
+        if engine.dialect == "postgres":
+            cursor = session.connection.execute("EXPLAIN (COSTS OFF) " + pyformat(text), given)
+        else:
+            cursor = session.connection.execute("EXPLAIN QUERY PLAN " + text, given)
+        return "\n".join(str(row[-1]) for row in cursor.fetchall())

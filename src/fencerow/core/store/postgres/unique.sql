@@ -53,16 +53,23 @@ WHERE note.job_id = ANY(CAST(:ids AS uuid[]))
   AND note.detail ->> 'submit' IN (SELECT json_array_elements_text(CAST(:submits AS json)));
 
 -- name: replace_jobs
--- Let jobs that have not started be what new submits say: all that a submit writes, and nothing else.
+-- Let jobs that have not started be what new submits say: all that a submit writes, in the same order, and nothing else.
 -- Guard: waiting or queued, and no attempt of it has ever started. The rows are locked by now.
 {{jobs alike}},
 given ({{new columns with turns}}) AS MATERIALIZED (
 {{each of the jobs alike}}
 )
 UPDATE fencerow.jobs AS job
-SET ({{new columns with turns}}) = (SELECT given.* FROM given WHERE given.id = job.id),
+SET ({{new columns with turns}}) = ROW(
+    given.id, given.queue, given.name, given.priority, given.run_at, given.attempts_max, given.crashes_max,
+    given.snoozes_max, given.timeout_s, given.expires_at, given.retention_s, given.scope, given.key,
+    given.submitted_at, given.submitted_by, given.args_bytes, given.args, given.options, given.tags,
+    given.metadata, given.headers, given.ephemeral, given.subscribed, given.state, given.exclusive,
+    given.exclusive_slots, given.strict, given.limits, given.gate, given.share
+),
     turned_at = NULL
-WHERE job.id IN (SELECT given.id FROM given)
+FROM given
+WHERE job.id = given.id
   AND job.state IN ('waiting', 'queued')
   AND job.attempt = 0
 RETURNING job.id, job.state;

@@ -46,18 +46,25 @@ WHERE note.job_id IN (SELECT value FROM json_each(:ids))
   AND json_extract(note.detail, '$.submit') IN (SELECT value FROM json_each(:submits));
 
 -- name: replace_jobs
--- Let jobs that have not started be what new submits say: all that a submit writes, and nothing else.
+-- Let jobs that have not started be what new submits say: all that a submit writes, in the same order, and nothing else.
 -- Guard: waiting or queued, and no attempt of it has ever started.
 {{jobs alike}},
 given ({{new columns with turns}}) AS MATERIALIZED (
 {{each of the jobs alike}}
 )
 UPDATE fencerow.jobs
-SET ({{new columns with turns}}) = (SELECT given.* FROM given WHERE given.id = fencerow.jobs.id),
+SET ({{new columns with turns}}) = (
+    given.id, given.queue, given.name, given.priority, given.run_at, given.attempts_max, given.crashes_max,
+    given.snoozes_max, given.timeout_s, given.expires_at, given.retention_s, given.scope, given.key,
+    given.submitted_at, given.submitted_by, given.args_bytes, given.args, given.options, given.tags,
+    given.metadata, given.headers, given.ephemeral, given.subscribed, given.state, given.exclusive,
+    given.exclusive_slots, given.strict, given.limits, given.gate, given.share
+),
     turned_at = NULL
-WHERE id IN (SELECT given.id FROM given)
-  AND state IN ('waiting', 'queued')
-  AND attempt = 0
+FROM given
+WHERE fencerow.jobs.id = given.id
+  AND fencerow.jobs.state IN ('waiting', 'queued')
+  AND fencerow.jobs.attempt = 0
 RETURNING id, state;
 
 -- name: note_replaced
