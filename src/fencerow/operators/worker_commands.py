@@ -20,6 +20,7 @@ from fencerow.core.model.text import check_text
 from fencerow.core.model.wanted import LEAVE_S_MAX, SLOTS_MAX
 from fencerow.core.store.orders import Order
 from fencerow.operators.list_workers import list_options, list_workers
+from fencerow.operators.reclaim_command import reclaim
 from fencerow.operators.show_worker import show_worker, shown_slot_groups
 from fencerow.operators.workers import Workers
 
@@ -168,6 +169,9 @@ def drain(context: click.Context, /, within_s: float | None, now: bool, **option
         return workers.drain(holder, within_s=limit_s, reason=options["reason"])
 
     return _order(asked(context), once, ends=True, **options)
+
+
+workers.add_command(reclaim)
 
 
 def _pausing(paused: bool, options: dict[str, Any]) -> Once:

@@ -18,17 +18,19 @@ from fencerow.core.errors import InvalidInput, WorkerNotFound
 from fencerow.core.model.ids import IdRange, parse_prefix
 from fencerow.core.model.job import HeldJob, WorkerRecord
 from fencerow.core.model.seconds import Seconds, in_seconds
-from fencerow.core.model.state import WorkerState
+from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.text import amount, check_text
-from fencerow.core.model.wakeup import Ordered, encode
+from fencerow.core.model.wakeup import Ordered, Queued, encode, encode_ended
 from fencerow.core.model.wanted import Change, Leave
 from fencerow.core.store import store
+from fencerow.core.store.attempts import Moved
 from fencerow.core.store.orders import ALIVE_MAX, Order, gone
 from fencerow.operators.finding import limited, member
 from fencerow.operators.prefixes import worker_meant
 
 WHICH_LENGTH_MAX = 300
 REASON_LENGTH_MAX = 500
+BATCH_ROWS = 500  # that are taken back in one transaction
 HOST = "host:"
 WILD = "*?["
 
@@ -38,6 +40,14 @@ class Inspected(msgspec.Struct, frozen=True):
 
     worker: WorkerRecord
     jobs: list[HeldJob]
+
+
+class ReclaimedWorker(msgspec.Struct, frozen=True):
+    """A worker whose registration is over, and what became of the jobs that it ran. `ended`: this has ended it."""
+
+    worker: WorkerRecord
+    ended: bool
+    jobs: list[store.Reclaimed]
 
 
 class Workers(Verbs):
@@ -127,6 +137,23 @@ class Workers(Verbs):
 
     adrain = averb(drain)
 
+    @verb
+    def reclaim(self, which: str) -> Procedure[ReclaimedWorker]:
+        """End a worker's registration and take its jobs back now, instead of when its lease is over: its process is
+        gone, or hangs and renews all the same.
+
+        Its jobs are queued again as suspects, as after a death, and those of which a cancel was asked are cancelled.
+        What the process still writes is refused; if it lives, it is told, ends its handlers and registers anew. Until
+        then the next attempts may run beside them. May be repeated; of several callers each job is taken by one.
+
+        Raises:
+            WorkerNotFound: there is none, or the name fits several. One whose registration is over is named by its id.
+        """
+        worker = (yield from inspecting(which, 1)).worker
+        return (yield from taking_back(worker, self._client.actor))
+
+    areclaim = averb(reclaim)
+
 
 def registrations(state: WorkerState | str | None, limit: int) -> Procedure[list[WorkerRecord]]:
     """Registrations in this state, or all."""
@@ -176,6 +203,27 @@ def changing(
     order = yield from store.ordering(worker.id, change, actor=actor, reason=reason, version=version)
     yield WakeUp([encode(Ordered(worker.id))])
     return order
+
+
+def taking_back(worker: WorkerRecord, actor: str | None) -> Procedure[ReclaimedWorker]:
+    """End the registration, then take back what runs under it, as after a death.
+
+    Of several who do this, and of the sweeps of all workers, each job has one that takes it back; the others find
+    nothing. Whoever dies in between leaves a registration that is over: a sweep takes the rest back.
+    """
+    ended = False
+    if worker.state == WorkerState.ALIVE:
+        ended = yield from ask(store.retire(holder=worker.id))
+        yield WakeUp(
+            [encode(Ordered(worker.id))]
+        )  # if its process lives, it learns now that all of it is lost
+    jobs: list[store.Reclaimed] = []
+    while True:
+        taken, moved = yield from ask(store.reclaim([worker.id], limit=BATCH_ROWS, actor=actor))
+        jobs += taken
+        yield WakeUp([*_queued(taken), *_over(moved)])
+        if len(taken) < BATCH_ROWS:
+            return ReclaimedWorker(worker, ended, jobs)
 
 
 def fits(worker: WorkerRecord, which: str) -> bool:
@@ -233,3 +281,12 @@ def _id(which: str) -> IdRange | None:
         return parse_prefix(which)
     except InvalidInput:
         return None
+
+
+def _queued(taken: list[store.Reclaimed]) -> list[str]:
+    lanes = {(job.queue, job.priority, job.run_at_us) for job in taken if job.state is State.QUEUED}
+    return [encode(Queued(*lane)) for lane in sorted(lanes)]
+
+
+def _over(moved: list[Moved]) -> list[str]:
+    return encode_ended([job.id for job in moved if job.awaited])
