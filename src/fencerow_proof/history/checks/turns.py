@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from fencerow_proof.history.acts import NEVER, Act, History
 from fencerow_proof.history.checks.limits import Held, exceeded
@@ -91,7 +92,7 @@ def _own_until(life: Life, run: Act, hidden: Unseen) -> int:
 
 def _without_gaps(life: Life, spans: list[Held]) -> Iterator[Held]:
     """Those of a strict job: it keeps its turn between two attempts, unless something may have taken it."""
-    for span, following in zip(spans, [*spans[1:], None], strict=True):
+    for span, following in zip_longest(spans, spans[1:]):
         if following is None or _gives_up(life, span.from_us, following.from_us):
             yield span
         else:
