@@ -190,6 +190,16 @@ def test_a_hand_over_that_does_not_count_is_found(engine: AnyEngine, tmp_path: P
     assert report.broken == (set() if counted else {"I18"}), report.text()
 
 
+def test_a_run_may_be_judged_while_jobs_wait_for_their_turns(engine: AnyEngine, tmp_path: Path) -> None:
+    with altered(engine, []) as used:
+        play = Play(used, tmp_path)
+        play.run(store.submit_gated([new_job(exclusive="k") for _ in range(2)]))
+        play.run(store.hand_over(["key:k"]))
+        report = play.judge(drained=False)
+
+    assert report.broken == set(), report.text()
+
+
 def run_together(play: Play, jobs: Sequence[Claimed], holder: str) -> None:
     """All begin before one ends."""
     recorder = play.engine.recorder

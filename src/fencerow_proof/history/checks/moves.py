@@ -67,8 +67,11 @@ def row_moved_on(note: Noted, attempt: int) -> bool:
 
 
 def _ends_at(report: Report, job: str, state: State, attempt: int, row: FinalRow) -> None:
-    """The row is where the timeline ends, or one claim further, or at the success of that claim."""
-    if row.state is state and row.attempt == attempt:
+    """The row is where the timeline ends, or one claim further, or at the success of that claim.
+
+    No note tells whether a job is queued or waits for its turn.
+    """
+    if row.attempt == attempt and (row.state is state or (state, row.state) == (State.QUEUED, State.WAITING)):
         return
     if state is State.QUEUED and row.attempt > attempt and row.state in (State.RUNNING, State.SUCCEEDED):
         return
