@@ -15,6 +15,7 @@ from fencerow_proof.arena.invariants import EDGES, together
 from fencerow_proof.history.check import Options, check
 from fencerow_proof.history.report import NAMES, Breach, Report
 from tests.proof.storm import ledger
+from tests.proof.storm.plan import LIMITS
 from tests.proof.storm.post import HISTORY
 from tests.proof.storm.record import Told, lines, operations
 from tests.proof.storm.work import HEALTHY, TRANSACTIONAL
@@ -24,6 +25,7 @@ ENDINGS = frozenset(
     {"retried", "snoozed", "released", "reclaimed", "crashed", "timed_out", "failed", "stopped"}
 )
 SINKLESS = TRANSACTIONAL
+SUBMITTED = (("queued", 0), ("waiting", 0))
 OUT_OF_TIME = "AttemptTimeout"
 
 
@@ -238,7 +240,7 @@ def _check_moves(books: Books, rows: dict[str, Row], engine: ledger.Engine) -> N
         count += 1
         if now[0] != "withdrawn":
             mine.append(now)
-        elif mine.pop()[:2] != ("queued", 0) or not mine:
+        elif mine.pop()[:2] not in SUBMITTED or not mine:
             # A repeated submit inserts again, and takes that back when it finds the job among the finished.
             wrong.append(f"{job}: withdrawn and nowhere else")
     for job, mine in moves.items():
@@ -254,7 +256,7 @@ def _check_moves(books: Books, rows: dict[str, Row], engine: ledger.Engine) -> N
 
 def _is_legal(before: Standing | None, now: Standing) -> bool:
     if before is None:
-        return now[:2] == ("queued", 0)
+        return now[:2] in SUBMITTED
     if before[0] == now[0]:  # the row of an ended job moves to the other table as it is
         return before[1] == now[1] and before[0] != "running"
     claimed = now[0] == "running"
@@ -304,7 +306,7 @@ def _check_tables(books: Books, engine: ledger.Engine) -> None:
 def _check_history(books: Books, engine: ledger.Engine, folder: Path) -> None:
     """What each process recorded of its own statements, decided by the checker that users have."""
     # Jumps of the clock are faults of ours; recovery within its bound is measured elsewhere.
-    options = Options(effects=TRANSACTIONAL, clock_moved=True)
+    options = Options(effects=TRANSACTIONAL, limits=LIMITS, clock_moved=True)
     report = check([folder / HISTORY], engine, options)
     for number, name in NAMES.items():
         broken = [f"{each.what} (job {each.job})" for each in report.violations if each.invariant == number]

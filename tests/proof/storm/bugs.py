@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.queries import Queries
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow_proof.history.engine import RecordingEngine
+from fencerow_proof.history.report import NAMES
+from tests.proof.storm.plan import LIMITS
+
+TURNS_KEPT = f"history: {NAMES['I18']} (I18)"
 
 # Name of the bug: dialect: (query, the guard, what stands there instead).
 BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
@@ -28,7 +32,30 @@ BUGS: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]] = {
             ("succeed", "AND job.attempt = json_extract(o.value, '$.attempt')", ""),
         ),
     },
+    # A hand-over takes every turn of a key, and of a limit that jobs name, to be free; a claim all room of its queue.
+    "nobody counts": dict.fromkeys(
+        ("postgres", "sqlite"),
+        (
+            ("look_at_keys", "IN ('queued', 'running')", "IN ('failed')"),
+            ("count_limited", "IN ('queued', 'running')", "IN ('failed')"),
+            ("count_running", "job.state = 'running'", "job.state = 'failed'"),
+        ),
+    ),
 }
+
+
+# What is found wrong of a storm whose workers have the bug: findings of these promises, with each of these words.
+SHOWN_BY: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "nobody is fenced": (("every move is legal", "no late writer"), ("",)),
+    "nobody counts": ((TURNS_KEPT,), ("under the key", *(f"under {name}" for name in LIMITS))),
+}
+
+
+def found_wrong(wrong: Mapping[str, Sequence[str]], bug: str) -> list[str]:
+    """What a storm found of this bug; nothing if it did not find all of it, and so proves nothing."""
+    promises, words = SHOWN_BY[bug]
+    found = [each for promise in promises for each in wrong.get(promise, ())]
+    return found if all(any(word in each for each in found) for word in words) else []
 
 
 def beneath(engine: Engine) -> PostgresEngine | SqliteEngine:

@@ -27,10 +27,11 @@ NUMBERS_EACH = 10_000_000
 ASYNC_KINDS = {
     "pay": 16, "pay_plain": 8, "pay_again": 8, "look": 16, "read": 8, "nap": 7, "slow": 10, "slow_plain": 10, "long": 8,
     "doomed": 2, "parcel": 12, "keyed": 10, "bulk": 1, "limited": 8, "limited_plain": 6, "guarded": 10,
-    "wedge": 1,
+    "wedge": 1, "turn": 12, "strict": 8, "pair": 6, "metered": 10, "both": 6, "narrow": 8,
 }  # fmt: skip
-CHANGED = ("pay", "nap", "parcel")
-PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4}
+CHANGED = ("pay", "nap", "parcel", "turn")
+CANCELLED = {"slow": 0.6, "slow_plain": 0.6, "strict": 0.15, "both": 0.15}  # how many of them
+PLAIN_KINDS = {"pay": 6, "read": 6, "keyed": 4, "bulk": 1, "borrowed": 4, "turn": 3, "metered": 2}
 RESULT_S = 10.0
 
 
@@ -69,7 +70,7 @@ class Client:
         kind = self._drawn(self._post.mix or ASYNC_KINDS)
         if kind == "bulk":
             numbers = self._take_more()
-            calls = [self._work.look.call(n) for n in numbers]
+            calls = [(self._work.turn if n % 2 else self._work.look).call(n) for n in numbers]
             await self._told(
                 "bulk", lambda: self._work.app.asubmit_many(calls), _ids, kind="look", numbers=numbers
             )
@@ -87,7 +88,7 @@ class Client:
                 await self._afterwards(kind, handle)
 
     async def _afterwards(self, kind: str, handle: Handle[Any]) -> None:
-        if kind.startswith("slow") and self._chance.random() < 0.6:
+        if self._chance.random() < CANCELLED.get(kind, 0.0):
             await asyncio.sleep(self._chance.random())
             await self._told("cancel", lambda: handle.acancel(), _answer, job=handle.id)
         elif kind == "doomed":

@@ -10,11 +10,14 @@ from pathlib import Path
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
+from fencerow.limits import Limit
+from fencerow.limits.limits import define
 from fencerow.testing.clock import DatabaseClock, PostgresClock, clock_of
 from fencerow.testing.postgres import PostgresServer
 from fencerow_proof.network.proxy import FaultProxy
 from tests.kit.databases import scratch_folder
 from tests.proof.storm import ledger
+from tests.proof.storm.plan import LIMITS
 from tests.whole.outages.disk import Disk, small_disk
 
 SERVER = {
@@ -122,4 +125,6 @@ def _disk(size_mib: int) -> AbstractContextManager[Disk | None]:
 
 def _prepare(ground: Ground) -> None:
     store.migrate(ground.engine)
+    for name, slots in LIMITS.items():
+        ground.engine.run(define(Limit(name, slots=slots), actor="storm", reason=None))
     ledger.prepare(ground.engine)

@@ -29,7 +29,7 @@ CREATE TRIGGER moved AFTER UPDATE ON fencerow.jobs FOR EACH ROW
     WHEN ((OLD.state, OLD.attempt, OLD.holder) IS DISTINCT FROM (NEW.state, NEW.attempt, NEW.holder))
     EXECUTE FUNCTION fencerow.write_move();
 CREATE TRIGGER withdrawn AFTER DELETE ON fencerow.jobs
-    FOR EACH ROW WHEN (OLD.state = 'queued') EXECUTE FUNCTION fencerow.write_withdrawal();
+    FOR EACH ROW WHEN (OLD.state IN ('waiting', 'queued')) EXECUTE FUNCTION fencerow.write_withdrawal();
 CREATE TRIGGER ended AFTER INSERT ON fencerow.finished_jobs
     FOR EACH ROW EXECUTE FUNCTION fencerow.write_move();
 """
@@ -43,7 +43,7 @@ CREATE TRIGGER storm_submitted AFTER INSERT ON fencerow_jobs BEGIN
 CREATE TRIGGER storm_moved AFTER UPDATE ON fencerow_jobs
     WHEN (OLD.state, OLD.attempt, OLD.holder) IS NOT (NEW.state, NEW.attempt, NEW.holder) BEGIN
     INSERT INTO fencerow_move (job, state, attempt, holder) VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder); END;
-CREATE TRIGGER storm_withdrawn AFTER DELETE ON fencerow_jobs WHEN OLD.state = 'queued' BEGIN
+CREATE TRIGGER storm_withdrawn AFTER DELETE ON fencerow_jobs WHEN OLD.state IN ('waiting', 'queued') BEGIN
     INSERT INTO fencerow_move (job, state, attempt) VALUES (OLD.id, 'withdrawn', OLD.attempt); END;
 CREATE TRIGGER storm_ended AFTER INSERT ON fencerow_finished_jobs BEGIN
     INSERT INTO fencerow_move (job, state, attempt, holder) VALUES (NEW.id, NEW.state, NEW.attempt, NEW.holder); END;

@@ -17,7 +17,7 @@ from fencerow_proof.history.engine import recording
 from tests.proof.storm import orders
 from tests.proof.storm.bugs import beneath, spoil
 from tests.proof.storm.client import Client
-from tests.proof.storm.plan import WORKER_SETTINGS
+from tests.proof.storm.plan import QUEUES, WORKER_SETTINGS
 from tests.proof.storm.post import HISTORY, Post, take_up
 from tests.proof.storm.work import Work
 
@@ -57,7 +57,7 @@ async def _run(post: Post, work: Work) -> None:
     loop.add_signal_handler(signal.SIGTERM, told.set)
     while not told.is_set():
         try:
-            worker = await asyncio.to_thread(work.app.worker, {"default": 8}, name=post.name)
+            worker = await asyncio.to_thread(work.app.worker, dict(QUEUES), name=post.name)
             loop.add_signal_handler(signal.SIGTERM, _both(told.set, worker.request_stop))
             if not told.is_set():  # while it was made: nobody would tell it
                 await worker.run()

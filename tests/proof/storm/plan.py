@@ -29,6 +29,13 @@ HOUR_S = 3600.0
 # After the clock was an hour off, leases that were written meanwhile must be seen through before they count as over.
 RECOVERY_AFTER_HOUR_S = RECOVERY_AFTER_TROUBLE_S + 4 * LEASE_S
 
+# What may run at once under the limits of a storm; its keys say so themselves.
+LIMITS: Mapping[str, int] = {"metered": 3, "queue:narrow": 3}
+QUEUES: Mapping[str, int] = {
+    "default": 8,
+    "narrow": 2,
+}  # of each worker: all of them together exceed that limit
+
 ROUND = 120  # faults after which all kinds come again
 
 # PostgreSQL takes the larger part of a storm: it has more that can break.
@@ -67,6 +74,23 @@ class Plan:
     bug: str = ""  # which guard the workers' statements lack: see `bugs.py`
     disk_mib: int = 256
     to_the_end: bool = True  # whether all jobs have to end before the books are checked
+
+
+# For each bug (see `bugs.py`) the storm in which it shows: the jobs, and the fault.
+CONTROLS: Mapping[str, Mapping[str, Any]] = {
+    "nobody is fenced": {
+        "jobs": 100,
+        "gap_s": 0.5,
+        "shares": {"worker stopped beyond its lease": 1},
+        "mix": {"long": 1},
+    },
+    "nobody counts": {
+        "jobs": 300,
+        "gap_s": 1.5,
+        "shares": {"worker killed": 1},
+        "mix": {"turn": 2, "strict": 1, "pair": 1, "metered": 4, "narrow": 4, "slow": 1},
+    },
+}
 
 
 def deck(
@@ -108,19 +132,16 @@ def planned(kind: str, jobs: int, faults: int, seed: int, *, alone: bool = False
     )
 
 
-def control(kind: str, seed: int) -> Plan:
+def control(kind: str, seed: int, bug: str) -> Plan:
     """A small storm over workers that lack a guard. It must be found wrong, or storms prove nothing."""
     return Plan(
-        jobs=100,
         faults=4,
         seed=seed,
-        gap_s=0.5,
         workers=WORKERS[kind],
         clients=1,
-        shares={"worker stopped beyond its lease": 1},
-        mix={"long": 1},
-        bug="nobody is fenced",
+        bug=bug,
         disk_mib=160,
         # What is wrong is written by then. What the stopped ones ran is suspect, and would go one by one for a minute.
         to_the_end=False,
+        **CONTROLS[bug],
     )

@@ -36,7 +36,8 @@ AGAIN = 5  # more for each fault that found nothing to strike: some need a job a
 REFUSED_SHARE = 0.15  # of the submits: keys that were given already, and what an outage refused
 CALM_S = 90.0
 LEFT = """
-SELECT job.id, job.name, job.state, job.attempt, job.suspect, job.holder, job.run_at, job.cancel_requested_at
+SELECT job.id, job.name, job.state, job.gate, job.attempt, job.suspect, job.holder, job.run_at, job.submitted_at,
+       job.cancel_requested_at
 FROM fencerow.jobs AS job ORDER BY job.id LIMIT 20
 """
 LOOK_S, LATE_S = 0.05, 0.12

@@ -21,6 +21,7 @@ PATIENT = Defaults(
 
 Mark = Callable[[str, int], None]
 Inside = Callable[[str], AbstractContextManager[None]]
+TURN_S = 0.1  # long enough that one too many is there together with the others
 HELD_S = {"postgresql": 0.6, "sqlite": 0.05}  # a transaction of SQLite keeps everybody waiting
 
 
@@ -150,6 +151,44 @@ class Work:
                 else:
                     item.succeed(item.attempt)
 
+        @self.app.job(exclusive=lambda n: f"turn {n % 4}")
+        async def turn(job: Job, n: int) -> int:
+            sink(job.id, job.attempt)
+            await asyncio.sleep(TURN_S)
+            return _at_last(job, n)
+
+        @self.app.job(exclusive=lambda n: f"strict {n % 3}", strict=True)
+        async def strict(job: Job, n: int) -> int:
+            sink(job.id, job.attempt)
+            await asyncio.sleep(TURN_S)
+            return _at_last(job, n)
+
+        @self.app.job(exclusive=lambda n: f"pair {n % 2}", exclusive_slots=2)
+        def pair(job: Job, n: int) -> int:
+            sink(job.id, job.attempt)
+            time.sleep(TURN_S)
+            return job.attempt
+
+        @self.app.job(limits="metered")
+        async def metered(job: Job, n: int) -> int:
+            sink(job.id, job.attempt)
+            await asyncio.sleep(TURN_S)
+            return job.attempt
+
+        @self.app.job(exclusive=lambda n: f"both {n % 2}", limits="metered")
+        async def both(job: Job, n: int) -> int:
+            sink(job.id, job.attempt)
+            await asyncio.sleep(TURN_S)
+            return _at_last(job, n)
+
+        @self.app.job(queue="narrow")
+        async def narrow(job: Job, n: int) -> int:
+            sink(job.id, job.attempt)
+            await asyncio.sleep(TURN_S)
+            return job.attempt
+
+        self.turn, self.strict, self.pair = turn, strict, pair
+        self.metered, self.both, self.narrow = metered, both, narrow
         self.pay, self.pay_plain, self.pay_again, self.parcel = pay, pay_plain, pay_again, parcel
         self.look, self.read, self.nap = look, read, nap
         self.limited, self.limited_plain, self.guarded, self.wedge = limited, limited_plain, guarded, wedge
@@ -172,8 +211,18 @@ HEALTHY = frozenset(
         "limited",
         "limited_plain",
         "guarded",
+        "pair",
+        "metered",
+        "narrow",
     }
 )
+
+
+def _at_last(job: Job, n: int) -> int:
+    """What is left of a job whose first attempt failed, of one in three."""
+    if n % 3 == 0 and job.failures == 0:
+        raise RuntimeError("once, while it had its turn")
+    return job.attempt
 
 
 async def _done(answer: Any) -> None:
