@@ -157,6 +157,28 @@ async def test_an_altered_result_is_not_handed_on(app: App) -> None:
         await one.aresult(60)
 
 
+async def test_nor_is_one_handed_over(app: App) -> None:
+    pay = declare(app, handover="billing")
+    one, two = await app.asubmit_many([pay.call(SECRET, []), pay.call("other", [])])
+    async with app.worker():
+        await one.aresult(60)
+        await two.aresult(60)
+    receiver = app.client.handovers()
+    (first,) = await receiver.atake(2)
+    assert first.result == {"receipt": SECRET[::-1], "sum": 0}
+    client = Client(app.engine)
+    with pytest.raises(SealKeyUnknown):
+        _ = (await client.handovers().aget(one.id)).result
+    await client.aclose()
+    await receiver.aconfirm(first)
+    table = "fencerow_handovers" if app.engine.dialect == "sqlite" else "fencerow.handovers"
+    with app.engine.session() as session:
+        session.connection.execute(f"UPDATE {table} SET result = 'true' WHERE job_id = '{two.id}'")
+    (second,) = await receiver.atake(2)
+    with pytest.raises(PayloadAltered):
+        _ = second.result
+
+
 async def test_a_client_without_the_key_is_told_so(app: App) -> None:
     pay = declare(app)
     handle = await pay.asubmit(SECRET, [])
@@ -320,8 +342,8 @@ async def test_a_schedules_jobs_are_sealed_and_it_stays_as_it_is(app: App, how: 
 async def test_jobs_are_drained_in_tests(app: App) -> None:
     pay = declare(app)
     await pay.asubmit(SECRET, [])
-    await asyncio.to_thread(drain, app)
-    assert pay.ran
+    (ran,) = await asyncio.to_thread(drain, app)
+    assert pay.ran and ran.result == {"receipt": SECRET[::-1], "sum": 0}
 
 
 def test_a_result_that_looks_like_a_sealed_one_is_refused(url: str) -> None:

@@ -86,6 +86,7 @@ def _waited(app: JobsApp, handle: Handle[Any], wait_s: float | None, wanted: Com
     output.warn(f"{'submitted' if not handle.replay else handle.answer} {handle.id}")
     with following(handle, json=wanted.json):
         ended = app.client.wait_ended(handle.id, wait_s)
+        result = app.client.handle(handle.id).result(0) if ended.state is State.SUCCEEDED else None
     if wanted.json:
         output.say_json(
             {
@@ -93,11 +94,11 @@ def _waited(app: JobsApp, handle: Handle[Any], wait_s: float | None, wanted: Com
                 "replay": handle.replay,
                 "answer": handle.answer,
                 "state": ended.state,
-                "result": ended.result,
+                "result": result,
                 "error": ended.error,
             }
         )
         return exits.OK if ended.state is State.SUCCEEDED else exits.JOB_FAILED
     handle.result(wait_s)  # raises what the job's end means
-    output.say(output.document(ended.result))
+    output.say(output.document(result))
     return exits.OK

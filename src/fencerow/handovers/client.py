@@ -76,7 +76,7 @@ class Receiver(Verbs):
         taker, until = self._taker(limit, lease_s), _until(wait_s)
         refuse_in_loop()
         if wait_s == 0.0:
-            return self._run(taking(taker, limit))
+            return self._readable(self._run(taking(taker, limit)))
         with Bell(self._client.engine) as bell:
             return self._wait(bell, taker, limit, until)
 
@@ -86,7 +86,7 @@ class Receiver(Verbs):
         """`take` for async code. A caller that is cancelled may have taken some: they come again after the lease."""
         taker, until = self._taker(limit, lease_s), _until(wait_s)
         if wait_s == 0.0:
-            return await self._arun(taking(taker, limit))
+            return self._readable(await self._arun(taking(taker, limit)))
         async with AsyncBell(self._client.engine) as bell:
             return await self._await(bell, taker, limit, until)
 
@@ -121,7 +121,7 @@ class Receiver(Verbs):
             except PASSING as error:
                 found, pause_s = [], _passing(error, until)
             if found or time.monotonic() >= until:
-                return found
+                return self._readable(found)
             bell.wait(min(pause_s, until - time.monotonic()))
 
     async def _await(self, bell: AsyncBell, taker: TakeOf, limit: int, until: float) -> list[Handover]:
@@ -131,7 +131,7 @@ class Receiver(Verbs):
             except PASSING as error:
                 found, pause_s = [], _passing(error, until)
             if found or time.monotonic() >= until:
-                return found
+                return self._readable(found)
             await bell.wait(min(pause_s, until - time.monotonic()))
 
     # --- what was taken ----------------------------------------------------------------------------
@@ -202,9 +202,14 @@ class Receiver(Verbs):
         known = yield from ask(store.read(job_id))
         if known is None or known[0].receiver != self.receiver:
             raise _not_found(job_id, self.receiver, None if known is None else known[0])
-        return known[0]
+        return self._readable([known[0]])[0]
 
     aget = averb(get)
+
+    def _readable(self, found: list[Handover]) -> list[Handover]:
+        """With the way in which this client reads results."""
+        packing = self._client.packing
+        return [msgspec.structs.replace(each, packing=packing) for each in found]
 
     def _taker(self, limit: int, lease_s: Seconds) -> TakeOf:
         if isinstance(limit, bool) or not 1 <= limit <= LIMIT_MAX:

@@ -19,6 +19,7 @@ from fencerow.core.db.run import (
 )
 from fencerow.core.errors import MalformedPayload
 from fencerow.core.model.job import instant, moment
+from fencerow.core.model.packing import PLAIN, Bound, Packing
 from fencerow.core.model.state import State
 from fencerow.core.model.value import UNREADABLE
 
@@ -30,7 +31,7 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
 
     `state`: how the job ended; None: it has not. `token` counts the takes: with `holder`, the id of one take, it is the
     fence under which this one is confirmed. `held_until_us`: from then on it waits for nobody before it; `free_at_us`:
-    until then nobody else takes it.
+    until then nobody else takes it. `packing`: how the result is read.
     """
 
     job_id: str
@@ -53,6 +54,7 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     free_at_us: int | None
     confirmed_at_us: int | None
     confirmed_by: str | None
+    packing: Packing = PLAIN
 
     @property
     def succeeded(self) -> bool:
@@ -65,8 +67,13 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises:
             MalformedPayload: something other than Fencerow wrote it.
+            SealKeyUnknown: it is sealed or signed, and this client has no such key.
+            PayloadAltered: it is not what the job returned.
         """
-        return _json(self.result_text, self.job_id)
+        if self.result_text is None:
+            return None
+        plain = self.packing.unpack(self.result_text.encode(), Bound.result(self.job_id))
+        return _json(plain.decode(), self.job_id)
 
     @property
     def error(self) -> Any:

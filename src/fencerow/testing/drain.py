@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from fencerow.app import App
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.engine import Engine
@@ -239,6 +241,11 @@ async def _told(app: App, ends: Sequence[tuple[str, Mapping[str, Any]]]) -> list
     records = await app.engine.arun(store.read(ids)) if ids else {}
     again = {facts["job_id"] for name, facts in ends if name in (Fact.RETRIED, Fact.CRASHED)}
     pasts = {job_id: await app.engine.arun(looking.events(job_id)) for job_id in sorted(again)}
+    packed = {job_id for job_id, each in records.items() if each.result is not None and app.client.packs}
+    results = {job_id: await app.client.handle(job_id).aresult(0) for job_id in sorted(packed)}
+    records |= {
+        job_id: msgspec.structs.replace(records[job_id], result=result) for job_id, result in results.items()
+    }
     return [_ran(name, facts, records.get(facts["job_id"]), pasts) for name, facts in ends]
 
 

@@ -119,6 +119,11 @@ class ClientBase:
                 raise (await self._atimed_out(job_id, timeout_s)) from None
             raise
 
+    @property
+    def packs(self) -> bool:
+        """Whether payloads are stored otherwise than they are: a record shows them as they are stored."""
+        return self.packing is not PLAIN
+
     def plain_result(self, job_id: str, stored: bytes) -> bytes:
         """A stored result of that job as it was encoded.
 
