@@ -325,8 +325,10 @@ class Worker:
         queues = self._parts.roster.queues()
         try:
             # First the gates: what a hand-over gives is due then.
-            arrived, _ = await self._engine.arun(store.turns_wanted())
-            return arrived or await self._engine.arun(store.any_due(queues, list(self._handlers)))
+            arrived, due_us = await self._engine.arun(store.turns_wanted())
+            if arrived or (due_us is not None and due_us <= 0):
+                return True
+            return await self._engine.arun(store.any_due(queues, list(self._handlers)))
         except Exception as error:
             if not is_trouble(error):
                 raise
