@@ -13,8 +13,11 @@ from typing import Any
 import psycopg
 
 from fencerow import App
+from fencerow.limits import Limit, Rate
 
-app = App()  # FENCEROW_URL
+# A channel takes so much of each workspace. One with 10,000 recipients keeps no other waiting.
+PACE = Limit("channel", rate=Rate(4, per_s=1, burst=4), per_key=True)
+app = App(limits=[PACE])  # FENCEROW_URL
 OUTSIDE = os.environ.get("CHATBOT_OUTSIDE", "")
 SHARDS: Sequence[str] = os.environ.get("CHATBOT_SHARDS", "").split()
 STEPS = Path(__file__).parent / "steps"

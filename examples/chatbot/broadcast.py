@@ -66,14 +66,20 @@ def start(broadcast: str, workspace: str, text: str, addresses: Iterable[str]) -
                     "ON CONFLICT (id) DO NOTHING",
                     (f"{broadcast}/{address}", broadcast, batch, address),
                 )
-            send_batch.using(key=f"{broadcast}/{batch}", connection=db).submit(broadcast, batch)
+            send_batch.using(key=f"{broadcast}/{batch}", connection=db).submit(broadcast, workspace, batch)
     return len(batches)
 
 
-@app.job(queue="broadcasts", attempts_max=10, backoff=Backoff(base_s=1), timeout_s=600)
-def send_batch(job: Job, broadcast: str, batch: int) -> dict[str, int]:
-    """Send to everybody in the batch who was not sent to."""
-    workspace, text = _broadcast(broadcast)
+@app.job(
+    queue="broadcasts",
+    limits=lambda workspace, **_: f"channel/{workspace}",
+    attempts_max=10,
+    backoff=Backoff(base_s=1),
+    timeout_s=600,
+)
+def send_batch(job: Job, broadcast: str, workspace: str, batch: int) -> dict[str, int]:
+    """Send to everybody in the batch who was not sent to. Its workspace's pace says when it starts."""
+    text = _text(broadcast)
     while taken := ledger.take("send", params={"broadcast": broadcast, "batch": batch}):
         job.raise_if_cancelled()
         _send(taken[0], workspace, text)
@@ -110,7 +116,7 @@ def _send(recipient: dict[str, Any], workspace: str, text: str) -> None:
     ledger.move("confirm", id_, fence=fence, values={"message": message})
 
 
-def _broadcast(broadcast: str) -> tuple[str, str]:
+def _text(broadcast: str) -> str:
     with connected() as db:
-        (found,) = execute(db, "SELECT workspace, text FROM broadcasts WHERE id = ?", (broadcast,))
-    return found[0], found[1]
+        (found,) = execute(db, "SELECT text FROM broadcasts WHERE id = ?", (broadcast,))
+    return str(found[0])

@@ -56,6 +56,7 @@ class Show:
 
     def _databases(self) -> None:
         app.migrate()
+        app.declare_limits()
         title(f"{1 + len(SHARDS)} databases get their steps")
         for line in shards.migrate():
             say(line)

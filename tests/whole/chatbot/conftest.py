@@ -113,6 +113,7 @@ async def chatbot(
     modules = {name: importlib.import_module(f"examples.chatbot.{name}") for name in names}
     made = Chatbot(world, modules)
     made.app.check_or_create()
+    made.app.declare_limits()
     made.shards.migrate()
     yield made
     await made.app.aclose()
