@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import resource
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -25,6 +26,7 @@ from tests.kit.shortage import no_descriptors
 AnyEngine = SqliteEngine | PostgresEngine
 PATIENCE_S = 60.0
 LIMIT = 300
+NONE = 3  # the standard streams
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="they are counted on Linux only")
 
 APP = """
@@ -35,12 +37,7 @@ app = App()
 
 @app.job
 def keeps(number: int, end: str) -> None:
-    held = []
-    try:
-        while len(held) < number:
-            held.append(os.open(os.devnull, os.O_RDONLY))
-    except OSError:
-        pass  # none is left
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(number)]
     try:
         while not os.access(end, os.F_OK):
             time.sleep(0.05)
@@ -55,6 +52,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "other_keeping.py").write_text(APP)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FENCEROW_RENEW_S", "0.5")
+    monkeypatch.setenv("FENCEROW_BUSY_TIMEOUT_S", "1")
     return "other_keeping:app"
 
 
@@ -64,12 +62,17 @@ def worker(engine: AnyEngine, app: str) -> Iterator[subprocess.Popen[str]]:
     process = command("worker", "-A", app, "--name", "w1")
     try:
         until(lambda: stated(engine) is not None)
-        hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
-        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (LIMIT, hard))
+        limit(process, LIMIT)
         yield process
     finally:
         process.kill()
         process.communicate()
+
+
+def limit(process: subprocess.Popen[str], descriptors: int) -> None:
+    """What it has open beyond that stays open; it can open nothing more."""
+    hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (descriptors, hard))
 
 
 def until(happened: Callable[[], bool]) -> None:
@@ -115,20 +118,15 @@ def test_a_process_that_has_nearly_all_open_is_seen(
     assert "shortage" not in found + afterwards, "none was met"
 
 
-def test_a_shortage_that_is_over_is_told_for_a_while(
-    cli: Cli, url: str, engine: AnyEngine, app: str, tmp_path: Path
-) -> None:
-    end = tmp_path / "end"
+def test_a_shortage_that_is_over_is_told_for_a_while(cli: Cli, url: str, engine: AnyEngine, app: str) -> None:
     with worker(engine, app) as process:
         assert process.stderr is not None
-        keep(cli, app, 10 * LIMIT, end)
-        until(lambda: len(list(Path(f"/proc/{process.pid}/fd").iterdir())) >= LIMIT)
-        if isinstance(engine, PostgresEngine):
-            lose_connections(engine.conninfo)  # what is open stays good
-        for line in process.stderr:
-            if "could not renew its lease" in line:
-                break
-        end.touch()
+        limit(process, NONE)
+        with trouble(engine):  # alone it would notice nothing: what is open stays good
+            for line in process.stderr:
+                if "could not renew its lease" in line:
+                    break
+        limit(process, LIMIT)
         until(lambda: (said := stated(engine)) is not None and said.shortage is not None)
 
         found = cli("doctor").out
@@ -139,12 +137,20 @@ def test_a_shortage_that_is_over_is_told_for_a_while(
     assert "shortage" in shown
 
 
-def lose_connections(conninfo: str) -> None:
-    with psycopg.connect(conninfo, autocommit=True) as own:
+@contextmanager
+def trouble(engine: AnyEngine) -> Iterator[None]:
+    """All connections to a server are lost at the beginning; a file is locked."""
+    if isinstance(engine, SqliteEngine):
+        with closing(sqlite3.connect(engine.path, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+        return
+    with psycopg.connect(engine.conninfo, autocommit=True) as own:
         own.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
         )
+    yield
 
 
 def test_who_cannot_even_look_has_none_left() -> None:
