@@ -32,9 +32,9 @@ def new_job(args: str = '{"to":"ada"}', **changes: Any) -> NewJob:
     return NewJob(job_id or new_id(), args, size, template, exclusive, limits, share, handover)
 
 
-def register(engine: AnyEngine, *, lease_s: float = 30.0) -> str:
-    """Register a living worker and return its id, the holder of what it claims."""
-    holder = new_id()
+def register(engine: AnyEngine, *, lease_s: float = 30.0, holder: str | None = None) -> str:
+    """Register a living worker and return its id, the holder of what it claims; a new one unless it is given."""
+    holder = holder or new_id()
     made = engine.run(
         store.register(holder=holder, name="w", host="h", pid=1, info='{"queues":["mail"]}', lease_s=lease_s)
     )

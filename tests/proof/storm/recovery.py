@@ -18,7 +18,7 @@ from tests.proof.storm.plan import (
 from tests.proof.storm.scene import AN_HOUR, Silence, Trouble
 
 POSTGRES = """
-SELECT worker.name, CAST(extract(epoch FROM worker.registered_at) * 1000000 AS bigint),
+SELECT worker.name, CAST(worker.id AS text),
        CAST(extract(epoch FROM worker.renewed_at) * 1000000 AS bigint),
        CAST(extract(epoch FROM worker.ended_at) * 1000000 AS bigint),
        CAST(extract(epoch FROM event.at) * 1000000 AS bigint)
@@ -27,7 +27,7 @@ JOIN fencerow.workers AS worker ON CAST(worker.id AS text) = event.detail ->> 'h
 WHERE event.kind = 'reclaimed'
 """
 SQLITE = """
-SELECT worker.name, worker.registered_at, worker.renewed_at, worker.ended_at, event.at
+SELECT worker.name, worker.id, worker.renewed_at, worker.ended_at, event.at
 FROM fencerow.job_events AS event
 JOIN fencerow.workers AS worker ON worker.id = json_extract(event.detail, '$.holder')
 WHERE event.kind = 'reclaimed'
@@ -64,10 +64,15 @@ class Recovery:
 
 @dataclass(frozen=True)
 class GivenUp:
-    """One life of a worker, from which jobs were taken back. A name registers anew after it was declared dead."""
+    """One life of a worker, from which jobs were taken back. A name registers anew after it was declared dead.
+
+    When it began is read from its id, which the worker makes by the clock of the host. By the database's clock, which
+    faults move, nearly all registrations are made in another hour once it was an hour off, and look as if they followed
+    all silences, or came before every other.
+    """
 
     worker: str
-    registered_s: float
+    began_s: float
     renewed_s: float  # for the last time
     ended_s: float
     back_s: list[float] = field(default_factory=list)  # when its jobs were taken back
@@ -83,10 +88,10 @@ def recoveries(
     given_up = _given_up(engine)
     found = []
     for silence in silences:
-        held = [each for each in given_up if each.worker == silence.worker and each.registered_s < silence.at]
+        held = [each for each in given_up if each.worker == silence.worker and each.began_s < silence.at]
         if not held:
             continue
-        one = max(held, key=lambda each: each.registered_s)
+        one = max(held, key=lambda each: each.began_s)
         if one.renewed_s > silence.until:
             continue  # it spoke again before anybody gave it up: what it lost later, it did not lose by this silence
         # What was taken back while the clock was an hour ahead, and noted in a time to come, measures nothing.
@@ -111,12 +116,18 @@ def recoveries(
 
 
 def _given_up(engine: ledger.Engine) -> list[GivenUp]:
-    found: dict[tuple[str, float], GivenUp] = {}
-    for name, *times in ledger.ask(engine, POSTGRES if isinstance(engine, PostgresEngine) else SQLITE):
-        registered, renewed, ended, back = map(_s, times)
-        one = GivenUp(str(name), registered, renewed, ended)
-        found.setdefault((one.worker, registered), one).back_s.append(back)
+    found: dict[str, GivenUp] = {}
+    question = POSTGRES if isinstance(engine, PostgresEngine) else SQLITE
+    for name, holder, *times in ledger.ask(engine, question):
+        renewed, ended, back = map(_s, times)
+        one = GivenUp(str(name), _made_s(str(holder)), renewed, ended)
+        found.setdefault(str(holder), one).back_s.append(back)
     return list(found.values())
+
+
+def _made_s(id_: str) -> float:
+    """When it was made: a UUIDv7 begins with the milliseconds."""
+    return int(id_.replace("-", "")[:12], 16) / 1_000
 
 
 def _s(microseconds: object) -> float:

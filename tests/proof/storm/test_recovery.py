@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from uuid import UUID
 
 import pytest
 
+from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock
 from tests.kit.jobs import AnyEngine, bury, register, running
 from tests.proof.storm.pace import Pace
-from tests.proof.storm.plan import LEASE_S, RECOVERY_S, RENEW_S, SWEEP_S
+from tests.proof.storm.plan import HOUR_S, LEASE_S, RECOVERY_S, RENEW_S, SWEEP_S
 from tests.proof.storm.recovery import recoveries
 from tests.proof.storm.scene import Silence
 
@@ -76,6 +78,26 @@ def test_who_hardly_sweeps_is_not_excused_by_few_sweeps(engine: AnyEngine, clock
     assert found.is_late
 
 
+@pytest.mark.parametrize("off_s", [HOUR_S, -HOUR_S])
+def test_who_registered_while_the_clock_was_an_hour_off_counts_as_all_others(
+    engine: AnyEngine, clock: DatabaseClock, off_s: float
+) -> None:
+    """Of two lives under one name, what the second one held is looked for."""
+    before, at = _silent(engine, clock)
+    engine.run(store.retire(holder=before))
+    clock.advance(off_s)
+    holder = register(engine, lease_s=LEASE_S, holder=_id(at - 1.0))
+    clock.advance(-off_s)
+    assert engine.run(store.renew(holder=holder))
+    running(engine, holder)
+    clock.advance(RECOVERY_S)
+
+    _take_back(engine, holder)
+
+    (found,) = recoveries(engine, [Silence(NAME, at, "killed")], [], _pace(at))
+    assert RECOVERY_S - 0.5 < found.took_s < LATE_S
+
+
 def _pace(since: float, *, slower: int = 1) -> Pace:
     """A worker that nothing strikes, until long after the jobs were taken back."""
     return Pace(_each(since, RENEW_S * slower), _each(since, SWEEP_S * slower))
@@ -88,9 +110,16 @@ def _each(since: float, pause_s: float) -> list[float]:
 def _silent(engine: AnyEngine, clock: DatabaseClock) -> tuple[str, float]:
     """A worker with a job, and when it fell silent: so long ago that all that follows is past."""
     clock.advance(-AGO_S)
-    holder = register(engine, lease_s=LEASE_S)
+    at = time.time() - AGO_S
+    holder = register(engine, lease_s=LEASE_S, holder=_id(at - 2.0))
     running(engine, holder)
-    return holder, time.time() - AGO_S
+    return holder, at
+
+
+def _id(made_s: float) -> str:
+    """As a worker's process makes it at that time of its host."""
+    (_, rest) = divmod(UUID(new_id()).int, 1 << 80)
+    return str(UUID(int=(round(made_s * 1000) << 80) + rest))
 
 
 def _take_back(engine: AnyEngine, holder: str) -> None:

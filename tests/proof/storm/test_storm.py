@@ -47,7 +47,9 @@ def test_a_storm_loses_nothing_and_does_nothing_twice(
     assert not wrong, "the complaints are above, one a line"
     assert found.jobs >= plan.jobs
     assert found.books.checked[TURNS_KEPT] >= TURNS_LEAST, "hardly any job with a key or a limit ran"
-    assert len(found.recoveries) >= 5, "recovery was hardly ever measured"
+    # Each of these left jobs behind, so it was measured how long they stayed away; but not around the hour off.
+    kills = found.tally.confirmed["worker killed"]
+    assert 2 * len(found.recoveries) >= kills > 5, "recovery was hardly ever measured"
 
 
 @pytest.mark.parametrize("bug", BUGS)
