@@ -13,7 +13,7 @@ from fencerow.core.db.steady import steady
 from fencerow.core.model.change import JobChange
 from fencerow.core.model.wanted import Stated
 from fencerow.core.store import store
-from fencerow.core.store.ahead import FIRST, clock_reached, find_ahead, move_back
+from fencerow.core.store.ahead import FIRST, AheadJob, clock_reached, find_ahead, move_back
 from fencerow.core.store.attempts import Requeue, Requeued
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker import ahead
@@ -50,9 +50,10 @@ def moved(engine: AnyEngine, reached_us: int = 0, *, look: bool = True) -> list[
     """What a look at all jobs moves back; or, without it, what moving all of them does."""
     found = engine.run(find_ahead(FIRST, reached_us=reached_us, limit=100)).ahead
     if not look:
-        found = [str(row["id"]) for row in rows(engine, "SELECT id FROM {jobs}")]
+        ids = [str(row["id"]) for row in rows(engine, "SELECT id FROM {jobs}")]
+        found = [AheadJob(each.id, each.run_at_us) for each in engine.run(store.read(ids)).values()]
     back = engine.run(move_back(found, reached_us=reached_us, actor="w"))
-    assert not look or sorted(found) == sorted(job.id for job in back), "it finds what it moves"
+    assert not look or {job.id for job in found} == {job.id for job in back}, "it finds what it moves"
     return [job.id for job in back]
 
 

@@ -17,10 +17,17 @@ from fencerow.core.store.attempts import Requeued, requeued_rows
 FIRST = "00000000-0000-0000-0000-000000000000"  # no job has this id
 
 
+class AheadJob(msgspec.Struct, frozen=True, array_like=True):
+    """A job that lies ahead, and when it was due when it was found, in the database's microseconds."""
+
+    id: str
+    run_at_us: int
+
+
 class AheadPart(msgspec.Struct, frozen=True):
     """Those jobs of a part of the table that lie ahead, and the id behind which the next part begins."""
 
-    ahead: list[str]
+    ahead: list[AheadJob]
     next: str
 
 
@@ -32,8 +39,8 @@ def find_ahead(after: str, *, reached_us: int, limit: int) -> Steps[AheadPart]:
     """
     rows = yield from execute("find_ahead", after=after, reached_us=reached_us, limit=limit)
     ((last, count, ahead),) = rows
-    ids: list[str] = msgspec.json.decode(str(ahead), type=list[str]) if ahead else []
-    return AheadPart(ids, str(last) if as_int(count) == limit else FIRST)
+    found = msgspec.json.decode(str(ahead), type=list[AheadJob]) if ahead else []
+    return AheadPart(found, str(last) if as_int(count) == limit else FIRST)
 
 
 @operation(alone=True, repeatable=True, writes="")
@@ -44,13 +51,14 @@ def clock_reached() -> Steps[int]:
 
 
 @operation(repeatable=True)
-def move_back(ids: Sequence[str], *, reached_us: int, actor: str) -> Steps[list[Requeued]]:
+def move_back(jobs: Sequence[AheadJob], *, reached_us: int, actor: str) -> Steps[list[Requeued]]:
     """Move those of these jobs back that lie ahead of now and of `reached_us`, each by how far it was written ahead.
 
-    What was due at once is due now; a delay is kept. Locks the rows; locked ones are left. May be repeated, by anybody
-    at any time: a job that was moved lies ahead of nothing. Returns where they wait now.
+    What was due at once is due now; a delay is kept. Locks the rows; locked ones are left, and so are those that are
+    due at another time than they were when they were found. May be repeated, by anybody at any time: a job that was
+    moved lies ahead of nothing. Returns where they wait now.
     """
-    rows = yield from execute("move_back", ids=list(ids), reached_us=reached_us)
+    rows = yield from execute("move_back", seen=msgspec.json.encode(jobs).decode(), reached_us=reached_us)
     moved = requeued_rows(rows)
     if moved:
         notes = [{"id": job.id, "detail": {"run_at_us": job.run_at_us}} for job in moved]

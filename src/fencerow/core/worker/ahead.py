@@ -11,7 +11,7 @@ import logging
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.engine import Engine
 from fencerow.core.model.text import amount
-from fencerow.core.store.ahead import FIRST, clock_reached, find_ahead, move_back
+from fencerow.core.store.ahead import FIRST, AheadJob, clock_reached, find_ahead, move_back
 from fencerow.core.worker.wakeups import WakeUps
 
 log = logging.getLogger("fencerow.worker")
@@ -43,11 +43,11 @@ class Ahead:
         self._after = part.next
         return 0.0 if moved and part.next != FIRST else self._pause_s
 
-    async def _moved(self, ids: list[str], reached_us: int) -> int:
+    async def _moved(self, found: list[AheadJob], reached_us: int) -> int:
         """Another worker may know of a later time; what was written before that is due by what it carries on."""
         others_us = await self._engine.arun(clock_reached())
         moved = await self._engine.arun(
-            move_back(ids, reached_us=max(reached_us, others_us), actor=self._actor)
+            move_back(found, reached_us=max(reached_us, others_us), actor=self._actor)
         )
         self._wakeups.announce_queued(moved)
         if moved:

@@ -31,14 +31,14 @@ AND {{written}} <= known.now + INTERVAL '1 day'
 -- many they are.
 WITH {{reached}},
 part AS MATERIALIZED (
-    SELECT job.id, {{lies ahead}} AS ahead
+    SELECT job.id, job.run_at, {{lies ahead}} AS ahead
     FROM known CROSS JOIN fencerow.jobs AS job
     WHERE job.id > CAST(:after AS uuid)
     ORDER BY job.id
     LIMIT CAST(:limit AS integer)
 )
 SELECT CAST((SELECT last.id FROM part AS last ORDER BY last.id DESC LIMIT 1) AS text), count(*),
-       CAST(json_agg(part.id) FILTER (WHERE part.ahead) AS text)
+       CAST(json_agg(json_build_array(part.id, fencerow.us(part.run_at))) FILTER (WHERE part.ahead) AS text)
 FROM part;
 
 -- name: clock_reached
@@ -55,12 +55,17 @@ WHERE worker.state = 'alive';
 -- Move jobs that lie ahead back, by what they lie ahead: what was to be done at once is due now, and what had a delay has
 -- it still. What else the row says of the time that never was is moved with it, so that nobody moves it twice, and whoever
 -- carries a time on takes it as written now.
--- Guard: it lies ahead still. Locked rows are left for the next look.
+-- Guard: it lies ahead, and is due when it was when it was found. Whoever moved it first has changed that, and the line in
+-- the timeline that says so may be newer than what this statement sees. Locked rows are left for the next look.
 WITH {{reached}},
+seen AS MATERIALIZED (
+    SELECT CAST(each.entry ->> 0 AS uuid) AS id, CAST(each.entry ->> 1 AS bigint) AS run_at_us
+    FROM json_array_elements(CAST(:seen AS json)) AS each (entry)
+),
 late AS MATERIALIZED (
     SELECT job.id, {{written}} - known.reached AS ahead
-    FROM known CROSS JOIN fencerow.jobs AS job
-    WHERE job.id = ANY(CAST(:ids AS uuid[]))
+    FROM known CROSS JOIN seen JOIN fencerow.jobs AS job ON job.id = seen.id
+    WHERE fencerow.us(job.run_at) = seen.run_at_us
       AND {{lies ahead}}
     FOR UPDATE OF job SKIP LOCKED
 )

@@ -31,13 +31,13 @@ AND {{written}} <= known.now + 86400000000
 -- many they are.
 WITH {{reached}},
 part AS MATERIALIZED (
-    SELECT job.id, {{lies ahead}} AS ahead
+    SELECT job.id, job.run_at, {{lies ahead}} AS ahead
     FROM known CROSS JOIN fencerow.jobs AS job
     WHERE job.id > :after
     ORDER BY job.id
     LIMIT :limit
 )
-SELECT max(part.id), count(*), json_group_array(part.id) FILTER (WHERE part.ahead)
+SELECT max(part.id), count(*), json_group_array(json_array(part.id, part.run_at)) FILTER (WHERE part.ahead)
 FROM part;
 
 -- name: clock_reached
@@ -53,12 +53,13 @@ WHERE worker.state = 'alive';
 -- Move jobs that lie ahead back, by what they lie ahead: what was to be done at once is due now, and what had a delay has
 -- it still. What else the row says of the time that never was is moved with it, so that nobody moves it twice, and whoever
 -- carries a time on takes it as written now.
--- Guard: it lies ahead still.
+-- Guard: it lies ahead, and is due when it was when it was found. Whoever moved it first has changed that.
 WITH {{reached}},
 late AS MATERIALIZED (
     SELECT job.id, {{written}} - known.reached AS ahead, known.reached
-    FROM known CROSS JOIN fencerow.jobs AS job
-    WHERE job.id IN (SELECT value FROM json_each(:ids))
+    FROM known CROSS JOIN json_each(:seen) AS seen
+    JOIN fencerow.jobs AS job ON job.id = json_extract(seen.value, '$[0]')
+    WHERE job.run_at = json_extract(seen.value, '$[1]')
       AND {{lies ahead}}
 )
 UPDATE fencerow.jobs
