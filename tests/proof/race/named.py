@@ -28,6 +28,8 @@ RACES = {
     66: "The room under a limit, and whoever claims, hands over, ends, dies or changes the limit meanwhile",
     67: "The breaker of a limit: who tries, the end of a trial, and whoever claims or hands over when it opens",
     69: "A unique key that counts until its job starts: the start, who counts on it, who replaces it, a next attempt",
+    70: "A claim in the turns of shares, and whoever claims in turn, claims plainly or cancels meanwhile",
+    71: "The database's clock goes back: who is dead, what fires, and what was written ahead and is moved back",
 }
 WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
 """Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held

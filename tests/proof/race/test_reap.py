@@ -354,10 +354,12 @@ ahead_renew = Scenario(
 )
 
 
+@named(71)
 def test_who_has_not_renewed_since_the_clock_went_back_renews_or_dies(race: Race) -> None:
     race(ahead_renew)
 
 
+@named(71)
 def test_a_renewed_worker_is_buried_without_the_look_at_its_renewal(race: Race) -> None:
     race.turns_red(
         ahead_renew,

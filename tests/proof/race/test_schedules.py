@@ -118,7 +118,7 @@ def test_two_jobs_are_made_without_both(race: Race) -> None:
     race.turns_red(two_ticks, UNLOCKED, AGAIN, BACK)
 
 
-@named(63)
+@named(63, 71)
 def test_a_clock_that_goes_back_between_two_ticks_fires_nothing_twice(race: Race) -> None:
     back = doing("clock", later(-60), later(60))
     race(

@@ -8,6 +8,7 @@ from fencerow.core.store import store
 from fencerow_proof.arena.actor import Actor, Script
 from fencerow_proof.arena.race import Scenario, Story
 from tests.proof.race.conftest import Cut, Race
+from tests.proof.race.named import named
 from tests.proof.race.people import (
     FIRST,
     JOB,
@@ -85,14 +86,17 @@ against_plain = Scenario(
 )
 
 
+@named(70)
 def test_two_claims_in_turn_never_take_one_job(race: Race) -> None:
     race(both)
 
 
+@named(70)
 def test_two_claims_in_turn_take_one_job_when_they_are_unguarded(race: Race) -> None:
     race.turns_red(both, *UNGUARDED)
 
 
+@named(70)
 def test_a_claim_that_knows_no_shares_never_takes_what_was_claimed_in_turn(race: Race) -> None:
     race(against_plain)
 
@@ -116,5 +120,6 @@ against_cancel = Scenario(
 )
 
 
+@named(70)
 def test_a_claim_in_turn_and_a_cancel_have_one_winner(race: Race) -> None:
     race(against_cancel)
