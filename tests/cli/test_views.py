@@ -13,6 +13,7 @@ import pytest
 from fencerow.cli.main import root
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.wanted import SlotGroupNow, Stated
 from fencerow.core.store import store
@@ -92,6 +93,9 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
     jobs.submit(engine, *keyed)
     engine.run(store.hand_over())
     jobs.submit(engine, jobs.new_job(share=KEY, name=f"n-{LONG}", queue=f"q-{LONG}"))
+    handed = jobs.new_job(handover=HandoverTerms(f"r-{LONG}", KEY, 60.0), name=f"n-{LONG}", queue=f"q-{LONG}")
+    (ended,) = jobs.submit(engine, handed)
+    engine.run(store.cancel(ended, actor="someone"))
     engine.run(limits.define(LIMIT, actor="someone", reason=SENTENCE))
     return {
         "jobs list": ("jobs",),
@@ -107,6 +111,9 @@ def views(cli: Cli, url: str, engine: AnyEngine) -> dict[str, tuple[str, ...]]:
         "workers pause": ("workers", "pause", holder),
         "exclusive list": ("exclusive",),
         "exclusive show": ("exclusive", "show", KEY),
+        "handovers list": ("handovers",),
+        "handovers show": ("handovers", "show", ended),
+        "handovers confirm": ("handovers", "confirm", ended),
         "shares list": ("shares",),
         "shares set": ("shares", "set", "mail", KEY, "--weight", "3"),
         "limits list": ("limits",),
@@ -146,8 +153,29 @@ def test_every_view_keeps_to_80_columns_and_cuts_no_id(
     assert len(long) > 20
 
 
-TOLD_IN_TIMES = ("jobs", "queues", "workers", "mutexes", "exclusive", "shares", "limits", "events")
-CHANGING = {"set", "cancel", "pause", "resume", "redrive", "replay", "remove", "release", "migrate"}
+TOLD_IN_TIMES = (
+    "jobs",
+    "handovers",
+    "queues",
+    "workers",
+    "mutexes",
+    "exclusive",
+    "shares",
+    "limits",
+    "events",
+)
+CHANGING = {
+    "set",
+    "confirm",
+    "cancel",
+    "pause",
+    "resume",
+    "redrive",
+    "replay",
+    "remove",
+    "release",
+    "migrate",
+}
 
 
 def changes(name: str) -> bool:

@@ -22,6 +22,7 @@ from fencerow.core.model.ids import parse_prefix
 from fencerow.core.model.job import Happening
 from fencerow.core.model.state import FINAL, LIVE, State
 from fencerow.core.store import store
+from fencerow.handovers.looking import handover_document, placed_handover
 from fencerow.operators.looking import listed
 from fencerow.operators.many import CancelMany, ChangeMany, DeleteMany, ReviveMany
 from fencerow.operators.prefixes import job_meant
@@ -79,12 +80,21 @@ def show(context: click.Context, job_id: str) -> None:
         wanted = client.run(job_meant(meant))
         job, timeline, log = client.get(wanted), client.timeline(wanted), client.logs(wanted)
         unique = engine.run(store.unique_keys_of([wanted])).get(wanted, [])
+        handover = engine.run(placed_handover(wanted))
         at = times(engine, asked(context))
     if asked(context).json:
         entries = [_entry(each) for each in timeline]
-        output.say_json({"job": job, "timeline": entries, "log": log, "unique": unique})
+        output.say_json(
+            {
+                "job": job,
+                "timeline": entries,
+                "log": log,
+                "unique": unique,
+                "handover": None if handover is None else handover_document(handover),
+            }
+        )
     else:
-        show_job(job, timeline, log, at, unique)
+        show_job(job, timeline, log, at, unique, handover)
 
 
 @jobs.command()

@@ -11,6 +11,7 @@ from fencerow.core.model.job import Happening, JobRecord, LogLine
 from fencerow.core.model.packing import told_of
 from fencerow.core.model.text import amount
 from fencerow.core.store.unique import UniqueKey
+from fencerow.handovers.looking import PlacedHandover
 
 TEXT_MAX = 2_000
 DETAIL_MAX = 300
@@ -29,8 +30,12 @@ def show_job(
     logs: Sequence[LogLine],
     at: Times,
     unique: Sequence[UniqueKey] = (),
+    handover: PlacedHandover | None = None,
 ) -> None:
-    """Columns first, then what happened, in order. `unique`: the keys under which submits find the job."""
+    """Columns first, then what happened, in order.
+
+    `unique`: the keys under which submits find the job. `handover`: who is to have its end.
+    """
     output.facts(
         {
             "id": job.id,
@@ -58,6 +63,7 @@ def show_job(
             "key": None if job.key is None else f"{job.scope}: {job.key}",
             "unique": "; ".join(_unique(each, at) for each in unique) or None,
             "replaced": _replaced(events, at),
+            "handover": _handed(handover),
             "tags": ", ".join(job.tags) if job.tags else None,
             "metadata": _json(job.metadata),
             "progress": None
@@ -85,6 +91,12 @@ def show_job(
             LOG,
             [(at.fine(each.at_us), each.attempt, each.level, each.message) for each in logs],
         )
+
+
+def _handed(found: PlacedHandover | None) -> str | None:
+    if found is None:
+        return None
+    return f"to {found.handover.receiver}, key {found.handover.key}: {found.standing}"
 
 
 def _unique(found: UniqueKey, at: Times) -> str:

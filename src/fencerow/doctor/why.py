@@ -5,6 +5,8 @@ Reads only, through the store's own verbs. The command prints the answer; a dash
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from fencerow.command.times import span
@@ -20,6 +22,9 @@ from fencerow.doctor.conditions import SWEEP, Condition, WorkerLoad
 from fencerow.doctor.places import GatePlace, place
 from fencerow.operators.looking import ahead, events
 from fencerow.operators.queues import PausedQueue, paused_queues
+
+if TYPE_CHECKING:
+    from fencerow.handovers.looking import PlacedHandover
 
 WORKERS_MAX = 1_000
 BUSY_MAX = 5
@@ -52,7 +57,9 @@ def why(job_id: str) -> Steps[Diagnosis]:
         )
     now_us = yield from clock().steps()
     if job.is_final:
-        return _ended(job, now_us)
+        from fencerow.handovers.looking import placed_handover  # who asks why a job waits never loads it
+
+        return _ended(job, now_us, (yield from placed_handover(job_id).steps()))
     if job.state is State.RUNNING:
         return _running(job, (yield from list_workers(limit=WORKERS_MAX).steps()), now_us)
     paused = {each.name: each for each in (yield from paused_queues().steps())}
@@ -132,7 +139,7 @@ def _living(*, suspects: bool) -> Steps[list[WorkerLoad]]:
     return found
 
 
-def _ended(job: JobRecord, now_us: int) -> Diagnosis:
+def _ended(job: JobRecord, now_us: int, handover: PlacedHandover | None) -> Diagnosis:
     error = job.error if isinstance(job.error, dict) else {}
     reason = str(error.get("message") or error.get("type") or "")
     found = f"{job.state.value} {conditions.ago(job.ended_at_us, now_us)}".strip() + (
@@ -144,7 +151,21 @@ def _ended(job: JobRecord, now_us: int) -> Diagnosis:
         found,
         {"ended_at_us": job.ended_at_us, "attempt": job.attempt, "error": job.error},
     )
-    return Diagnosis(job.id, job.state, f"it has ended: {job.state.value}", [fact])
+    if handover is None:
+        return Diagnosis(job.id, job.state, f"it has ended: {job.state.value}", [fact])
+    where = _handed(handover)
+    more = "" if where.holds else f"; its end is not confirmed: {where.found}"
+    return Diagnosis(job.id, job.state, f"it has ended: {job.state.value}{more}", [fact, where])
+
+
+def _handed(found: PlacedHandover) -> Condition:
+    """Whether the receiver of the job's end has confirmed it."""
+    each = found.handover
+    facts = {"receiver": each.receiver, "key": each.key, "token": each.token, "behind": found.behind}
+    confirmed = each.confirmed_at_us is not None
+    return Condition(
+        "is confirmed", confirmed, f"receiver {each.receiver}, key {each.key}: {found.standing}", facts
+    )
 
 
 def _running(job: JobRecord, workers: list[WorkerRecord], now_us: int) -> Diagnosis:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fencerow.core.wing import Wing
+from fencerow.core.wing import Check, Wing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import click
 
     from fencerow.core.chore import Chore, Site
     from fencerow.core.config import CoreConfig
@@ -34,4 +36,23 @@ def _purges(engine: Engine, _config: CoreConfig, _telemetry: Telemetry) -> Seque
     return (RemovalInRounds(engine, partial(purge, age_s=CONFIRMED_KEPT_S, limit=LOOKED_AT), 0).round,)
 
 
-WING = Wing("handovers", queries=("fencerow.handovers",), chores=_chores, purges=_purges)
+def _checks() -> Sequence[Check]:
+    from fencerow.handovers.checks import examine_handovers
+
+    return (Check("handovers", examine_handovers),)
+
+
+def _commands() -> Sequence[click.Command]:
+    from fencerow.handovers.commands import handovers
+
+    return (handovers,)
+
+
+WING = Wing(
+    "handovers",
+    queries=("fencerow.handovers",),
+    chores=_chores,
+    purges=_purges,
+    checks=_checks,
+    commands=_commands,
+)
