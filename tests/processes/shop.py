@@ -65,6 +65,15 @@ def says(job: Job) -> None:
 
 
 @app.job(process=True)
+def follows(job: Job, inside: bool) -> str:
+    following = awhere.using(queue="mail", key="k", unique="u", exclusive="e").call("next")
+    if not inside:
+        return job.submit_next(following)
+    with job.transaction():
+        return job.submit_next(following)
+
+
+@app.job(process=True)
 def effect(job: Job, sql: str) -> str:
     with job.transaction() as connection:
         connection.execute(sql)

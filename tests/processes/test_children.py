@@ -106,6 +106,17 @@ async def test_its_transaction_commits_with_the_success(engine: AnyEngine, confi
     assert count(engine, table) == 1
 
 
+@pytest.mark.parametrize("inside", [False, True])
+async def test_what_follows_it_is_stored_with_its_success(
+    engine: AnyEngine, config: Config, inside: bool
+) -> None:
+    async with crew(engine, config) as stage:
+        first = await stage.run("follows", {"inside": inside})
+        second = await stage.ended(first.result)
+
+    assert (second.name, second.key, second.exclusive, second.state) == ("awhere", "k", "e", "succeeded")
+
+
 async def test_a_success_that_it_could_not_tell_of_counts(engine: AnyEngine, config: Config) -> None:
     table = "fencerow.effect" if engine.dialect == "postgres" else "effect"
     with engine.session() as session:

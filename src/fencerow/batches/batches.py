@@ -126,8 +126,8 @@ class Batches:
 
     def _settle(self, batch: Batch, item: Item, error: BaseException | None) -> None:
         attempt = batch.open[item]
-        said = batch.take(item)
-        self._report(attempt, self._ended(attempt, said, error))
+        decision = self._ended(attempt, batch.take(item), error)
+        self._report(attempt, item.followed(decision) if isinstance(decision, Succeeded) else decision)
 
     def _ended(self, attempt: Attempt, said: Said | None, error: BaseException | None) -> Decision:
         """What an item becomes: by what was asked of it, by what was said of it, by how the handler ended."""

@@ -9,7 +9,9 @@ from typing import Any, Generic, TypeVar
 from fencerow.core.db.strikes import sheltered
 from fencerow.core.errors import DecidedTwice, InvalidInput
 from fencerow.core.model.control import Fail, Retry, Snooze
+from fencerow.core.model.outcome import Succeeded
 from fencerow.core.model.seconds import Seconds
+from fencerow.core.model.submission import PreparedCall
 from fencerow.core.worker.context import Job
 
 V = TypeVar("V")  # what was submitted
@@ -127,6 +129,18 @@ class BatchItem(Generic[V, R]):
         error = Snooze(delay_s, reason)
         self._decide(lambda: error)
 
+    def submit_next(self, call: PreparedCall) -> str:
+        """Submit another job together with this one's success; see `Job.submit_next`. Before its outcome is said.
+
+        Raises:
+            DecidedTwice: its outcome was said before.
+            InvalidInput: it was not made by `job.call(...)`, names a connection, or is one too many.
+        """
+        with self._lock:
+            if self._decided:
+                raise self._decided_before("got a follow-up after its outcome")
+            return self._job.submit_next(call)
+
     def progress(self, percent: float, note: str | None = None) -> Awaitable[None]:
         """Say how far this job is; see `Job.progress`, also for what it raises."""
         return self._job.progress(percent, note)
@@ -142,6 +156,10 @@ class BatchItem(Generic[V, R]):
         """What the handler said, None while it has said nothing."""
         return self._said
 
+    def followed(self, success: Succeeded) -> Succeeded:
+        """Its success with what follows it."""
+        return self._job.follow_ups.success(success.result)
+
     def close(self) -> Said | None:
         """The job is over; what is said from now on is dropped. Returns what was said before."""
         with self._lock:
@@ -154,11 +172,7 @@ class BatchItem(Generic[V, R]):
             if self._closed and not self._decided:
                 return  # it was cancelled or given up meanwhile: the batch must not fail for that
             if self._decided:
-                raise DecidedTwice(
-                    f"job {self.id} got a second outcome in one attempt",
-                    "the first one stands and may be written already",
-                    "say one outcome for each item",
-                )
+                raise self._decided_before("got a second outcome")
             self._decided = True
         try:
             said = say()
@@ -167,6 +181,13 @@ class BatchItem(Generic[V, R]):
         with self._lock:
             self._said = said
         self._on_said(self)
+
+    def _decided_before(self, what: str) -> DecidedTwice:
+        return DecidedTwice(
+            f"job {self.id} {what} in one attempt",
+            "the first one stands and may be written already",
+            "say one outcome for each item, and what follows it before",
+        )
 
 
 BatchMiddleware = Callable[[Sequence[BatchItem[Any, Any]], Callable[[], Awaitable[None]]], Awaitable[None]]

@@ -17,10 +17,11 @@ import msgspec
 
 from fencerow.core.composed import config_type
 from fencerow.core.db.engine import Engine
-from fencerow.core.errors import NotImportable
+from fencerow.core.errors import InvalidInput, NotImportable
 from fencerow.core.model.classify import leaves
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
+from fencerow.core.model.submission import PreparedCall, Submission
 from fencerow.core.store.connect import open_engine
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.attempt import Attempt, Interrupt
@@ -28,6 +29,7 @@ from fencerow.core.worker.brought import brought
 from fencerow.core.worker.calling import Calls
 from fencerow.core.worker.deciding import Decider, Decision
 from fencerow.core.worker.executor import Executor
+from fencerow.core.worker.follow_ups import AsStored
 from fencerow.core.worker.lines import JobLines
 from fencerow.core.worker.memory import resident_bytes
 from fencerow.processes.forwarding import Forwarding, forward_all
@@ -171,7 +173,8 @@ class Service:
             held_max_s=self._start.held_max_s,
             meet=self._guard_memory,
         )
-        calls = Calls(engine, decider, telemetry, declared.middleware, kill_s=NEVER_S)
+        middleware = replace(declared.middleware, as_stored=_told(declared.middleware.as_stored))
+        calls = Calls(engine, decider, telemetry, middleware, kill_s=NEVER_S)
         lease = ParentLease(attempt.holder)
 
         def report(_attempt: Attempt, decision: Decision) -> None:
@@ -242,6 +245,28 @@ def _end_if_broken(running: asyncio.Task[None]) -> None:
 
 def _nothing(_number: int, _frame: object) -> None:
     """The worker hears it too."""
+
+
+def _told(as_stored: AsStored | None) -> AsStored | None:
+    """Follow-ups travel to the worker, which cannot pack them again for the job of another id.
+
+    Raises, when it is called:
+        InvalidInput: it would have to.
+    """
+    if as_stored is None:
+        return None
+
+    def checked(call: PreparedCall) -> Submission:
+        found = as_stored(call)
+        if found.pack is not None:
+            raise InvalidInput(
+                "a follow-up from a child process is unique and its arguments are sealed",
+                "the worker that stores it cannot seal them again, for the job that it may replace",
+                "submit it in the handler, or run this job in the worker itself",
+            )
+        return found
+
+    return checked
 
 
 def _no_slot() -> None:

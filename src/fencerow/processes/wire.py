@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import struct
+from itertools import starmap
 from typing import Any
 
 import msgspec
 
-from fencerow.core.model.job import Claimed
-from fencerow.core.model.outcome import Failed, Released, Retried, Snoozed, Stopped, Succeeded
+from fencerow.core.model.job import Claimed, KeyClaim, NewJob
+from fencerow.core.model.outcome import Failed, Followed, Released, Retried, Snoozed, Stopped, Succeeded
+from fencerow.core.model.submission import Submission
+from fencerow.core.model.unique import UniqueClaim
 from fencerow.core.worker.attempt import Interrupt
 from fencerow.core.worker.deciding import Committed, Decision
 from fencerow.processes.origin import Origin
@@ -82,6 +85,22 @@ class Missing(msgspec.Struct, frozen=True, tag="missing"):
     fix: str
 
 
+class ToldSubmission(msgspec.Struct, frozen=True):
+    """A follow-up, as it travels. One that would have to be packed again does not."""
+
+    job: NewJob
+    key: KeyClaim | None
+    own_id: bool
+    unique: UniqueClaim | None
+
+
+class ToldFollowed(msgspec.Struct, frozen=True):
+    """A success with its follow-ups, as it travels."""
+
+    result: bytes
+    submissions: tuple[ToldSubmission, ...]
+
+
 class Reply(msgspec.Struct, frozen=True, tag="answer"):
     """What became of the attempt, and how much memory the child keeps."""
 
@@ -108,6 +127,10 @@ def framed(message: msgspec.Struct) -> bytes:
 def answer(decision: Decision, resident_bytes: int) -> Reply:
     """The message that tells a decision."""
     kind = _LOST if decision is None else type(decision).__name__
+    if isinstance(decision, Followed):
+        told = [(each.job, each.key, each.own_id, each.unique) for each in decision.submissions]
+        followed = ToldFollowed(decision.result, tuple(starmap(ToldSubmission, told)))
+        return Reply(kind, msgspec.Raw(msgspec.json.encode(followed)), resident_bytes)
     return Reply(kind, msgspec.Raw(msgspec.json.encode(decision)), resident_bytes)
 
 
@@ -115,5 +138,9 @@ def decision_of(reply: Reply) -> Decision:
     """The decision that it tells."""
     if reply.kind == _LOST:
         return None
+    if reply.kind == Followed.__name__:
+        told = msgspec.json.decode(reply.body, type=ToldFollowed)
+        follow = [Submission(each.job, each.key, each.own_id, each.unique) for each in told.submissions]
+        return Followed(told.result, tuple(follow))
     found: Decision = msgspec.json.decode(reply.body, type=_KINDS[reply.kind])
     return found

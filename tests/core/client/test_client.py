@@ -6,11 +6,11 @@ import pytest
 
 from fencerow.client import Client
 from fencerow.core.client.refs import CancelAnswer, Key
-from fencerow.core.client.submission import Submission
 from fencerow.core.model import wakeup
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim
 from fencerow.core.model.state import State
+from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove, InvalidInput, JobGone, JobNotFound, ResultTimeout
 from tests.core.client.flaky import Flaky

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.submission import Submission
 from fencerow.core.client.submitting import GROUP_BYTES_MAX, GROUP_ROWS_MAX, Group
 from fencerow.core.model.job import KeyClaim
+from fencerow.core.model.submission import Submission
 from fencerow.errors import OutcomeUnknown, Unavailable
 from tests.core.client.flaky import Flaky
 from tests.kit.jobs import AnyEngine, new_job

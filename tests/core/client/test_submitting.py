@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.submission import Submission
 from fencerow.core.model import wakeup
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import KeyClaim, NewJob
 from fencerow.core.model.state import State
+from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.errors import InvalidInput, KeyConflict, OutcomeUnknown, Unavailable

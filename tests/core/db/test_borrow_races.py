@@ -10,13 +10,13 @@ import psycopg
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.submission import Submission
 from fencerow.core.db.adapters.frame import Lent
 from fencerow.core.db.adapters.lent_postgres import LentPostgres
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
+from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Success
 from fencerow.errors import Busy, OutcomeUnknown, RetryTransaction, Unavailable, UnusableConnection

@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from fencerow.client import Client
-from fencerow.core.client.submission import Submission
 from fencerow.core.db.adapters.frame import Sent
 from fencerow.core.db.adapters.lent_asyncpg import LentAsyncpg
 from fencerow.core.db.adapters.lent_psycopg import LentSyncPsycopg
@@ -18,6 +17,7 @@ from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.known_connections import Database, KnownConnections, database_here
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
+from fencerow.core.model.submission import Submission
 from fencerow.core.store import store
 from fencerow.errors import OtherDatabase, UnusableConnection
 from tests.conftest import postgres_engine

@@ -8,6 +8,7 @@ from typing import Any
 from fencerow.core.db.run import Operation
 from fencerow.core.model.change import JobChange, NewArguments
 from fencerow.core.model.state import State
+from fencerow.core.model.submission import Submission
 from fencerow.core.model.wanted import Change, SlotGroup, Wanted
 from fencerow.core.store import store
 from fencerow.errors import FencerowError
@@ -325,6 +326,9 @@ def swept(
 
 
 TWO = (new_job(), new_job(OTHER_JOB))
+FOLLOWED = store.succeed_with_follow_ups(
+    [store.FollowedSuccess(store.Success(JOB, 1, '"done"'), [Submission(new_job(OTHER_JOB))])], holder=FIRST
+)
 GATED = (new_job(exclusive="k", exclusive_slots=2), new_job(OTHER_JOB, exclusive="k", exclusive_slots=2))
 ORDER = store.order_worker(FIRST, FIVE_SLOTS, version=0, actor="someone")
 # The second needs turns at two gates.
@@ -461,6 +465,8 @@ CASES: list[Case] = [
     ),
     # ends
     ending("succeed", succeed(FIRST)),
+    Case("succeed_with_follow_ups", with_running(), FOLLOWED, look_first(FOLLOWED), (JOB, OTHER_JOB)),
+    swept("succeed_with_follow_ups, the worker gone", with_running(), FOLLOWED, JOB),
     ending("fail", fail(FIRST)),
     ending("requeue, retried", requeue(FIRST, 1, "retried")),
     ending("requeue, snoozed", requeue(FIRST, 1, "snoozed")),

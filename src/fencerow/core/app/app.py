@@ -6,6 +6,7 @@ import difflib
 import logging
 from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack
@@ -75,7 +76,9 @@ class JobsApp(Database):
         self._jobs: dict[str, DeclaredJob[..., ..., Any, Any]] = {}
         self._run_middleware: list[RunMiddleware] = []
         self._batch_middleware: list[TogetherMiddleware] = []
-        self._middleware = Middleware(self._run_middleware, self._batch_middleware)  # as it grows
+        self._middleware = Middleware(  # as it grows
+            self._run_middleware, self._batch_middleware, self._submitter.as_follow_up
+        )
         self._chores: list[Chore] = []
 
     # --- what it is made of ------------------------------------------------------------------------
@@ -254,7 +257,7 @@ class JobsApp(Database):
             served,
             self.config,
             self.telemetry,
-            Middleware(tuple(self._run_middleware), tuple(self._batch_middleware)),
+            replace(self._middleware, run=tuple(self._run_middleware), batch=tuple(self._batch_middleware)),
             slots=slots,
             name=name,
             chores=[each for each in (*self._chores, *self._standing()) if each.name not in without],

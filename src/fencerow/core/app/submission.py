@@ -14,7 +14,6 @@ from fencerow.core.app.handover import HandoverTo, refuse_handover, terms_of
 from fencerow.core.app.options import SubmitOptions
 from fencerow.core.app.turns import NO_TURNS, TurnOptions, key_of, limits_of, refuse_without_key, share_of
 from fencerow.core.app.unique import NOT_UNIQUE, UniqueOptions, refuse_unique, unique_recipe
-from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff, encode_options
 from fencerow.core.model.defaults import Defaults
@@ -22,6 +21,7 @@ from fencerow.core.model.handler import Handler
 from fencerow.core.model.handover import HandoverTerms
 from fencerow.core.model.job import KeyClaim, Template
 from fencerow.core.model.labels import encode_headers, encode_metadata, encode_tags
+from fencerow.core.model.submission import Submission
 from fencerow.core.model.unique import UniqueClaim
 
 

@@ -14,7 +14,7 @@ from collections.abc import (
 )
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 
@@ -24,11 +24,11 @@ from fencerow.core.app.options import SubmitOptions
 from fencerow.core.app.submission import Declaration, Draft, Layers, Recipe, SubmitMiddleware, with_labels
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
-from fencerow.core.client.submission import Submission
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.change import NewArguments, Turns
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.job import NewJob, Template
+from fencerow.core.model.submission import PreparedCall, Submission
 from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Fact, Telemetry
 
@@ -41,7 +41,7 @@ CHUNK_ROWS = 1_000
 CHUNK_BYTES = 4 * 1024 * 1024
 
 
-class Call(msgspec.Struct, Generic[R_co], frozen=True, gc=False):
+class Call(PreparedCall, Generic[R_co], frozen=True, gc=False):
     """One call of a declared job, checked and encoded, not yet submitted. Made by `job.call(...)`."""
 
     recipe: Recipe
@@ -121,6 +121,22 @@ class Submitter:
             return msgspec.structs.replace(job, id="")
         stored = call.recipe.packed("", call.args)
         return msgspec.structs.replace(job, id="", args=stored.decode(), args_bytes=len(stored))
+
+    def as_follow_up(self, call: PreparedCall) -> Submission:
+        """What is stored of a handler's follow-up, with what submit middleware adds.
+
+        Raises:
+            InvalidInput: it was not made by `job.call(...)`, or names a connection.
+        """
+        prepared: Call[Any] = checked(cast("Call[Any]", call))
+        if prepared.recipe.options.connection is not None:
+            raise InvalidInput(
+                "a follow-up names a connection",
+                "it is stored in the transaction of the job's own success",
+                "leave connection= out, or submit it in your transaction",
+            )
+        with self._drafted([prepared]) as submissions:
+            return submissions[0]
 
     def _drafted(self, calls: Sequence[Call[Any]]) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, proxy
 
 from fencerow.core.client.base import ClientBase
-from fencerow.core.client.submission import Submission, answered_each, once_each, storing_once
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Operation, Pause, Procedure, ask, joining
 from fencerow.core.errors import Busy, DatabaseError, OutcomeUnknown, Unavailable
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.seconds import Seconds, in_seconds
+from fencerow.core.model.submission import Submission
 from fencerow.core.model.wakeup import Arrived, Queued, encode
 from fencerow.core.store import store
+from fencerow.core.store.storing import answered_each, once_each, storing_once
 from fencerow.core.store.submit import Submitted
 from fencerow.core.telemetry import Fact, Telemetry
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from fencerow.core.model.describe import ErrorRecord
+from fencerow.core.model.submission import Submission
 
 
 class Succeeded(msgspec.Struct, frozen=True):
     """The handler returned; `result` is the encoded value."""
 
     result: bytes
+
+
+class Followed(Succeeded, frozen=True):
+    """The handler returned, and these jobs are submitted in the transaction of its success."""
+
+    submissions: tuple[Submission, ...]
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -53,4 +60,4 @@ class Crashed(msgspec.Struct, frozen=True):
     reason: str
 
 
-Outcome = Succeeded | Failed | Retried | Snoozed | Released | Stopped | Crashed
+Outcome = Succeeded | Followed | Failed | Retried | Snoozed | Released | Stopped | Crashed

@@ -15,6 +15,7 @@ from fencerow.core.db.run import Operation
 from fencerow.core.model.outcome import (
     Crashed,
     Failed,
+    Followed,
     Outcome,
     Released,
     Retried,
@@ -36,6 +37,7 @@ from fencerow.core.store.attempts import (
     stop,
     succeed,
 )
+from fencerow.core.store.following import FollowedSuccess, MovedAndMade, succeed_with_follow_ups
 from fencerow.core.store.reap import Crash, Reclaimed, crash
 from fencerow.core.telemetry import Fact
 
@@ -88,6 +90,14 @@ class OutcomeRule:
 
 def _succeed(batch: Batch, holder: str) -> Operation[list[Moved]]:
     return succeed([Success(*each.key, each.outcome.result.decode()) for each in batch], holder=holder)
+
+
+def _follow(batch: Batch, holder: str) -> Operation[MovedAndMade]:
+    followed = [
+        FollowedSuccess(Success(*each.key, each.outcome.result.decode()), each.outcome.submissions)
+        for each in batch
+    ]
+    return succeed_with_follow_ups(followed, holder=holder)
 
 
 def _failures(batch: Batch) -> list[Failure]:
@@ -151,6 +161,10 @@ def _when_moved(moved: list[Moved]) -> Confirmed:
     return Confirmed({job.id for job in moved}, [], awaited, [], any(job.had_turns for job in moved))
 
 
+def _when_followed(answer: MovedAndMade) -> Confirmed:
+    return _when_moved(answer.moved)._replace(queued=answer.made)
+
+
 def _when_requeued(queued: list[Requeued]) -> Confirmed:
     return Confirmed({job.id for job in queued}, queued, [], [], any(job.waits for job in queued))
 
@@ -187,6 +201,7 @@ def _reason(outcome: Released | Crashed) -> dict[str, Any]:
 
 WRITINGS: Mapping[str, Writing] = {
     "succeed": Writing(_succeed, _when_moved),
+    "follow": Writing(_follow, _when_followed),
     "fail": Writing(_fail, _when_moved),
     "stop": Writing(_stop, _when_moved),
     "crash": Writing(_crash, _when_crashed),
@@ -199,6 +214,7 @@ _QUEUED = frozenset({State.QUEUED, State.WAITING})
 
 RULES: Mapping[type[Outcome], OutcomeRule] = {
     Succeeded: OutcomeRule("succeed", Fact.SUCCEEDED, frozenset({State.SUCCEEDED}), _nothing),
+    Followed: OutcomeRule("follow", Fact.SUCCEEDED, frozenset({State.SUCCEEDED}), _nothing),
     Failed: OutcomeRule("fail", Fact.FAILED, frozenset({State.FAILED}), _code),
     Stopped: OutcomeRule("stop", Fact.STOPPED, frozenset({State.CANCELLED}), _nothing),
     Retried: OutcomeRule("requeue", Fact.RETRIED, _QUEUED, _delay),

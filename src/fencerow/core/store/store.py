@@ -60,6 +60,11 @@ from fencerow.core.store.notes import (
     log as log,
     progress as progress,
 )
+from fencerow.core.store.following import (
+    FollowedSuccess as FollowedSuccess,
+    MovedAndMade as MovedAndMade,
+    succeed_with_follow_ups as succeed_with_follow_ups,
+)
 from fencerow.core.store.orders import (
     Order as Order,
     order_worker as order_worker,

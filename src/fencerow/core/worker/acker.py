@@ -21,14 +21,14 @@ import msgspec
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.trouble import is_trouble, took_too_long
-from fencerow.core.errors import OutcomeUnknown
+from fencerow.core.errors import OlderWorkers, OutcomeUnknown
 from fencerow.core.model.job import Fence
-from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped, Succeeded
+from fencerow.core.model.outcome import Failed, Followed, Outcome, Released, Stopped, Succeeded
 from fencerow.core.model.retry import FailureCode, describe
 from fencerow.core.model.state import State
 from fencerow.core.model.text import amount
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved
+from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.store.outcomes import RULES, WRITINGS, OutcomeRule
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.attempt import Attempt, facts
@@ -110,8 +110,11 @@ class Acker:
         self._idle.clear()
         self._changed.set()
 
-    def committed(self, attempt: Attempt, moved: Moved, duration_s: float) -> None:
-        """The handler's own transaction has written the success."""
+    def committed(
+        self, attempt: Attempt, moved: Moved, duration_s: float, made: Sequence[Requeued] = ()
+    ) -> None:
+        """The handler's own transaction has written the success, and made these follow-ups."""
+        self._wakeups.announce_queued(made)
         self._confirm([Pending(attempt, attempt.key, Succeeded(b""), duration_s)])
         self._wakeups.announce_ended([moved.id] if moved.awaited else [])
         if moved.had_turns:
@@ -242,7 +245,7 @@ class Acker:
         (only,) = batch
         log.error("the outcome of job %s was refused by the database: %s", only.id, error, exc_info=error)
         self._telemetry.counters.add("outcomes_refused")
-        if kind == "park":
+        if kind == "park" or isinstance(error, OlderWorkers):
             self._wait_apart([only], REFUSED_S)  # it stays ours: released, it would run again
         elif isinstance(only.outcome, Failed) and only.outcome.error.code == "outcome_refused":
             await self._write_group("park", holder, [only])
@@ -343,7 +346,7 @@ def _bounded(group: Iterable[Pending]) -> Iterator[list[Pending]]:
     size = 0
     for each in group:
         job_id, outcome = each.attempt.claimed.id, each.outcome
-        weight = len(outcome.result) if isinstance(outcome, Succeeded) else 512
+        weight = _bytes_of(outcome)
         if batch and (size + weight > BATCH_BYTES_MAX or job_id in ids):
             yield batch
             batch, ids, size = [], set(), 0
@@ -352,3 +355,10 @@ def _bounded(group: Iterable[Pending]) -> Iterator[list[Pending]]:
         size += weight
     if batch:
         yield batch
+
+
+def _bytes_of(outcome: Outcome) -> int:
+    """How much of a statement it takes, roughly."""
+    if isinstance(outcome, Followed):
+        return len(outcome.result) + sum(each.job.args_bytes for each in outcome.submissions)
+    return len(outcome.result) if isinstance(outcome, Succeeded) else 512

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.strikes import Striker
 from fencerow.core.errors import LeaseLost, OutcomeUnknown
-from fencerow.core.model.outcome import Succeeded
 from fencerow.core.store import store
 from fencerow.core.store.running import Running, running
 from fencerow.core.telemetry import Telemetry
@@ -114,7 +113,7 @@ class Calls:
 
     def job(self, attempt: Attempt) -> Job:
         """What the attempt's handler is given of it."""
-        return Job(attempt, self._engine, self.loop, self._decider.held_max_s)
+        return Job(attempt, self._engine, self.loop, self._decider.held_max_s, self.middleware.as_stored)
 
     # --- a call that can be interrupted --------------------------------------------------------------
 
@@ -199,21 +198,23 @@ class Calls:
                 if attempt.overran:
                     _refuse_late(attempt, job)
                 if (transaction := job.opened_transaction) is not None:
-                    return await self._committed(attempt, transaction, value)
-                return Succeeded(handler.stored_result(attempt.claimed.id, value))
+                    return await self._committed(attempt, job, transaction, value)
+                return job.follow_ups.success(handler.stored_result(attempt.claimed.id, value))
             except Exception as raised:
                 error = raised
         return await self._failed(attempt, job, error)
 
-    async def _committed(self, attempt: Attempt, transaction: JobTransaction[Any], value: Any) -> Decision:
+    async def _committed(
+        self, attempt: Attempt, job: Job, transaction: JobTransaction[Any], value: Any
+    ) -> Decision:
         """What the handler did in its transaction counts together with its success."""
         if transaction.moved is None:  # else a plain handler's thread has committed it
             encoded = attempt.handler.stored_result(attempt.claimed.id, value)
             if not transaction.is_open:
-                return Succeeded(encoded)
+                return job.follow_ups.success(encoded)
             await transaction.acommit(encoded.decode())
         assert transaction.moved is not None
-        return Committed(transaction.moved)
+        return Committed(transaction.moved, transaction.made)
 
     async def _failed(self, attempt: Attempt, job: Job, error: BaseException) -> Decision:
         transaction = job.opened_transaction
@@ -222,7 +223,7 @@ class Calls:
             if transaction.moved is not None:
                 self._telemetry.counters.add("middleware_errors")
                 log.error("middleware of job %s failed after its commit", job.id, exc_info=error)
-                return Committed(transaction.moved)
+                return Committed(transaction.moved, transaction.made)
         in_doubt = isinstance(error, OutcomeUnknown) and transaction is not None and transaction.in_doubt
         # A handler may raise LeaseLost of its own accord; only the database knows whether it is true.
         unsure = isinstance(error, LeaseLost) and attempt.interrupt is not Interrupt.LOST

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from fencerow.core.db.engine import Engine
@@ -27,7 +27,7 @@ from fencerow.core.model.outcome import Failed, Outcome, Released, Stopped
 from fencerow.core.model.retry import RetryRule, after_failure, describe
 from fencerow.core.model.state import State
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved
+from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.threads import NoThread
 from fencerow.core.worker.attempt import Attempt, Interrupt, OutOfTime
@@ -45,9 +45,11 @@ ALTERED_CODE = "payload_altered"
 
 @dataclass(frozen=True)
 class Committed:
-    """The success was committed inside `job.transaction()`; there is nothing left to acknowledge."""
+    """The success was committed inside `job.transaction()`, and with it the follow-ups that were `made`; there is
+    nothing left to acknowledge."""
 
     moved: Moved
+    made: list[Requeued] = field(default_factory=list)
 
 
 Decision = Outcome | Committed | None  # None: the job is not ours any more, and nothing is written

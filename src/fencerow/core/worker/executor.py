@@ -224,7 +224,7 @@ class Reports:
             self._telemetry.counters.add("leases_lost")
             self._telemetry.emit(Fact.LEASE_LOST, **facts(attempt))
         elif isinstance(decision, Committed):
-            self._acker.committed(attempt, decision.moved, duration_s)
+            self._acker.committed(attempt, decision.moved, duration_s, decision.made)
         else:
             self._tell(attempt, decision, duration_s)
             self._acker.put(attempt, decision, duration_s)

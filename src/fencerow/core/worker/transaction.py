@@ -21,8 +21,9 @@ from fencerow.core.db.run import Operation, joining
 from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import Busy, TransactionMisuse
 from fencerow.core.store import store
-from fencerow.core.store.attempts import Moved
+from fencerow.core.store.attempts import Moved, Requeued
 from fencerow.core.worker.attempt import Attempt, lease_lost
+from fencerow.core.worker.follow_ups import FollowUps
 
 T = TypeVar("T")
 
@@ -34,16 +35,24 @@ class JobTransaction(Generic[T]):
     """A context manager, sync and async. Leaving the block keeps the transaction open; an error ends it.
 
     `opened` is called when it has begun, in whatever thread that is. `given` is the user's session, or what makes it.
+    `follow_ups` are submitted in it.
     """
 
     def __init__(
-        self, engine: Engine, attempt: Attempt, opened: Callable[[], None], given: object | None = None
+        self,
+        engine: Engine,
+        attempt: Attempt,
+        opened: Callable[[], None],
+        given: object | None,
+        follow_ups: FollowUps,
     ) -> None:
         self._engine = engine
         self._attempt = attempt
         self._opened = opened
         self._given = given
+        self._follow_ups = follow_ups
         self.moved: Moved | None = None  # what the commit brought about, once it is certain
+        self.made: list[Requeued] = []  # the follow-ups among that
         self._sync: ExitStack | None = None
         self._async: AsyncExitStack | None = None
         self._session: Session | None = None
@@ -150,7 +159,7 @@ class JobTransaction(Generic[T]):
             session.flush()
             self._handed.check_open(session)
             until = time.monotonic() + LOCKED_S
-            while not (moved := session.run(self._success(result))):
+            while not (done := session.run(self._success(result))).moved:
                 self._check_locked(session.run(self._fence()), until)
                 time.sleep(LOCKED_PAUSE_S)
         except BaseException as error:
@@ -158,7 +167,7 @@ class JobTransaction(Generic[T]):
             raise
         self._committing, self._session = True, None
         stack.close()
-        self.moved = moved[0]
+        self.moved, self.made = done.moved[0], done.made
 
     async def acommit(self, result: str) -> None:
         """The same for an async handler."""
@@ -168,7 +177,7 @@ class JobTransaction(Generic[T]):
             await session.aflush()
             self._handed.check_open(session)
             until = time.monotonic() + LOCKED_S
-            while not (moved := await session.arun(self._success(result))):
+            while not (done := await session.arun(self._success(result))).moved:
                 self._check_locked(await session.arun(self._fence()), until)
                 await asyncio.sleep(LOCKED_PAUSE_S)
         except BaseException as error:
@@ -176,7 +185,7 @@ class JobTransaction(Generic[T]):
             raise
         self._committing, self._asession = True, None
         await stack.aclose()
-        self.moved = moved[0]
+        self.moved, self.made = done.moved[0], done.made
 
     @sheltered
     def roll_back(self, error: BaseException) -> None:
@@ -198,9 +207,10 @@ class JobTransaction(Generic[T]):
     def _bound(self) -> Operation[None]:
         return store.bound_idle(self._attempt.claimed.id)
 
-    def _success(self, result: str) -> Operation[list[Moved]]:
-        outcome = store.Success(self._attempt.claimed.id, self._attempt.claimed.attempt, result)
-        return store.succeed([outcome], holder=self._attempt.holder)
+    def _success(self, result: str) -> Operation[store.MovedAndMade]:
+        success = store.Success(self._attempt.claimed.id, self._attempt.claimed.attempt, result)
+        followed = store.FollowedSuccess(success, self._follow_ups.submissions)
+        return store.succeed_with_follow_ups([followed], holder=self._attempt.holder)
 
     def _fence(self) -> Operation[bool | None]:
         claimed = self._attempt.claimed

@@ -1,29 +1,16 @@
-"""One job to store, and storing those that may have been stored before: under keys, or ids of the caller's own."""
+"""Storing jobs that may have been stored before: under keys, or ids of the caller's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-
-import msgspec
+from collections.abc import Iterable, Sequence
 
 from fencerow.core.db.run import Operation, Steps, operation
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.job import KeyClaim, NewJob
-from fencerow.core.model.unique import UniqueClaim
-from fencerow.core.store import store
+from fencerow.core.model.submission import Submission
 from fencerow.core.store.known import is_same_work
-from fencerow.core.store.submit import Submitted
-
-
-class Submission(msgspec.Struct, frozen=True, gc=False):
-    """One job to store, checked already. `key` claims an idempotency key, `unique` a unique one; `own_id`: the caller
-    chose the id. `pack`: its arguments as they are stored with the job of another id, which it may replace."""
-
-    job: NewJob
-    key: KeyClaim | None = None
-    own_id: bool = False
-    unique: UniqueClaim | None = None
-    pack: Callable[[str], bytes] | None = None
+from fencerow.core.store.submit import Submitted, resubmit, submit_keyed
+from fencerow.core.store.unique import resubmit_unique, submit_unique
+from fencerow.core.store.uniting import Unstored
 
 
 def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operation[list[Submitted]]:
@@ -35,8 +22,8 @@ def storing_once(once: Sequence[Submission], *, again: bool = False) -> Operatio
         InvalidInput: an id of the caller's own belongs to other work. Nothing is stored.
     """
     if any(each.unique is not None for each in once):
-        asked = [store.Unstored(each.job, each.key, each.unique, each.pack) for each in once]
-        return (store.resubmit_unique if again else store.submit_unique)(asked, own=_own(once))
+        asked = [Unstored(each.job, each.key, each.unique, each.pack) for each in once]
+        return (resubmit_unique if again else submit_unique)(asked, own=_own(once))
     return _submit_with_keys(once) if any(each.key is not None for each in once) else _submit_unkeyed(once)
 
 
@@ -45,7 +32,7 @@ def _submit_with_keys(submissions: Sequence[Submission]) -> Steps[list[Submitted
     """Keyed jobs, and others beside them, in one transaction."""
     keyed = [each for each in submissions if each.key is not None]
     claims = [each.key for each in keyed if each.key is not None]
-    answers = yield from store.submit_keyed([each.job for each in keyed], claims, own=_own(keyed)).steps()
+    answers = yield from submit_keyed([each.job for each in keyed], claims, own=_own(keyed)).steps()
     beside = yield from _unkeyed([each for each in submissions if each.key is None])
     answered = iter(answers)
     others = iter(beside)
@@ -63,7 +50,7 @@ def _unkeyed(submissions: Sequence[Submission]) -> Steps[list[Submitted]]:
     if not submissions:
         return []
     own = _own(submissions)
-    again = store.resubmit([each.job for each in submissions], own=own, known=bool(own))
+    again = resubmit([each.job for each in submissions], own=own, known=bool(own))
     inserted = set((yield from again.steps()))
     return [
         Submitted(each.job.id, replay=each.own_id and each.job.id not in inserted) for each in submissions
