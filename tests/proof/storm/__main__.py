@@ -29,7 +29,11 @@ def main(arguments: list[str]) -> int:
     )  # so that disks and servers are put away
     kinds = ENGINES if given.engine is None else (given.engine,)
     started = time.monotonic()
-    evidence: dict[str, Any] = {**surroundings(kinds), "command": ["storm", *arguments], "seed": given.seed}
+    evidence: dict[str, Any] = {
+        **surroundings(kinds),
+        "command": ["storm", *map(_without_folder, arguments)],
+        "seed": given.seed,
+    }
     evidence["controls"], evidence["storms"] = [], []
     good = True
     for kind in kinds:
@@ -72,6 +76,11 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--evidence", type=Path, default=ROOT / ".fencerow" / "storm.json")
     return parser.parse_args(arguments)
+
+
+def _without_folder(argument: str) -> str:
+    """Where somebody keeps the evidence is of no interest in it."""
+    return argument.rpartition("/")[2] if argument.startswith("/") else argument
 
 
 def _say(text: str) -> None:
