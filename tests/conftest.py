@@ -26,6 +26,7 @@ from tests.proof.race.evidence import (  # noqa: F401 (hooks must be found here)
 
 # Loaded here, since only this file is read by each of several test processes; `tally` prints how many scenarios passed.
 pytest_plugins = [
+    "tests.kit.chance",
     "tests.kit.collecting",
     "tests.kit.cost",
     "tests.kit.marks",
