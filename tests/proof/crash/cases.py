@@ -10,7 +10,7 @@ from fencerow.core.model.change import JobChange, NewArguments
 from fencerow.core.model.state import State
 from fencerow.core.model.submission import Submission
 from fencerow.core.model.wanted import Change, SlotGroup, Wanted
-from fencerow.core.store import store
+from fencerow.core.store import ahead, store
 from fencerow.errors import FencerowError
 from fencerow.limits import Breaker, Limit, Rate, limits
 from fencerow.limits.named import forget_states
@@ -195,8 +195,8 @@ def die_ahead() -> Operation[Any]:
     """With the renewal of FIRST that it finds there: what a judge sees, a lease earlier."""
 
     def steps() -> Any:
-        ahead = yield from store.leases_ahead().steps()
-        return (yield from store.die_ahead(ahead, judge=SECOND, until_us=LATE_US).steps())
+        found = yield from store.leases_ahead().steps()
+        return (yield from store.die_ahead(found, judge=SECOND, until_us=LATE_US).steps())
 
     return Operation("die_ahead", steps, writes="workers")
 
@@ -383,6 +383,30 @@ def idle_states() -> Script:
     yield register(FIRST)
 
 
+def written_ahead() -> Script:
+    """While the clock stood an hour ahead, one at once and one that waits at its gate."""
+    yield from workers()
+    yield later(3600.0)
+    yield store.submit_gated([new_job(), new_job(OTHER_JOB, exclusive="k")])
+    yield later(-3600.0)
+
+
+def move_back() -> Operation[Any]:
+    """With what a look finds: what a worker sees, an instant earlier."""
+
+    def steps() -> Any:
+        part = yield from ahead.find_ahead(ahead.FIRST, reached_us=0, limit=10).steps()
+        return (yield from ahead.move_back(part.ahead, reached_us=0, actor="w").steps())
+
+    return Operation("move_back", steps)
+
+
+def moved_and_given() -> Script:
+    """The next look, of whichever worker."""
+    yield move_back()
+    yield from turns_given()
+
+
 TURN_BACK = store.take_turns_back(["key:k"], unclaimed_s=None)
 
 
@@ -449,6 +473,10 @@ CASES: list[Case] = [
     reading(store.gates_after()),
     reading(store.turns_wanted()),
     reading(store.unaware_workers("exclusive")),
+    # written while the clock stood ahead
+    Case("move_back", written_ahead, move_back(), moved_and_given, (JOB, OTHER_JOB)),
+    reading(ahead.find_ahead(ahead.FIRST, reached_us=0, limit=10)),
+    reading(ahead.clock_reached()),
     # claim
     Case("claim", with_jobs(*TWO), claim_two(), unknown_jobs, (JOB, OTHER_JOB)),
     swept("claim, the worker gone", with_jobs(*TWO), claim_two(), JOB, OTHER_JOB),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fencerow.core.store import store
+from fencerow.core.store import ahead, store
 from fencerow.operators import queues
 from fencerow.retention import disown, periods, purging
 from fencerow_proof.arena.crash import Case, Unrecovered, crash_everywhere
@@ -49,7 +49,7 @@ def test_every_point_of_it_is_survived(
 def test_every_operation_of_the_store_is_among_them() -> None:
     verbs = {
         name
-        for module in (store, disown, periods, purging, queues)
+        for module in (store, ahead, disown, periods, purging, queues)
         for name, verb in inspect.getmembers(module, inspect.isfunction)
         if hasattr(verb, "__wrapped__")
     }
