@@ -6,7 +6,9 @@ On PostgreSQL and on SQLite, with commits that reach the disk as they do in prod
 
 - the claim of 10 jobs beside 100,000 that wait for one key, and beside none; the two take turns;
 - the drain of 10,000 keys with 10 jobs each by one worker of 100 slots, and of as many plain jobs by the same worker;
-- the hand-over of one turn after an end, and of 500 at once, with and without 100,000 that wait for another key.
+- the hand-over of one turn after an end, and of 500 at once, with and without 100,000 that wait for another key;
+- on PostgreSQL, what an end, a hand-over and a claim of one key, and of one limit, take together while somebody holds
+  an old snapshot: at first, and after 2,000 of them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from pathlib import Path
 
 import psycopg
 
-from fencerow import App
+from fencerow import App, Client
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.run import Operation
@@ -32,12 +34,14 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import Claimed, NewJob, Template
 from fencerow.core.store import store
+from fencerow.limits import Limit
 from fencerow.operators import looking
 from fencerow.testing.postgres import PostgresServer
 
 KEYS, EACH, BLOCKED = 10_000, 10, 100_000
 CHUNK = 5_000
 CLAIMS, ENDS, BULKS = 300, 200, 20
+GROWTH = 2_000
 BULK = 500
 WARM = 20
 AnyEngine = PostgresEngine | SqliteEngine
@@ -136,6 +140,37 @@ def hands(engine: AnyEngine) -> str:
     )
 
 
+def growth(engine: PostgresEngine, what: str, wanted: Sequence[NewJob]) -> str:
+    """Turns of one gate that go from job to job, beside an old snapshot and without one."""
+    holder = registered(engine)
+    stored(engine, wanted)
+    engine.run(store.hand_over())
+    took: dict[bool, list[float]] = {}
+    for held in (False, True):
+        with psycopg.connect(engine.conninfo) as report:
+            if held:
+                report.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                report.execute("SELECT count(*) FROM fencerow.jobs")
+            took[held] = [rotated(engine, holder) for _ in range(GROWTH)]
+            report.rollback()
+    first, last = (statistics.median(took[True][part]) * 1e3 for part in (slice(0, 100), slice(-100, None)))
+    without = statistics.median(took[False][-100:]) * 1e3
+    return (
+        f"one {what} under an old snapshot: {first:.2f} ms at first, {last:.2f} after {GROWTH:,}; "
+        f"{without:.2f} after as many without it: {last / without:.2f} x"
+    )
+
+
+def rotated(engine: Engine, holder: str) -> float:
+    """How long it takes from a claim to the next one's turn."""
+    began = time.perf_counter()
+    (job,) = engine.run(claim(holder, 1))
+    ended(engine, holder, [job])
+    handed = engine.run(store.hand_over())
+    assert len(handed.queued) == 1
+    return time.perf_counter() - began
+
+
 async def drained(url: str, wanted: Sequence[NewJob]) -> float:
     """Seconds from the first start until the database has confirmed the last success."""
     async with App(url, actor="bench") as app:
@@ -181,6 +216,13 @@ def measured(kind: str, urls: Iterator[str], keys: int, blocked: int) -> None:
         print(f"{kind}: {claims(none, beside, blocked)}", flush=True)
         print(f"{kind}: {hands(none)}", flush=True)
         print(f"{kind}, beside {blocked:,} that wait for another key: {hands(beside)}", flush=True)
+    if kind == "postgres":
+        limited = [NewJob(new_id(), "{}", 2, WORK, None, ("one",)) for _ in range(2 * GROWTH + 2)]
+        for what, wanted in (("key", jobs(2 * GROWTH + 2, "one")), ("limit", limited)):
+            with opened(next(urls)) as engine:
+                assert isinstance(engine, PostgresEngine)
+                Client(engine).limits.define(Limit("one", slots=1))
+                print(f"{kind}: {growth(engine, what, wanted)}", flush=True)
 
 
 def migrated(url: str) -> str:
