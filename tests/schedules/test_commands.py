@@ -49,7 +49,18 @@ def test_a_schedule_is_set_looked_at_and_removed(cli: Cli, url: str, engine: Any
     )
     assert "often" in cli("schedules").out
     assert [each["name"] for each in cli("schedules", "list", "--json").json] == ["often"]
-    assert len(cli("schedules", "next", "often", "-n", "3", "--json").json) == 3
+    fires = cli("schedules", "next", "often", "-n", "100", "--json").json
+    kept = [each for each in fires if each["starts"] is not None]
+    assert len(fires) == 100 and {each["starts"] == each["fires"] for each in kept} == {True}
+    assert 14 <= len(fires) - len(kept) <= 17, "four hours of the 25 that these are"
+    assert "in a maintenance window, makes no job" in cli("schedules", "next", "often", "-n", "100").out
+    cli("schedules", "set", "often", "--in-window", "defer")
+    (end,) = {
+        each["starts"][11:16]
+        for each in cli("schedules", "next", "often", "-n", "100", "--json").json
+        if each["starts"] != each["fires"]
+    }
+    assert end == "02:00"
     assert "maintenance window" in cli("schedules", "explain", "often").out
     assert (
         "900 s" in cli("schedules", "show", "often").out or "15 min" in cli("schedules", "show", "often").out

@@ -114,13 +114,18 @@ def show(context: click.Context, name: str, entity: str | None, ticks: int) -> N
 def next_(context: click.Context, name: str, entity: str | None, count: int) -> None:
     """Show when a schedule fires next, whether or not it is paused."""
     with verbs(context) as (known, engine):
-        fires = known.next_fires(name, entity or "", count=count)
+        found = known.get(name, entity or "")
+        fires = [(each, found.starts_us(each)) for each in known.next_fires(name, entity or "", count=count)]
         at = times(engine, asked(context))
     if asked(context).json:
-        output.say_json([iso(each) for each in fires])
+        output.say_json([{"fires": iso(each), "starts": iso(starts_us)} for each, starts_us in fires])
         return
-    for each in fires:
-        output.say(at.full(each) or "")
+    for each, starts_us in fires:
+        if starts_us is None:
+            note = ": in a maintenance window, makes no job"
+        else:
+            note = "" if starts_us == each else f": in a maintenance window, starts {at.full(starts_us)}"
+        output.say(f"{at.full(each)}{note}")
 
 
 @schedules.command()

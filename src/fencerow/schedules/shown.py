@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fencerow.core.db.run import Row, as_int, as_int_or_none, text_or_none
-from fencerow.schedules.definition import Definition, known, seed_of
+from fencerow.schedules.definition import Definition, InWindow, known, seed_of
 from fencerow.schedules.definitions import RowKind, RowOrigin
 
 UNREADABLE = "written by a newer Fencerow, or by hand"
@@ -79,6 +79,14 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
         for _ in range(count):
             found.append(spec.next_after(found[-1], seed_of(self.name, self.entity)))
         return found[1:]
+
+    def starts_us(self, fire_us: int) -> int | None:
+        """When the job of this fire may start: at once, or when its maintenance window ends. None: the window skips it."""
+        read = known(self.definition)
+        opens_us = read.windows.opens_after(fire_us)
+        if opens_us > fire_us and read.definition.in_window is InWindow.SKIP:
+            return None
+        return opens_us
 
     def document(self) -> dict[str, Any]:
         """For JSON: instants as texts are made by the command."""
