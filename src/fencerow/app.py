@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from fencerow.batches.declare import DeclareBatch
@@ -14,14 +14,15 @@ from fencerow.core.app.app import JobsApp
 from fencerow.core.app.handover import HandoverTo
 from fencerow.core.app.submitter import Submittable
 from fencerow.core.app.unique import Unique
-from fencerow.core.config import Defaults
+from fencerow.core.config import CoreConfig, Defaults
 from fencerow.core.db.run import Operation, run
-from fencerow.core.model.packing import PayloadSeal, PayloadSign
+from fencerow.core.model.packing import Packing, PayloadSeal, PayloadSign, packing_of
 from fencerow.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from fencerow.core.chore import Chore
     from fencerow.limits import Limit
+    from fencerow.payloads.outside.store import PayloadStore
     from fencerow.schedules.appside import AppSchedules, Program
     from fencerow.schedules.declared import Declarations, Entities
     from fencerow.schedules.options import ScheduleOptions
@@ -49,7 +50,8 @@ class App(JobsApp):
     `defaults` apply to all jobs, `queues` to the jobs of one queue. An option in a job's declaration wins
     over both, and an option of a submit wins over all. `limits` are made, or changed to a higher version, when
     a worker is made; `declare_limits` does so sooner. `seal` encrypts or signs arguments and results: `Seal` or `Sign`
-    of `fencerow.payloads`, or your own. Close the app when done, or use it as a context manager.
+    of `fencerow.payloads`, or your own. `outside`: a store of your own for large ones, instead of `outside_store`.
+    Close the app when done, or use it as a context manager.
 
     Raises:
         ConfigError: a setting cannot be used. UrlError: the URL names no database that Fencerow can use.
@@ -58,6 +60,7 @@ class App(JobsApp):
 
     client_type = Client
     config: Config
+    _outside: PayloadStore | None
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class App(JobsApp):
         actor: str | None = None,
         telemetry: Telemetry | None = None,
         seal: PayloadSeal | PayloadSign | None = None,
+        outside: PayloadStore | None = None,
     ) -> None:
         super().__init__(
             url,
@@ -82,7 +86,7 @@ class App(JobsApp):
             queues=queues,
             actor=actor,
             telemetry=telemetry,
-            seal=seal,
+            packing=self._stored_by(seal, outside),
         )
         self.batch_job = DeclareBatch(self._declarer)
         self._declared_schedules: Declarations | None = None
@@ -163,7 +167,36 @@ class App(JobsApp):
     def _standing(self) -> Sequence[Chore]:
         from fencerow.schedules.chores import schedule_chores
 
-        return schedule_chores(lambda: self.client, self.config, self.telemetry, self._program)
+        chores: list[Chore] = list(
+            schedule_chores(lambda: self.client, self.config, self.telemetry, self._program)
+        )
+        if self._outside is not None:
+            from fencerow.payloads.outside.chore import OutsideSweep
+
+            chores.append(OutsideSweep(lambda: self.client, self._outside, self.config.outside_orphan_s))
+        return chores
+
+    def _stored_by(
+        self, seal: PayloadSeal | PayloadSign | None, outside: PayloadStore | None
+    ) -> Callable[[CoreConfig], Packing]:
+        """How payloads are stored, by what the settings say of large ones."""
+
+        def packing(config: CoreConfig) -> Packing:
+            from fencerow.payloads.settings import PayloadSettings
+
+            inside, settings = packing_of(seal), PayloadSettings.of(config)
+            self._outside = outside
+            if outside is None and settings.outside_store is not None:
+                from fencerow.payloads.outside.places import store_at
+
+                self._outside = store_at(settings.outside_store)
+            if self._outside is None:
+                return inside
+            from fencerow.payloads.outside.packing import OutsidePacking
+
+            return OutsidePacking(inside, self._outside, settings.outside_bytes_min)
+
+        return packing
 
     @property
     def limits(self) -> Sequence[Limit]:

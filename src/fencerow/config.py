@@ -9,13 +9,22 @@ from fencerow.core.config import CoreConfig
 from fencerow.core.model.seconds import Seconds
 from fencerow.events.settings import EventSettings
 from fencerow.guards.settings import GuardSettings
+from fencerow.payloads.settings import PayloadSettings
 from fencerow.processes.settings import ChildSettings
 from fencerow.retention.settings import RetentionSettings
 from fencerow.schedules.settings import ScheduleSettings
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Config(ScheduleSettings, GuardSettings, EventSettings, RetentionSettings, ChildSettings, CoreConfig):
+class Config(
+    ScheduleSettings,
+    GuardSettings,
+    EventSettings,
+    RetentionSettings,
+    PayloadSettings,
+    ChildSettings,
+    CoreConfig,
+):
     """The settings of one process. Built directly or by `load`; either way every value is checked.
 
     A length of time (`…_s`) is a number of seconds or a timedelta; it is kept in seconds.
@@ -50,6 +59,9 @@ class Config(ScheduleSettings, GuardSettings, EventSettings, RetentionSettings, 
             prefetch_s: Seconds = ...,
             priority_ageing_s: Seconds | None = ...,
             payload_bytes_max: int = ...,
+            outside_store: str | None = ...,
+            outside_bytes_min: int = ...,
+            outside_orphan_s: Seconds = ...,
             log_format: str = ...,
             log_level: str | None = ...,
             log_job_level: str = ...,

@@ -47,7 +47,7 @@ class Batches:
             given = await self._executor.start(attempt)
             if given is not None:
                 job = self._calls.job(attempt)
-                encode = partial(attempt.handler.stored_result, attempt.claimed.id)
+                encode = partial(attempt.handler.stored_result, attempt.claimed.id, inside=True)
                 batch.add(BatchItem(given[1][VALUE], job, encode, partial(self._on_said, batch)), attempt)
         self._refuse_late(batch)
         if not batch.open:

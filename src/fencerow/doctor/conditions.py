@@ -241,8 +241,12 @@ def claiming(able: list[WorkerLoad]) -> Condition:
     return Condition(name, False, found, {"workers": _ids(able)})
 
 
-def readable(job: JobRecord, newer: int, locked: int) -> Condition:
+def readable(job: JobRecord, newer: int, locked: int, away: int) -> Condition:
     name = "workers can read its arguments"
+    if away:
+        found = "the store of its arguments did not answer the workers that took it "
+        found += f"(released {amount(away, 'time')}): `fencerow doctor` looks at the store"
+        return Condition(name, False, found, {"released": away, "attempt": job.attempt})
     if locked:
         found = "the workers that took it lack the key of its arguments "
         found += f"(released {amount(locked, 'time')}): give it to them"

@@ -11,7 +11,7 @@ import msgspec
 
 from fencerow.command.times import span
 from fencerow.core.db.run import Procedure, Steps, ask, operation
-from fencerow.core.errors import ArgumentsTooNew, JobNotFound, SealKeyUnknown
+from fencerow.core.errors import ArgumentsTooNew, JobNotFound, SealKeyUnknown, StoreUnavailable
 from fencerow.core.model.job import HeldJob, JobRecord, WorkerRecord
 from fencerow.core.model.state import State, WorkerState
 from fencerow.core.store.read import clock, read, releases
@@ -69,6 +69,7 @@ def why(job_id: str) -> Steps[Diagnosis]:
     busy = [] if any(each.free for each in claiming) else (yield from _busy(claiming))
     newer = (yield from releases(job_id, reason=ArgumentsTooNew.code).steps()).count
     locked = (yield from releases(job_id, reason=SealKeyUnknown.code).steps()).count
+    away = (yield from releases(job_id, reason=StoreUnavailable.code).steps()).count
     timeline = yield from events(job_id).steps()
     changes = [each for each in timeline if each.kind == "changed"]
     keys = (yield from unique_keys_of([job_id]).steps()).get(job_id, [])
@@ -77,7 +78,7 @@ def why(job_id: str) -> Steps[Diagnosis]:
         *conditions.before_a_slot(job, paused.get(job.queue), gate, living, now_us),
         *([conditions.changed(changes, now_us)] if changes else []),
         *([unique] if unique is not None else []),
-        conditions.readable(job, newer, locked),
+        conditions.readable(job, newer, locked, away),
         conditions.free(claiming, busy, now_us),
         conditions.alone(job, claiming),
         conditions.first(job, (yield from ahead(job_id).steps()), claiming, now_us),

@@ -1,4 +1,4 @@
-"""Payloads that the database must not show, or must not alter unnoticed: `Seal`, `Sign`, and what your own must do.
+"""Payloads that the database must not show, must not alter unnoticed, or should not hold: seals, signatures and stores.
 
 The guide: docs/guide/payloads.md.
 """
@@ -9,12 +9,19 @@ from fencerow.core.lazy import lazily
 
 if TYPE_CHECKING:
     from fencerow.core.model.packing import PayloadSeal, PayloadSign
+    from fencerow.payloads.outside.folder import FolderStore
+    from fencerow.payloads.outside.s3 import S3Store
+    from fencerow.payloads.outside.store import PayloadStore, StoredObject
     from fencerow.payloads.seal import Seal
     from fencerow.payloads.sign import Sign
 else:
     __getattr__ = lazily(
         __name__,
         {
+            "FolderStore": "fencerow.payloads.outside.folder",
+            "PayloadStore": "fencerow.payloads.outside.store",
+            "S3Store": "fencerow.payloads.outside.s3",
+            "StoredObject": "fencerow.payloads.outside.store",
             "PayloadSeal": "fencerow.core.model.packing",
             "PayloadSign": "fencerow.core.model.packing",
             "Seal": "fencerow.payloads.seal",
@@ -22,4 +29,13 @@ else:
         },
     )
 
-__all__ = ["PayloadSeal", "PayloadSign", "Seal", "Sign"]
+__all__ = [
+    "FolderStore",
+    "PayloadSeal",
+    "PayloadSign",
+    "PayloadStore",
+    "S3Store",
+    "Seal",
+    "Sign",
+    "StoredObject",
+]

@@ -9,11 +9,20 @@ from fencerow.core.wing import Check, Wing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fencerow.core.config import Settings
+
 
 def _checks() -> Sequence[Check]:
     from fencerow.payloads.checks import examine_payloads
+    from fencerow.payloads.outside.checks import examine_outside
 
-    return (Check("payloads", examine_payloads),)
+    return (Check("payloads", examine_payloads), Check("payloads outside", examine_outside))
 
 
-WING = Wing("payloads", queries=("fencerow.payloads",), checks=_checks)
+def _settings() -> type[Settings]:
+    from fencerow.payloads.settings import PayloadSettings
+
+    return PayloadSettings
+
+
+WING = Wing("payloads", queries=("fencerow.payloads",), checks=_checks, settings=_settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ from fencerow.core.db.locator import check_tables
 from fencerow.core.errors import DeclarationError, UnknownJob
 from fencerow.core.model.change import NewArguments
 from fencerow.core.model.handler import Handler
-from fencerow.core.model.packing import PayloadSeal, PayloadSign, packing_of
+from fencerow.core.model.packing import PLAIN, Packing
 from fencerow.core.model.text import amount
 from fencerow.core.telemetry import Telemetry
 from fencerow.core.worker.context import Middleware, RunMiddleware, TogetherMiddleware
@@ -39,6 +39,10 @@ log = logging.getLogger("fencerow.app")
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def _plain(_config: CoreConfig) -> Packing:
+    return PLAIN
 
 
 class JobsApp(Database):
@@ -57,7 +61,7 @@ class JobsApp(Database):
         queues: Mapping[str, Defaults] | None = None,
         actor: str | None = None,
         telemetry: Telemetry | None = None,
-        seal: PayloadSeal | PayloadSign | None = None,
+        packing: Callable[[CoreConfig], Packing] = _plain,
     ) -> None:
         super().__init__(url, config=config, schema=schema, table_prefix=table_prefix, actor=actor)
         self.telemetry = telemetry or Telemetry()
@@ -67,7 +71,7 @@ class JobsApp(Database):
             self.config.key_lifetime_s,
         )
         self._submitter = Submitter(lambda: self.client, layers, self.actor, self.telemetry)
-        self._packing = packing_of(seal)
+        self._packing = packing(self.config)
         self._declarer = declarer = Declarer(
             self._submitter, self._register, layers, self.config.payload_bytes_max, self._packing
         )

@@ -143,8 +143,17 @@ class Recipe:
         return key_of(self.turns, args, arguments), limits_of(self.turns, args, arguments)
 
     def packed(self, job_id: str, args: bytes) -> bytes:
-        """Encoded arguments as they are stored with that job; without an id, with a schedule."""
-        return self.declaration.handler.packed_arguments(job_id, args)
+        """Encoded arguments as they are stored with that job. Those that may come to replace another's stay in the row.
+
+        Raises:
+            StoreUnavailable: they are large, and their store does not answer. Nothing is stored.
+        """
+        inside = self.unique is not None and self.unique.rule.replaces
+        return self.declaration.handler.packed_arguments(job_id, args, inside=inside)
+
+    def packed_inside(self, job_id: str, args: bytes) -> bytes:
+        """The same in the row, however large; without an id, for a schedule."""
+        return self.declaration.handler.packed_arguments(job_id, args, inside=True)
 
     def unique_claim(self, args: bytes) -> UniqueClaim | None:
         """The key under which a job with these arguments is to be the only one, if it is.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -15,8 +16,6 @@ from collections.abc import (
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
-
-import msgspec
 
 from fencerow.core.app.foreign import OF_JOBS, no_attribute
 from fencerow.core.app.handlers import encode_json_data
@@ -39,6 +38,9 @@ R_co = TypeVar("R_co", covariant=True)
 
 CHUNK_ROWS = 1_000
 CHUNK_BYTES = 4 * 1024 * 1024
+
+
+Ahead = tuple[str, bytes]  # the id of a job, and its arguments as they are stored with it
 
 
 class Call(PreparedCall, Generic[R_co], frozen=True, gc=False):
@@ -82,11 +84,12 @@ class Submitter:
     async def asubmit(self, call: Call[R]) -> Handle[R]:
         """`submit` for async code."""
         client, connection = self.client or self._open_client(), call.recipe.options.connection
+        (ahead,) = await self._packed_ahead([call])
         if self.middleware:
-            with self._in_middleware([call]) as submissions:
+            with self._in_middleware([call], [ahead]) as submissions:
                 (answer,) = await client.asubmit(submissions, connection=connection)
         else:
-            (answer,) = await client.asubmit([self._submission(call)], connection=connection)
+            (answer,) = await client.asubmit([self._submission(call, ahead=ahead)], connection=connection)
         return _handle(client, call, answer)
 
     def submit_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
@@ -104,7 +107,7 @@ class Submitter:
         client = self.client or self._open_client()
         handles: list[Handle[R]] = []
         async for chunk in _achunks(calls):
-            with self._drafted(chunk) as submissions:
+            with self._drafted(chunk, await self._packed_ahead(chunk)) as submissions:
                 answers = await client.asubmit(submissions, connection=_connection(chunk))
             handles += map(partial(_handle, client), chunk, answers)
         return handles
@@ -116,11 +119,8 @@ class Submitter:
         Raises:
             InvalidInput: the job would expire before it is due.
         """
-        job = self._submission(call).job
-        if call.args is LATER:
-            return msgspec.structs.replace(job, id="")
-        stored = call.recipe.packed("", call.args)
-        return msgspec.structs.replace(job, id="", args=stored.decode(), args_bytes=len(stored))
+        stored = call.args if call.args is LATER else call.recipe.packed_inside("", call.args)
+        return self._submission(call, ahead=("", stored)).job
 
     def as_follow_up(self, call: PreparedCall) -> Submission:
         """What is stored of a handler's follow-up, with what submit middleware adds.
@@ -135,17 +135,26 @@ class Submitter:
                 "it is stored in the transaction of the job's own success",
                 "leave connection= out, or submit it in your transaction",
             )
-        with self._drafted([prepared]) as submissions:
+        # In its row, however large: a handler that submits what follows it must not wait for a store.
+        ahead = _packed_inside(prepared) if _may_wait(prepared) else None
+        with self._drafted([prepared], [ahead]) as submissions:
             return submissions[0]
 
-    def _drafted(self, calls: Sequence[Call[Any]]) -> AbstractContextManager[list[Submission]]:
+    def _drafted(
+        self, calls: Sequence[Call[Any]], ahead: Sequence[Ahead | None] = ()
+    ) -> AbstractContextManager[list[Submission]]:
         """The rows of the calls, inside the middleware around their submit."""
+        made = ahead or [None] * len(calls)
         if self.middleware:
-            return self._in_middleware(calls)
-        return nullcontext(list(map(self._submission, calls, new_ids(len(calls)))))
+            return self._in_middleware(calls, made)
+        return nullcontext(list(map(self._submission, calls, new_ids(len(calls)), made)))
 
-    def _submission(self, call: Call[Any], new: str | None = None) -> Submission:
-        """The row of a call: under the caller's own id, or this new one, or one made here.
+    async def _packed_ahead(self, calls: Sequence[Call[Any]]) -> list[Ahead | None]:
+        """Of calls with arguments that may go to a store, the id and what is stored, made on a thread."""
+        return [await asyncio.to_thread(_packed, each) if _may_wait(each) else None for each in calls]
+
+    def _submission(self, call: Call[Any], new: str | None = None, ahead: Ahead | None = None) -> Submission:
+        """The row of a call: under the caller's own id, or this new one, or one made here; or as it was made ahead.
 
         Raises:
             InvalidInput: the job would expire before it is due.
@@ -156,14 +165,17 @@ class Submitter:
         turns = recipe.turns_of(args) if recipe.needs_turn and args is not LATER else (None, None)
         share = None if recipe.turns.share is None or args is LATER else recipe.share_of(args)
         handover = None if recipe.handover is None or args is LATER else recipe.handover_of(args)
-        job_id = recipe.options.id or new or new_id()
-        stored = args if args is LATER else recipe.packed(job_id, args)
+        if ahead is not None:
+            job_id, stored = ahead
+        else:
+            job_id = recipe.options.id or new or new_id()
+            stored = args if args is LATER else recipe.packed(job_id, args)
         job = NewJob(job_id, stored.decode(), len(stored), template, *turns, share, handover)
         if recipe.is_plain and recipe.unique is None:
             return Submission(job)
         claim = recipe.key_claim(job.id, args, self.layers)
         unique = recipe.unique_claim(args) if args is not LATER else None
-        pack = partial(recipe.packed, args=args) if unique is not None and stored is not args else None
+        pack = partial(recipe.packed_inside, args=args) if unique is not None and stored is not args else None
         return Submission(job, claim, recipe.options.id is not None, unique, pack)
 
     def _template_of(self, recipe: Recipe) -> Template:
@@ -174,17 +186,23 @@ class Submitter:
             raise
 
     @contextmanager
-    def _in_middleware(self, calls: Sequence[Call[Any]]) -> Iterator[list[Submission]]:
+    def _in_middleware(
+        self, calls: Sequence[Call[Any]], ahead: Sequence[Ahead | None] = ()
+    ) -> Iterator[list[Submission]]:
         # An id is made before the middleware runs, once, so that a repeat names the same job.
-        drafts = [call.recipe.draft(call.recipe.options.id or new_id()) for call in calls]
+        made = ahead or [None] * len(calls)
+        drafts = [
+            call.recipe.draft(call.recipe.options.id or new_id() if each is None else each[0])
+            for call, each in zip(calls, made, strict=True)
+        ]
         with ExitStack() as around:
             for draft in drafts:
                 for middleware in self.middleware:
                     around.enter_context(middleware(draft))
-            yield list(map(self._of_draft, calls, drafts))
+            yield list(map(self._of_draft, calls, drafts, made))
 
-    def _of_draft(self, call: Call[Any], draft: Draft) -> Submission:
-        plain = self._submission(call, draft.id)
+    def _of_draft(self, call: Call[Any], draft: Draft, ahead: Ahead | None) -> Submission:
+        plain = self._submission(call, draft.id, ahead)
         try:
             return with_labels(plain, draft)
         except InvalidInput as error:
@@ -252,6 +270,20 @@ class Submittable(Generic[P, R]):
             raise no_attribute(self, self.__dict__.get("__name__", "job"), name, OF_JOBS)
 
 
+def _may_wait(call: Call[Any]) -> bool:
+    return call.args is not LATER and call.recipe.declaration.handler.packing.may_wait(len(call.args))
+
+
+def _packed(call: Call[Any]) -> Ahead:
+    job_id = call.recipe.options.id or new_id()
+    return job_id, call.recipe.packed(job_id, call.args)
+
+
+def _packed_inside(call: Call[Any]) -> Ahead:
+    job_id = call.recipe.options.id or new_id()
+    return job_id, call.recipe.packed_inside(job_id, call.args)
+
+
 def checked(call: Call[R]) -> Call[R]:
     """The call, if it is one: a declared job that is called runs at once and returns its result instead.
 
@@ -273,7 +305,7 @@ def stored_arguments(call: Call[Any]) -> NewArguments:
     handler = recipe.declaration.handler
 
     def packed(job_id: str) -> str:
-        return recipe.packed(job_id, call.args).decode()
+        return recipe.packed_inside(job_id, call.args).decode()
 
     def opened(job_id: str, stored: str, version: int) -> str:
         return handler.plain_arguments(job_id, stored.encode(), version).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
@@ -18,6 +19,7 @@ from fencerow.core.errors import JobCancelled, JobFailed, JobGone, JobNotFound
 from fencerow.core.model.change import JobChanged, job_change
 from fencerow.core.model.describe import ErrorRecord
 from fencerow.core.model.job import Ended, JobRecord
+from fencerow.core.model.packing import OUTSIDE
 from fencerow.core.model.seconds import Seconds
 from fencerow.core.model.state import State
 
@@ -64,12 +66,16 @@ class Handle(msgspec.Struct, Generic[R_co], frozen=True, eq=False, gc=False):
             MalformedPayload: the stored result does not fit the type this code declares.
             SealKeyUnknown: the result is sealed or signed, and this client has no such key.
             PayloadAltered: it is not what the job returned.
+            StoreUnavailable, PayloadMissing: it is large, and is not to be had from its store.
         """
         return self._unpacked(self._client.outcome(self.id, timeout_s))
 
     async def aresult(self, timeout_s: Seconds | None = None) -> R_co:
         """`result` for async code. A caller that is cancelled stops waiting; the job goes on."""
-        return self._unpacked(await self._client.aoutcome(self.id, timeout_s))
+        ended = await self._client.aoutcome(self.id, timeout_s)
+        if ended is not None and ended.result is not None and ended.result.encode().startswith(OUTSIDE):
+            return await asyncio.to_thread(self._unpacked, ended)
+        return self._unpacked(ended)
 
     @verb
     def refresh(self) -> Procedure[JobRecord]:

@@ -46,9 +46,11 @@ from fencerow.core.errors.jobs import JobNotFound as JobNotFound
 from fencerow.core.errors.jobs import MalformedPayload as MalformedPayload
 from fencerow.core.errors.jobs import NotReady as NotReady
 from fencerow.core.errors.jobs import PayloadAltered as PayloadAltered
+from fencerow.core.errors.jobs import PayloadMissing as PayloadMissing
 from fencerow.core.errors.jobs import ReportedError as ReportedError
 from fencerow.core.errors.jobs import ResultTimeout as ResultTimeout
 from fencerow.core.errors.jobs import SealKeyUnknown as SealKeyUnknown
+from fencerow.core.errors.jobs import StoreUnavailable as StoreUnavailable
 from fencerow.core.errors.settings import ConfigError as ConfigError
 from fencerow.core.errors.settings import DeclarationError as DeclarationError
 from fencerow.core.errors.settings import MissingExtra as MissingExtra

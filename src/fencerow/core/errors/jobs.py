@@ -106,3 +106,16 @@ class SealKeyUnknown(FencerowError):
     """A payload is sealed or signed under a key that this program does not have. Nothing was run; give it the key."""
 
     code = "FR-311"
+
+
+class StoreUnavailable(FencerowError):
+    """The store of large payloads does not answer. A submit stored nothing: repeat it. A job waits until it does."""
+
+    code = "FR-312"
+    repeat = "yes"
+
+
+class PayloadMissing(FencerowError):
+    """A large payload is not in its store any more. Nothing was run."""
+
+    code = "FR-313"

@@ -38,17 +38,24 @@ class Handler:
     memory_bytes_max: int | None = None
     packing: Packing = PLAIN
 
-    def packed_arguments(self, job_id: str, args: bytes) -> bytes:
-        """Encoded arguments as they are stored with that job; without an id, with a schedule."""
+    def packed_arguments(self, job_id: str, args: bytes, *, inside: bool = False) -> bytes:
+        """Encoded arguments as they are stored with that job; without an id, with a schedule. `inside`: in its row,
+        however large they are.
+
+        Raises:
+            StoreUnavailable: they are large, and their store does not answer. Nothing is stored.
+        """
         if self.packing is PLAIN:  # no parameter has a name that a packed payload begins with
             return args
-        return self.packing.pack(args, Bound.arguments(job_id, self.name, self.arguments.version))
+        packing = self.packing.inside if inside else self.packing
+        return packing.pack(args, Bound.arguments(job_id, self.name, self.arguments.version))
 
     def plain_arguments(self, job_id: str, stored: bytes, version: int) -> bytes:
         """Stored arguments of that job as they were encoded, in this version.
 
         Raises:
             SealKeyUnknown, PayloadAltered: they cannot be opened here, or are not what was stored.
+            StoreUnavailable, PayloadMissing: they are not to be had from their store.
         """
         if self.packing is PLAIN and not stored.startswith(PACKED):
             return stored
@@ -58,15 +65,19 @@ class Handler:
         """The positional and named arguments to call it with for that job.
 
         Raises:
-            SealKeyUnknown, PayloadAltered: the stored ones cannot be opened here, or are not what was stored.
+            SealKeyUnknown, PayloadAltered, StoreUnavailable, PayloadMissing: see `plain_arguments`.
             ArgumentsTooNew, MalformedPayload: they do not fit this code.
         """
         return self.arguments.decode(self.plain_arguments(job_id, stored, version), version)
 
-    def stored_result(self, job_id: str, value: Any) -> bytes:
-        """What it returned for that job, as it is stored.
+    def stored_result(self, job_id: str, value: Any, *, inside: bool = False) -> bytes:
+        """What it returned for that job, as it is stored; `inside`: in its row, however large it is.
 
         Raises:
             InvalidPayload, PayloadTooLarge: it cannot be kept.
         """
-        return self.packing.pack(self.result.encode(value), Bound.result(job_id))
+        return self.packed_result(job_id, self.result.encode(value), inside=inside)
+
+    def packed_result(self, job_id: str, encoded: bytes, *, inside: bool = False) -> bytes:
+        """The same for a result that is encoded already."""
+        return (self.packing.inside if inside else self.packing).pack(encoded, Bound.result(job_id))

@@ -15,9 +15,16 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from fencerow.core.errors import DeclarationError, InvalidPayload, PayloadAltered, SealKeyUnknown
+from fencerow.core.errors import (
+    DeclarationError,
+    InvalidPayload,
+    PayloadAltered,
+    SealKeyUnknown,
+    StoreUnavailable,
+)
 
 PACKED = b'{"fencerow:'
+OUTSIDE = b'{"fencerow:outside"'
 KEY_LENGTH_MAX = 64
 UNPACKED_FIX = "use the app that has the key: its workers, its `client`, or `-A` on the command line"
 
@@ -94,9 +101,19 @@ class SignedPayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     payload: msgspec.Raw
 
 
+class OutsidePayload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the row has of a payload that lies outside the database. `mark` identifies arguments; a result has none."""
+
+    name: str
+    bytes: int
+    sha256: str
+    mark: str
+
+
 class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sealed: SealedPayload | None = msgspec.field(default=None, name="fencerow:sealed")
     signed: SignedPayload | None = msgspec.field(default=None, name="fencerow:signed")
+    outside: OutsidePayload | None = msgspec.field(default=None, name="fencerow:outside")
 
 
 _packed = msgspec.json.Decoder(_Packed)
@@ -110,31 +127,53 @@ def packed_of(stored: bytes) -> SealedPayload | SignedPayload | None:
     """
     if not stored.startswith(PACKED):
         return None
-    try:
-        found = _packed.decode(stored)
-    except (ValueError, RecursionError):
-        found = _Packed()
+    found = _read(stored)
     both = found.sealed or found.signed
     if both is None:
         raise _altered("it is no whole sealed or signed payload")
     return both
 
 
+def outside_of(stored: bytes) -> OutsidePayload | None:
+    """Where the payload lies that this stands for; None: it lies here.
+
+    Raises:
+        PayloadAltered: it begins as such a reference does, and is none.
+    """
+    if not stored.startswith(OUTSIDE):
+        return None
+    found = _read(stored).outside
+    if found is None:
+        raise _altered("it is no whole reference to a payload outside")
+    return found
+
+
+def _read(stored: bytes) -> _Packed:
+    try:
+        return _packed.decode(stored)
+    except (ValueError, RecursionError):
+        return _Packed()
+
+
 def told_of(value: Any) -> str | None:
-    """What people are shown of a stored payload that was read as JSON, if it is sealed; None: show it as it is."""
-    sealed = value.get("fencerow:sealed") if isinstance(value, dict) else None
+    """What people are shown of a stored payload that was read as JSON, if it is sealed or lies outside the database;
+    None: show it as it is."""
+    if not isinstance(value, dict):
+        return None
+    sealed, outside = value.get("fencerow:sealed"), value.get("fencerow:outside")
+    if isinstance(outside, dict) and {"name", "bytes"} <= outside.keys():
+        return f"({outside['bytes']} bytes outside the database: {outside['name']})"
     return f"(sealed under the key {sealed['key']})" if isinstance(sealed, dict) and "key" in sealed else None
 
 
 def fingerprint(name: str, args: bytes) -> str:
     """Identifies stored arguments of a job: equal fingerprints are the same work, also under another key."""
-    try:
-        packed = packed_of(args)
-    except PayloadAltered:
-        packed = None
-    if isinstance(packed, SealedPayload):
-        return packed.mark
-    return plain_fingerprint(name, bytes(packed.payload) if packed is not None else args)
+    packed = _read(args) if args.startswith(PACKED) else _Packed()
+    if packed.outside is not None:
+        return packed.outside.mark
+    if packed.sealed is not None:
+        return packed.sealed.mark
+    return plain_fingerprint(name, bytes(packed.signed.payload) if packed.signed is not None else args)
 
 
 def plain_fingerprint(name: str, args: bytes) -> str:
@@ -181,6 +220,15 @@ class Bound:
 class Packing:
     """How payloads are stored, and read back. This one leaves them as they are."""
 
+    @property
+    def inside(self) -> Packing:
+        """The same for what must stay in its row."""
+        return self
+
+    def may_wait(self, size: int) -> bool:  # noqa: ARG002
+        """Whether packing a payload of so many bytes may have to wait for a store."""
+        return False
+
     def pack(self, plain: bytes, bound: Bound) -> bytes:  # noqa: ARG002
         """The bytes to store.
 
@@ -201,7 +249,7 @@ class Packing:
         Raises:
             SealKeyUnknown: its key is not at hand. PayloadAltered: it is not what was stored.
         """
-        packed = packed_of(stored)
+        packed = _packed_here(stored)
         if packed is not None:
             raise SealKeyUnknown(
                 f"the payload is packed under the key {packed.key[:KEY_LENGTH_MAX]!r}",
@@ -234,7 +282,7 @@ class SealedPacking(Packing):
         return _written("sealed", SealedPayload(key, bound.of, mark, base64.b64encode(sealed).decode()))
 
     def unpack(self, stored: bytes, bound: Bound) -> bytes:
-        packed = packed_of(stored)
+        packed = _packed_here(stored)
         if packed is None and self._seal.accepts_plain:
             return stored
         if not isinstance(packed, SealedPayload):
@@ -263,7 +311,7 @@ class SignedPacking(Packing):
         return _written("signed", SignedPayload(key, bound.of, mark, msgspec.Raw(plain)))
 
     def unpack(self, stored: bytes, bound: Bound) -> bytes:
-        packed = packed_of(stored)
+        packed = _packed_here(stored)
         if packed is None and self._sign.accepts_plain:
             return stored
         if not isinstance(packed, SignedPayload):
@@ -300,6 +348,21 @@ def _written(how: str, packed: SealedPayload | SignedPayload) -> bytes:
 
 def _unpacked(how: str) -> PayloadAltered:
     return _altered(f"it is not {how}, and payloads without that are not accepted")
+
+
+def _packed_here(stored: bytes) -> SealedPayload | SignedPayload | None:
+    """The same as `packed_of` where no store is known.
+
+    Raises:
+        StoreUnavailable: the payload lies in one.
+    """
+    if outside_of(stored) is not None:
+        raise StoreUnavailable(
+            "the payload lies outside the database",
+            "this program was not told where: outside_store is not set",
+            "set outside_store (FENCEROW_OUTSIDE_STORE) as the program that stored it has it",
+        )
+    return packed_of(stored)
 
 
 def _altered(why: str) -> PayloadAltered:

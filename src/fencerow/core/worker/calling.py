@@ -199,7 +199,7 @@ class Calls:
                     _refuse_late(attempt, job)
                 if (transaction := job.opened_transaction) is not None:
                     return await self._committed(attempt, job, transaction, value)
-                return job.follow_ups.success(handler.stored_result(attempt.claimed.id, value))
+                return job.follow_ups.success(await _stored(attempt, value))
             except Exception as raised:
                 error = raised
         return await self._failed(attempt, job, error)
@@ -209,7 +209,7 @@ class Calls:
     ) -> Decision:
         """What the handler did in its transaction counts together with its success."""
         if transaction.moved is None:  # else a plain handler's thread has committed it
-            encoded = attempt.handler.stored_result(attempt.claimed.id, value)
+            encoded = await _stored(attempt, value)
             if not transaction.is_open:
                 return job.follow_ups.success(encoded)
             await transaction.acommit(encoded.decode())
@@ -231,6 +231,15 @@ class Calls:
             ours = partial(self._decider.decide, attempt, error, still_ours=True)
             return await self._decider.look_up(attempt, ours)
         return self._decider.decide(attempt, error)
+
+
+async def _stored(attempt: Attempt, value: Any) -> bytes:
+    """A result as it is stored. What is large enough for a store is written on a thread."""
+    handler, job_id = attempt.handler, attempt.claimed.id
+    encoded = handler.result.encode(value)
+    if handler.packing.may_wait(len(encoded)):
+        return await asyncio.to_thread(handler.packed_result, job_id, encoded)
+    return handler.packed_result(job_id, encoded)
 
 
 def ran_late(attempt: Attempt) -> bool:

@@ -18,7 +18,9 @@ from fencerow.core.errors import (
     ConfigError,
     LeaseLost,
     PayloadAltered,
+    PayloadMissing,
     SealKeyUnknown,
+    StoreUnavailable,
     TransactionMisuse,
 )
 from fencerow.core.model.backoff import backoff_of
@@ -40,7 +42,8 @@ NO_THREAD_S = 1.0  # until a job that could not start may be claimed again
 UNREADABLE_S_MAX = 300.0  # between two looks whether the code, or the key, for a job's arguments has come
 DOUBLINGS_MAX = 10
 UNREADABLE_CODES = {ArgumentsTooNew: "args_too_new", SealKeyUnknown: "seal_key_unknown"}
-ALTERED_CODE = "payload_altered"
+ALTERED_CODE, MISSING_CODE = "payload_altered", "payload_missing"
+AWAY_S_MAX = 60.0  # between two looks whether a store answers again
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Decider:
         self._telemetry = telemetry
         self._unknown_max_s = unknown_max_s
         self._meet = meet
+        self._store_is_away = False
 
     def decide(self, attempt: Attempt, error: BaseException, *, still_ours: bool = False) -> Outcome | None:
         """What a failed attempt becomes. None: the job is not ours any more, and nothing is written."""
@@ -137,10 +141,29 @@ class Decider:
         log.warning("job %s (%s) is released for %g s: %s", claimed.id, claimed.name, delay_s, error)
         return Released(f"{error.code} {error.what}", delay_s)
 
-    def decide_altered(self, attempt: Attempt, error: PayloadAltered) -> Failed:
-        """Its arguments are not what was sealed or signed: it fails at once, counted, and is never run with them."""
+    async def decide_away(self, claimed: Claimed, error: StoreUnavailable) -> Released:
+        """The store of its arguments is away: it is given back uncounted, each time for longer, until that answers.
+
+        An outage is told once.
+        """
+        if not self._store_is_away:
+            log.warning("jobs with large arguments are released until their store answers: %s", error)
+        self._store_is_away = True
+        before = await self._engine.arun(store.releases(claimed.id, reason=error.code))
+        delay_s = min(2.0 ** min(before.count, DOUBLINGS_MAX), AWAY_S_MAX)
+        return Released(f"{error.code} {error.what}", delay_s)
+
+    def store_answers(self) -> None:
+        """The store of large payloads is there: the next outage is told again."""
+        self._store_is_away = False
+
+    def decide_refused(self, attempt: Attempt, error: PayloadAltered | PayloadMissing) -> Failed:
+        """Its arguments are gone, or not what was stored: it fails at once, counted, and is never run with others."""
         claimed = attempt.claimed
         log.error("job %s (%s) is not run: %s", claimed.id, claimed.name, error)
+        if isinstance(error, PayloadMissing):
+            self._telemetry.counters.add("payloads_missing")
+            return Failed(describe(error, MISSING_CODE))
         self._telemetry.counters.add("payloads_altered")
         self._telemetry.emit(Fact.PAYLOAD_ALTERED, job_id=claimed.id, what="arguments")
         return Failed(describe(error, ALTERED_CODE))

@@ -6,6 +6,7 @@ waits for the database on the happy path.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +14,18 @@ from functools import partial
 from typing import Any, Protocol
 
 from fencerow.core.db.engine import Engine
-from fencerow.core.errors import ArgumentsTooNew, CancelRequested, LeaseLost, PayloadAltered, SealKeyUnknown
+from fencerow.core.errors import (
+    ArgumentsTooNew,
+    CancelRequested,
+    LeaseLost,
+    PayloadAltered,
+    PayloadMissing,
+    SealKeyUnknown,
+    StoreUnavailable,
+)
 from fencerow.core.model.codec import args_version_of, inline_args
 from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Stopped, Succeeded
+from fencerow.core.model.packing import OUTSIDE
 from fencerow.core.store import store
 from fencerow.core.telemetry import Fact, Telemetry
 from fencerow.core.worker.acker import Acker
@@ -115,13 +125,22 @@ class Executor:
             if isinstance(text, bytes):
                 try:
                     version = args_version_of(bytes(attempt.claimed.options))
-                    given = attempt.handler.called_with(attempt.claimed.id, text, version)
+                    if not text.startswith(OUTSIDE):
+                        given = attempt.handler.called_with(attempt.claimed.id, text, version)
+                    elif isinstance(found := await self._from_outside(attempt, text, version), tuple):
+                        given = found
+                    else:
+                        attempt.finish()
+                        self.report(attempt, found)
+                        return None
                     self._lines.started(attempt)
                     return given
                 except (ArgumentsTooNew, SealKeyUnknown) as error:
                     decision = await self._decider.decide_unreadable(attempt.claimed, error)
-                except PayloadAltered as error:
-                    decision = self._decider.decide_altered(attempt, error)
+                except StoreUnavailable as error:
+                    decision = await self._decider.decide_away(attempt.claimed, error)
+                except (PayloadAltered, PayloadMissing) as error:
+                    decision = self._decider.decide_refused(attempt, error)
                 except Exception as error:
                     decision = self._decider.decide(attempt, error)
             else:
@@ -176,6 +195,14 @@ class Executor:
     def uncount_hung(self) -> None:
         """One that was given up has ended after all."""
         self.hung_count -= 1
+
+    async def _from_outside(
+        self, attempt: Attempt, text: bytes, version: int
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | Outcome:
+        """The arguments of an attempt that lie in a store, or what becomes of it as it may not start any more."""
+        given = await asyncio.to_thread(attempt.handler.called_with, attempt.claimed.id, text, version)
+        self._decider.store_answers()
+        return self.refused_start(attempt) or given
 
     async def _fetched_args(self, attempt: Attempt) -> bytes:
         claimed = attempt.claimed

@@ -23,3 +23,29 @@ FROM (
     LIMIT :look
 ) AS found
 WHERE found.error ->> 'code' = 'payload_altered';
+
+-- name: referred_payloads
+-- What the rows of these jobs refer to in the store of large payloads: the id, whether the job is live, and a name for its
+-- arguments and its result each, if it has one. A handover keeps a result for longer than its job.
+SELECT CAST(job.id AS text), true, job.args -> 'fencerow:outside' ->> 'name', NULL
+FROM fencerow.jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+UNION ALL
+SELECT CAST(job.id AS text), false, job.args -> 'fencerow:outside' ->> 'name', job.result -> 'fencerow:outside' ->> 'name'
+FROM fencerow.finished_jobs AS job
+WHERE job.id = ANY(CAST(:ids AS uuid[]))
+UNION ALL
+SELECT CAST(handover.job_id AS text), false, NULL, handover.result -> 'fencerow:outside' ->> 'name'
+FROM fencerow.handovers AS handover
+WHERE handover.job_id = ANY(CAST(:ids AS uuid[]));
+
+-- name: transactions_now
+-- The first transaction that has not ended, and the number of this one. Whatever had a number before this one has ended at a
+-- later look whose first is not below it. (The end of a snapshot would not do: those that run may lie beyond it.)
+SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint),
+       CAST(CAST(pg_current_xact_id() AS text) AS bigint);
+
+-- name: database_of_payloads
+-- Which database this is, for the mark in the store: never the same for two at one time.
+SELECT concat(control.system_identifier, '/', current_database(), '/', 'fencerow.jobs')
+FROM pg_control_system() AS control;

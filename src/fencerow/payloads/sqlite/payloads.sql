@@ -22,3 +22,28 @@ FROM (
     LIMIT :look
 ) AS found
 WHERE json_extract(found.error, '$.code') = 'payload_altered';
+
+-- name: referred_payloads
+-- What the rows of these jobs refer to in the store of large payloads: the id, whether the job is live, and a name for its
+-- arguments and its result each, if it has one. A handover keeps a result for longer than its job.
+SELECT job.id, 1, CASE WHEN json_valid(job.args) THEN json_extract(job.args, '$."fencerow:outside".name') END, NULL
+FROM fencerow.jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+UNION ALL
+SELECT job.id, 0, CASE WHEN json_valid(job.args) THEN json_extract(job.args, '$."fencerow:outside".name') END,
+       CASE WHEN json_valid(job.result) THEN json_extract(job.result, '$."fencerow:outside".name') END
+FROM fencerow.finished_jobs AS job
+WHERE job.id IN (SELECT value FROM json_each(:ids))
+UNION ALL
+SELECT handover.job_id, 0, NULL,
+       CASE WHEN json_valid(handover.result) THEN json_extract(handover.result, '$."fencerow:outside".name') END
+FROM fencerow.handovers AS handover
+WHERE handover.job_id IN (SELECT value FROM json_each(:ids));
+
+-- name: transactions_now
+-- It runs in a transaction, which no other that writes is beside: all that were under way before have ended.
+SELECT 0, 0;
+
+-- name: database_of_payloads
+-- Which file this is, for the mark in the store.
+SELECT file FROM pragma_database_list WHERE name = 'main';

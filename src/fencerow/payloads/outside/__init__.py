@@ -1,0 +1,1 @@
+"""Large payloads outside the database: what a store must do, and the two that are shipped."""

@@ -1,0 +1,113 @@
+"""Large payloads as files of one folder, on this machine or a shared file system."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_hex
+
+from fencerow.core.errors import StoreUnavailable
+from fencerow.payloads.outside.store import StoredObject, missing
+
+PART = ".part"  # of a file that is being written
+
+
+class FolderStore:
+    """Files in a folder. Each is written beside its place, flushed to the disk, and then given its name.
+
+    All programs that submit, work or wait must see the same folder. A crash leaves at most a file that ends with
+    `.part`, which is listed, and removed as an orphan.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+
+    def __repr__(self) -> str:
+        return f"<FolderStore {self._folder}>"
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep the data in a file."""
+        path = self._folder / name
+        part = path.with_name(f"{path.name}.{token_hex(4)}{PART}")
+        with self._told("written"):
+            made = _missing_folders(path.parent)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+            for folder in (path.parent, *made):
+                _flush(folder)
+
+    def get(self, name: str) -> bytes:
+        """What the file holds.
+
+        Raises:
+            PayloadMissing: there is no such file.
+        """
+        with self._told("read"):
+            try:
+                return (self._folder / name).read_bytes()
+            except FileNotFoundError:
+                if not self._folder.is_dir():
+                    raise
+                raise missing(name, str(self._folder)) from None
+
+    def delete(self, name: str) -> None:
+        """Remove the file, and its folder once that is empty."""
+        path = self._folder / name
+        with self._told("written"):
+            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # others lie there, or somebody has just removed it
+                path.parent.rmdir()
+
+    def list(self, after: str, limit: int) -> list[StoredObject]:
+        """Files in the order of their names."""
+        found: list[StoredObject] = []
+        with self._told("read"):
+            now = time.time()
+            for path in _files(self._folder, after):
+                with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                    name = path.relative_to(self._folder).as_posix()
+                    found.append(StoredObject(name, now - path.stat().st_mtime))
+                if len(found) == limit:
+                    break
+        return found
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreUnavailable(
+                f"the folder of large payloads cannot be {what}: {error.strerror or type(error).__name__}",
+                f"it is {self._folder}",
+                "make the folder, mount it, or correct outside_store; what was not stored can be repeated",
+            ) from error
+
+
+def _files(root: Path, after: str) -> Iterator[Path]:
+    """The files of the folders below, each named folder/file, in their order, after that name."""
+    folder, _, name = after.partition("/")
+    for each in sorted(entry for entry in root.iterdir() if entry.is_dir() and entry.name >= folder):
+        for file in sorted(each.iterdir()):
+            if each.name > folder or file.name > name:
+                yield file
+
+
+def _missing_folders(folder: Path) -> list[Path]:
+    """The folders whose entries change when this one is made."""
+    return [] if folder.is_dir() else [each.parent for each in (folder, *folder.parents) if not each.exists()]
+
+
+def _flush(folder: Path) -> None:
+    """Flush the names of a folder: a file without its name would be lost."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

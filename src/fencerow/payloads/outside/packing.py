@@ -1,0 +1,78 @@
+"""Payloads of which the large ones lie outside the database: the row has a reference with their size and digest."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from secrets import token_hex
+
+import msgspec
+
+from fencerow.core.errors import PayloadAltered, StoreUnavailable
+from fencerow.core.model.packing import Bound, OutsidePayload, Packing, fingerprint, outside_of
+from fencerow.payloads.outside.store import PayloadStore
+
+log = logging.getLogger("fencerow.payloads")
+
+
+class OutsidePacking(Packing):
+    """Keeps packed payloads of `bytes_min` and more in the store, each under a name that nobody had before.
+
+    The object is written before the row that refers to it, and removed only after that row is gone. A result for which
+    the store is away goes into the row, so that no work is done again for it.
+    """
+
+    def __init__(self, inside: Packing, store: PayloadStore, bytes_min: int) -> None:
+        self._inside = inside
+        self._store = store
+        self._bytes_min = bytes_min
+
+    @property
+    def inside(self) -> Packing:
+        return self._inside
+
+    def may_wait(self, size: int) -> bool:
+        return size * 3 // 2 + 1_024 >= self._bytes_min  # a seal adds a third, and its frame
+
+    def pack(self, plain: bytes, bound: Bound) -> bytes:
+        packed = self._inside.pack(plain, bound)
+        if len(packed) < self._bytes_min or not bound.job_id:
+            return packed
+        what = "result" if bound.of == "result" else "arguments"
+        name = f"{bound.job_id}/{what}-{token_hex(8)}"
+        try:
+            self._store.put(name, packed)
+        except StoreUnavailable as error:
+            if what != "result":
+                raise
+            log.warning("the result of job %s goes into its row: %s", bound.job_id, error)
+            return packed
+        mark = "" if what == "result" else fingerprint(bound.name, packed)
+        reference = OutsidePayload(name, len(packed), hashlib.sha256(packed).hexdigest(), mark)
+        return msgspec.json.encode({"fencerow:outside": reference})
+
+    def unpack(self, stored: bytes, bound: Bound) -> bytes:
+        reference = outside_of(stored)
+        if reference is None:
+            return self._inside.unpack(stored, bound)
+        what = "result" if bound.of == "result" else "arguments"
+        if not reference.name.startswith(f"{bound.job_id}/{what}-"):
+            raise _altered("the row refers to the payload of another job")
+        packed = self._store.get(reference.name)
+        if hashlib.sha256(packed).hexdigest() != reference.sha256:
+            raise _altered(f"the object {reference.name} is not the one that was written")
+        return self._inside.unpack(packed, bound)
+
+    def fingerprint(self, name: str, args: bytes) -> str:
+        return self._inside.fingerprint(name, args)
+
+    def fingerprint_before(self, name: str, args: bytes) -> str | None:
+        return self._inside.fingerprint_before(name, args)
+
+
+def _altered(why: str) -> PayloadAltered:
+    return PayloadAltered(
+        "a payload outside the database is not what was stored",
+        why,
+        "find out who wrote to the store or the database; then submit the work anew",
+    )

@@ -1,0 +1,54 @@
+"""What a store of large payloads must do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from fencerow.core.errors import PayloadMissing
+
+
+class StoredObject(msgspec.Struct, frozen=True):
+    """One object of a store: its name, and how long ago it was written, by the store's own clock."""
+
+    name: str
+    age_s: float
+
+
+class PayloadStore(Protocol):
+    """Keeps large payloads by name. It is called on threads, by several at once, and may wait.
+
+    Names are made of letters, digits and . _ - /, at most 120 characters. Every method raises `StoreUnavailable` where
+    trying again may help.
+    """
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep the data, whole or not at all: once this has returned, a crash loses nothing of it."""
+        ...
+
+    def get(self, name: str) -> bytes:
+        """The data that was kept.
+
+        Raises:
+            PayloadMissing: there is no such object.
+        """
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove the object; nothing if it is not there."""
+        ...
+
+    def list(self, after: str, limit: int) -> Sequence[StoredObject]:
+        """The first so many objects whose names come after this one, in the order of their names."""
+        ...
+
+
+def missing(name: str, where: str) -> PayloadMissing:
+    """The error of an object that is not there."""
+    return PayloadMissing(
+        f"the payload {name} is missing",
+        f"the job's row refers to it, and {where} has it no longer",
+        "restore it from a backup and revive the job, or submit the work anew",
+    )
