@@ -76,6 +76,7 @@ class Plan:
     to_the_end: bool = True  # whether all jobs have to end before the books are checked
 
 
+CONTROL_SEEDS = 3  # storms in which workers without a guard must be found, at most
 # For each bug (see `bugs.py`) the storm in which it shows: the jobs, and the fault.
 CONTROLS: Mapping[str, Mapping[str, Any]] = {
     "nobody is fenced": {

@@ -14,13 +14,12 @@ import pytest
 from fencerow.core.store import store
 from tests.proof.storm.bugs import BUGS, TURNS_KEPT, found_wrong, spoiled
 from tests.proof.storm.evidence import complaints, line
-from tests.proof.storm.plan import control, planned
+from tests.proof.storm.plan import CONTROL_SEEDS, control, planned
 from tests.proof.storm.storm import weather
 
 ENGINES = ("postgres", "sqlite")
 JOBS, FAULTS, SEED = 1_200, 120, 20_26  # each kind of fault comes, on both engines
 TURNS_LEAST = 100  # attempts under keys and limits, of which the checker must have looked at so many
-CONTROLS = 3  # storms in which workers without a guard must be found, at most
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def test_the_guards_stand_where_the_bugs_look_for_them(bug: str) -> None:
 def test_a_storm_finds_workers_that_lack_a_guard(kind: str, bug: str, tmp_path: Path) -> None:
     """The negative controls: who slept through its lease finishes what is not its own any more, and so on."""
     wrong: list[str] = []
-    for seed in range(SEED, SEED + CONTROLS):  # whether a sleeper still has something to write is chance
+    for seed in range(SEED, SEED + CONTROL_SEEDS):  # whether a sleeper still has something to write is chance
         folder = tmp_path / str(seed)
         folder.mkdir()
         found = weather(kind, control(kind, seed, bug), folder)
