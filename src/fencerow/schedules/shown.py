@@ -81,7 +81,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
         return found[1:]
 
     def starts_us(self, fire_us: int) -> int | None:
-        """When the job of this fire may start: at once, or when its maintenance window ends. None: the window skips it."""
+        """When the job of this fire may start: at once, or when its window ends. None: the window skips it."""
         read = known(self.definition)
         opens_us = read.windows.opens_after(fire_us)
         if opens_us > fire_us and read.definition.in_window is InWindow.SKIP:
