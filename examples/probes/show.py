@@ -14,7 +14,6 @@ from typing import Any
 
 import httpx
 
-from examples.probes import load
 from examples.probes.base import PACE, REGISTRY, SCALE, WINDOWS, app, connected, make_tables
 from examples.probes.checks import LIMITS_S, RATES
 from examples.probes.outside import MANNERS
@@ -23,6 +22,7 @@ from fencerow import State
 from fencerow.core.model.job import JobRecord
 from fencerow.core.store import store
 from fencerow.errors import InvalidEntities, NoEntities
+from fencerow.planning import drain_minutes, entities_max, headroom_minutes, load_minutes
 from fencerow.schedules import ScheduleRecord
 from fencerow.testing.clock import clock_of
 
@@ -210,21 +210,23 @@ class Show:
     def _formulas(self) -> None:
         title("What it costs, beside the formulas")
         minutes = {kind: limit_s / SCALE / 60 for kind, limit_s in LIMITS_S.items()}
-        planned = load.load_minutes(RATES, minutes)
+        planned = float(load_minutes(RATES, minutes))
         say(
             f"in production at most {planned:g} minutes of work in an hour at one provider: {_verdict(planned)}"
         )
-        say(f"{SLOTS} slots suffice for {load.providers_max(SLOTS, planned)} providers")
+        say(f"{SLOTS} slots suffice for {entities_max(SLOTS, planned)} providers")
         took = {kind: self._took(kind) for kind in KINDS}
         slowest = {kind: max(each) for kind, each in took.items()}
         backlog_s = sum(self._backlog[kind] / (len(MANNERS) - 1) * slowest[kind] for kind in KINDS)
-        most_s = load.drain_s(backlog_s, load.load_minutes(RATES, {k: s / 60 for k, s in slowest.items()}))
+        most = drain_minutes(backlog_s / 60, load_minutes(RATES, {k: s / 60 for k, s in slowest.items()}))
+        most_s = float(most or 0) * 60
+        must(most is not None, "what was measured can never catch up")
         pace_s = sum(self._backlog[kind] for kind in KINDS) / (len(MANNERS) - 1) / PACE.count * PACE.per_s
         say(f"measured, median: {', '.join(f'{k} {statistics.median(v):.2f} s' for k, v in took.items())}")
         say(f"the backlog of an hour takes the slowest at most {most_s:.1f} s, and its pace {pace_s:.1f} s")
         say(f"it took {self._took_s:.1f} s")
-        example = load.load_minutes({"deal": 4, "retrieval": 6}, {"deal": 5, "retrieval": 2})
-        must((example, load.providers_max(100, example)) == (32, 187), "the known example comes out wrong")
+        example = float(load_minutes({"deal": 4, "retrieval": 6}, {"deal": 5, "retrieval": 2}))
+        must((example, entities_max(100, example)) == (32, 187), "the known example comes out wrong")
         say(f"the known example: load {example:g}, {_verdict(example)}, 5 workers of 20 slots: 187 providers")
 
     # --- what the scenes are made of -------------------------------------------------------------------
@@ -286,7 +288,7 @@ def _told(found: Counter[str]) -> str:
 
 
 def _verdict(minutes: float) -> str:
-    left = load.headroom_minutes(minutes)
+    left = float(headroom_minutes(minutes))
     return f"{left:.0f} minutes are left to catch up" if left else "it can never catch up"
 
 

@@ -108,6 +108,7 @@ from fencerow.migrations.errors import ShardBusy as ShardBusy
 from fencerow.migrations.errors import ShardUnreachable as ShardUnreachable
 from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
+from fencerow.planning.errors import InvalidPlan as InvalidPlan
 from fencerow.proof import moved
 from fencerow.schedules.errors import InvalidEntities as InvalidEntities
 from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule

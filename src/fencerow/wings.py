@@ -15,6 +15,7 @@ from fencerow.limits.wing import WING as LIMITS
 from fencerow.migrations.wing import WING as MIGRATIONS
 from fencerow.operators.wing import WING as OPERATORS
 from fencerow.payloads.wing import WING as PAYLOADS
+from fencerow.planning.wing import WING as PLANNING
 from fencerow.processes.wing import WING as PROCESSES
 from fencerow.retention.wing import WING as RETENTION
 from fencerow.schedules.wing import WING as SCHEDULES
@@ -36,6 +37,7 @@ WINGS = (
     GUARDS,
     MIGRATIONS,
     SCHEDULES,
+    PLANNING,
 )
 
 

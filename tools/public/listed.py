@@ -46,6 +46,7 @@ PAGES = (
         settings="schedules|entities_refresh_s|retention_ticks_s",
         used="`App.schedule` declares; `App.schedules` and `Client.schedules` have the verbs.",
     ),
+    Page("planning", "fencerow.planning", "planning"),
     Page("batches", "fencerow.batches", "batches"),
     Page("payloads", "fencerow.payloads", "payloads"),
     Page(

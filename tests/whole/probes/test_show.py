@@ -8,13 +8,12 @@ import sys
 
 import pytest
 
-from examples.probes import load
 from tests.house.tree import ROOT
 from tests.kit.authors import GUARDS, code_of, with_guard
 
 PROBES = ROOT / "examples" / "probes"
 # What the show and the world outside are made of is no part of the prober.
-SYSTEM = [PROBES / name for name in ("base.py", "checks.py", "load.py", "registry.py", "service.py")]
+SYSTEM = [PROBES / name for name in ("base.py", "checks.py", "registry.py", "service.py")]
 LINES_MAX = 150
 
 
@@ -51,25 +50,3 @@ def test_it_is_little_code_and_the_readme_says_how_much() -> None:
 
     assert lines <= LINES_MAX
     assert f"is {lines} lines of Python" in (PROBES / "README.md").read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("rates", "minutes", "expected"),
-    [
-        ({"deal": 4, "retrieval": 6}, {"deal": 5, "retrieval": 2}, (32, 28, 187)),
-        (
-            {"deal": 4, "retrieval": 6, "sampled": 2, "cleanup": 1 / 24, "pull": 1},
-            {"deal": 5, "retrieval": 2, "sampled": 3, "cleanup": 5, "pull": 5},
-            (43.2, 16.8, 138),
-        ),
-        ({"deal": 61}, {"deal": 1}, (61, 0, 98)),
-    ],
-)
-def test_the_arithmetic_is_that_of_the_prober_it_is_modelled_on(
-    rates: dict[str, float], minutes: dict[str, float], expected: tuple[float, float, int]
-) -> None:
-    found = load.load_minutes(rates, minutes)
-
-    assert round(found, 1) == expected[0]
-    assert round(load.headroom_minutes(found), 1) == expected[1]
-    assert load.providers_max(100, found) == expected[2]

@@ -1,0 +1,13 @@
+"""What can be wrong with a plan (84x)."""
+
+from __future__ import annotations
+
+from fencerow.core.errors import exits
+from fencerow.core.errors.base import FencerowError
+
+
+class InvalidPlan(FencerowError):
+    """A plan cannot be read, leaves out what the calculation needs, or contradicts itself. Nothing was calculated."""
+
+    code = "FR-840"
+    exit_code = exits.REFUSED
