@@ -109,6 +109,7 @@ from fencerow.migrations.errors import ShardUnreachable as ShardUnreachable
 from fencerow.migrations.errors import UnknownBackfill as UnknownBackfill
 from fencerow.migrations.errors import UnknownShard as UnknownShard
 from fencerow.planning.errors import InvalidPlan as InvalidPlan
+from fencerow.planning.errors import NothingMeasured as NothingMeasured
 from fencerow.proof import moved
 from fencerow.schedules.errors import InvalidEntities as InvalidEntities
 from fencerow.schedules.errors import InvalidSchedule as InvalidSchedule

@@ -21,8 +21,12 @@ PROBER: dict[str, Any] = {
 }
 
 
+def written_of(written: dict[str, Any]) -> WrittenPlan:
+    return msgspec.convert(written, WrittenPlan)
+
+
 def plan_of(written: dict[str, Any]) -> Plan:
-    return understood(msgspec.convert(written, WrittenPlan))
+    return understood(written_of(written))
 
 
 def report_of(written: dict[str, Any], by: By = By.P95) -> CapacityReport:

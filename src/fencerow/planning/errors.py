@@ -11,3 +11,9 @@ class InvalidPlan(FencerowError):
 
     code = "FR-840"
     exit_code = exits.REFUSED
+
+
+class NothingMeasured(FencerowError):
+    """The database knows too little of a job whose duration or rate a plan leaves out. Nothing was calculated."""
+
+    code = "FR-841"

@@ -18,4 +18,4 @@ def _commands() -> Sequence[click.Command]:
     return (plan,)
 
 
-WING = Wing("planning", commands=_commands)
+WING = Wing("planning", queries=("fencerow.planning",), commands=_commands)
