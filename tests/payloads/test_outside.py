@@ -15,6 +15,7 @@ import pytest
 
 from fencerow import App, Config, Job, JobFailed, KeyConflict
 from fencerow.core.finding import Level
+from fencerow.core.model.ids import new_id
 from fencerow.core.telemetry import Fact
 from fencerow.errors import Busy, ConfigError, PayloadAltered, StoreUnavailable
 from fencerow.payloads import FolderStore, PayloadStore, S3Store, Seal
@@ -117,6 +118,21 @@ async def test_bulk_submits_transactions_and_plain_handlers_use_it_too(app: App)
         assert len(await asyncio.to_thread(plain.result, 60)) == 100_000
     for each in (handles[1], plain):
         assert "outside" in stored(app, each.id)["args"] and "outside" in stored(app, each.id)["result"]
+
+
+async def test_what_follows_a_job_stays_in_its_row(app: App, store_url: str) -> None:
+    echo = declare(app)
+
+    @app.job
+    async def first(job: Job) -> None:
+        job.submit_next(echo.using(id=after).call(LARGE))
+
+    after = new_id()
+    done = await first.asubmit()
+    async with app.worker():
+        await done.aresult(60)
+        assert await app.client.handle(after).aresult(60) == LARGE
+    assert len(stored(app, after)["args"]) > 100_000
 
 
 async def test_a_repeated_key_or_id_is_known_by_the_payload(app: App) -> None:

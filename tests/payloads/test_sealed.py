@@ -339,6 +339,23 @@ async def test_a_schedules_jobs_are_sealed_and_it_stays_as_it_is(app: App, how: 
     assert pay.ran == [(SECRET, [1.0])]
 
 
+async def test_what_follows_a_job_is_sealed_for_its_own_id(app: App) -> None:
+    pay = declare(app)
+
+    @app.job
+    async def first(job: Job) -> None:
+        job.submit_next(pay.using(key="next").call(SECRET, []))
+
+    done = await first.asubmit()
+    async with app.worker():
+        await done.aresult(60)
+        follower = await pay.using(key="next").asubmit(SECRET, [])
+        assert follower.replay
+        await follower.aresult(60)
+    assert pay.ran == [(SECRET, [])]
+    of(stored(app, follower.id)["args"])
+
+
 async def test_jobs_are_drained_in_tests(app: App) -> None:
     pay = declare(app)
     await pay.asubmit(SECRET, [])
