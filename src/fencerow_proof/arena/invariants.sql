@@ -93,3 +93,17 @@ WHERE (job.state = 'waiting') <> (job.gate IS NOT NULL);
 SELECT job.exclusive FROM fencerow.jobs AS job
 WHERE job.exclusive IS NOT NULL AND job.state IN ('queued', 'running')
 GROUP BY job.exclusive HAVING count(*) > min(COALESCE(job.exclusive_slots, 1));
+
+-- name: ends_are_handed_over
+-- The end of a finished job that stands in a line is written there.
+SELECT handover.job_id FROM fencerow.handovers AS handover
+JOIN fencerow.finished_jobs AS job ON job.id = handover.job_id
+WHERE handover.state IS NULL
+  AND NOT EXISTS (SELECT 1 FROM fencerow.jobs AS live WHERE live.id = handover.job_id);
+
+-- name: ends_are_those_of_their_jobs
+-- What stands there is how the job ended, and no live job stands there with an end.
+SELECT handover.job_id FROM fencerow.handovers AS handover
+JOIN fencerow.all_jobs AS job ON job.id = handover.job_id
+WHERE handover.state IS NOT NULL
+  AND (handover.state <> job.state OR handover.attempt <> job.attempt);

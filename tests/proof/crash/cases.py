@@ -12,6 +12,7 @@ from fencerow.core.model.submission import Submission
 from fencerow.core.model.wanted import Change, SlotGroup, Wanted
 from fencerow.core.store import ahead, store
 from fencerow.errors import FencerowError
+from fencerow.handovers import handovers
 from fencerow.limits import Breaker, Limit, Rate, limits
 from fencerow.limits.named import forget_states
 from fencerow.operators import looking
@@ -55,6 +56,17 @@ from tests.proof.race.people import (
     with_running,
     with_zombie,
 )  # fmt: skip
+from tests.proof.race.test_handovers import (
+    BOTH,
+    by_id,
+    confirmed,
+    ended,
+    failed_and_taken,
+    of_the_line,
+    running,
+    taken,
+    taken_under,
+)
 from tests.proof.race.test_orders import registered
 from tests.proof.race.test_unique import REPLACE, unique, unique_ended, unique_queued
 
@@ -435,6 +447,15 @@ def gated_again() -> Script:
     yield from turns_given()
 
 
+LINED = tuple(of_the_line(each) for each in BOTH)
+TAKER = "00000000-0000-4000-8000-000000000999"
+TAKE = handovers.take(handovers.TakeOf("bot", TAKER, 60.0), limit=2)
+
+
+def lined_again() -> Script:
+    yield store.resubmit(LINED)
+
+
 # SQLite has no COPY.
 ON_POSTGRES: list[Case] = [
     Case("submit_by_copy", workers, store.submit_by_copy(TWO), submit_again, (JOB, OTHER_JOB)),
@@ -477,6 +498,21 @@ CASES: list[Case] = [
     Case("move_back", written_ahead, move_back(), moved_and_given, (JOB, OTHER_JOB)),
     reading(ahead.find_ahead(ahead.FIRST, reached_us=0, limit=10)),
     reading(ahead.clock_reached()),
+    # handovers; `mend` heals what no case may begin with: tests/proof/race/test_handovers.py breaks it off
+    Case("submit_gated, to be handed over", workers, store.submit_gated(LINED), lined_again, BOTH),
+    repeated("resubmit, to be handed over", workers, store.resubmit(LINED), *BOTH),
+    Case("succeed of the first of a line", running, succeed(FIRST), look_first(succeed(FIRST)), BOTH),
+    Case("fail of the first of a line", running, fail(FIRST), look_first(fail(FIRST)), BOTH),
+    swept("succeed of the first of a line, the worker gone", running, succeed(FIRST), *BOTH),
+    repeated("take", ended, TAKE, *BOTH),
+    repeated("confirm", taken, by_id(), *BOTH),
+    repeated(
+        "release", taken_under(TAKER), handovers.release(JOB, holder=TAKER, token=1, delay_s=0.0), *BOTH
+    ),
+    repeated("purge", confirmed, handovers.purge(0, age_s=0.0, limit=9), OTHER_JOB),
+    swept("revive of what was handed over", failed_and_taken, revive(), JOB),
+    reading(handovers.read(JOB)),
+    reading(handovers.next_in_us("bot")),
     # claim
     Case("claim", with_jobs(*TWO), claim_two(), unknown_jobs, (JOB, OTHER_JOB)),
     swept("claim, the worker gone", with_jobs(*TWO), claim_two(), JOB, OTHER_JOB),

@@ -30,6 +30,10 @@ RACES = {
     69: "A unique key that counts until its job starts: the start, who counts on it, who replaces it, a next attempt",
     70: "A claim in the turns of shares, and whoever claims in turn, claims plainly or cancels meanwhile",
     71: "The database's clock goes back: who is dead, what fires, and what was written ahead and is moved back",
+    72: "The take of a handover and its confirmation, and whoever takes, confirms or purges it meanwhile",
+    73: "An end that comes late, the end of the hold of those behind it, and whoever takes them",
+    74: "The end of a job in a line, and whoever cancels it, ends it or takes what is behind it meanwhile",
+    75: "A revive of a job whose end was handed over, and whoever confirms it or writes missed ends meanwhile",
 }
 WHOLE = frozenset({2, 3, 8, 13, 15, 17, 22})
 """Played to the last order in every run of the tests, where whole statements are ordered; by `dev.py race --long` held
