@@ -14,8 +14,11 @@ from pathlib import Path
 import pytest
 
 from fencerow import Database, JobFailed, ResultTimeout, State, Unavailable
-from fencerow.errors import Busy
+from fencerow.core.model.ids import new_id
+from fencerow.errors import Busy, HandoverNotFound
 from fencerow.guards.once import DedupeWindow
+from fencerow.handovers.handovers import purge
+from fencerow.retention.purging import purge_by_own_age
 from tests.kit.plainly import plainly
 from tests.whole.systems import tzurot
 from tests.whole.systems.outside import Step, until
@@ -229,6 +232,67 @@ async def test_a_business_failure_is_delivered_as_a_result(stage: Stage) -> None
 
     assert await handle.aresult(timeout_s=60) == tzurot.Reply(False, "the provider will not answer this")
     assert tzurot.llm.calls() == ["something rude"]
+
+
+@pytest.mark.scenario("C.8")
+async def test_a_result_that_comes_after_the_notice_is_delivered_once_as_a_follow_up(stage: Stage) -> None:
+    """After 18 minutes those behind it wait no longer; the bot says that it takes longer, and the result comes once."""
+    await stage.open(**STEADY)
+    tzurot.llm.script("hang", "ok")
+    room: dict[str, list[str]] = {}
+    async with tzurot.app.worker():
+        slow = await tzurot.converse.asubmit("room", "a long story")
+        await until(tzurot.llm.calls, "the first call")
+        quick = await tzurot.converse.asubmit("room", "hello")
+        await tzurot.app.client.await_ended(quick.id, timeout_s=60)
+        await tzurot.deliver(room)
+        assert room == {}, "it went past an older message"
+
+        stage.pass_time(18 * 60 + 1)
+        await tzurot.deliver(room)
+        tzurot.llm.release()
+        await tzurot.app.client.await_ended(slow.id, timeout_s=60)
+        await tzurot.deliver(room)
+        await tzurot.deliver(room)
+
+    assert room == {"room": ["reply of hello", "reply of a long story"]}
+
+
+@pytest.mark.scenario("C.8")
+async def test_a_cancelled_older_message_frees_the_newer_ones(stage: Stage) -> None:
+    older = await tzurot.converse.using(delay_s=HOUR_S).asubmit("room", "never mind")
+    newer = await tzurot.converse.asubmit("room", "hello")
+    await stage.work()
+    room: dict[str, list[str]] = {}
+    await tzurot.deliver(room)
+    assert room == {} and await newer.astatus() is State.SUCCEEDED
+
+    await tzurot.app.client.acancel(older.id)
+    await tzurot.deliver(room)
+
+    assert room == {"room": ["cancelled", "reply of hello"]}
+
+
+@pytest.mark.scenario("C.9")
+async def test_confirming_twice_says_so_and_only_what_is_confirmed_goes(stage: Stage) -> None:
+    """Over HTTP an unknown id is a 404. After a day what was confirmed is gone; what was not is there."""
+    first, second = [await tzurot.converse.asubmit(room, "hello") for room in ("room", "another room")]
+    await stage.work()
+    bot = tzurot.app.client.handovers("bot")
+
+    answers = [(await bot.aconfirm(first.id)).replay, (await bot.aconfirm(first.id)).replay]
+    with pytest.raises(HandoverNotFound) as unknown:
+        await bot.aconfirm(new_id())
+    stage.pass_time(25 * HOUR_S)
+    await stage.app.engine.arun(purge_by_own_age(limit=10))
+    await stage.app.engine.arun(purge(0, age_s=24 * HOUR_S, limit=10))
+
+    assert (answers, unknown.value.code) == ([False, True], "FR-831")
+    assert await tzurot.app.client.alist_jobs() == []
+    with pytest.raises(HandoverNotFound):
+        await bot.aconfirm(first.id)
+    (kept,) = await bot.atake(10)
+    assert (kept.job_id, kept.result["text"]) == (second.id, "reply of hello")
 
 
 @pytest.mark.scenario("C.10")

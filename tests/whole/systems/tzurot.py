@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from fencerow import App, Backoff, Handle, Job
 from fencerow.guards.once import DedupeWindow, once
+from fencerow.handovers import HandoverTo
 from tests.whole.systems.outside import Service, ServiceError
 
 app = App()  # FENCEROW_URL
@@ -29,6 +30,27 @@ async def answer(job: Job, message: str) -> Reply:
         if error.status_code == CENSORED:
             return Reply(False, "the provider will not answer this")
         raise
+
+
+@app.job(
+    queue="ai-requests",
+    timeout_s=1200,
+    retention_s=24 * 3600,
+    handover=HandoverTo("bot", by=lambda channel, **_: channel, hold_s=18 * 60),
+)
+async def converse(channel: str, message: str) -> Reply:
+    return Reply(True, await llm.ask(message))
+
+
+async def deliver(channels: dict[str, list[str]]) -> None:
+    """The bot posts what is there, in the order of the messages of each channel, and confirms it."""
+    bot = app.client.handovers("bot")
+    while taken := await bot.atake(10):
+        for each in taken:
+            channels.setdefault(each.key, []).append(
+                each.result["text"] if each.succeeded else str(each.state)
+            )
+            await bot.aconfirm(each)
 
 
 def receive(message_id: str, text: str, images: int = 0, recordings: int = 0) -> Handle[Reply]:
