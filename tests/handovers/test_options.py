@@ -1,0 +1,118 @@
+"""What a job says of its handover, what is refused, and that every way to submit lines up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fencerow import App, InvalidInput
+from fencerow.app import Unique
+from fencerow.core.client.submitting import COPY_ROWS_MIN
+from fencerow.core.model.ids import new_id
+from fencerow.core.store import store
+from fencerow.errors import DeclarationError, OlderWorkers
+from fencerow.handovers import HandoverTo
+from tests.core.store.stage import rows
+from tests.events.conftest import app_on
+from tests.kit.jobs import AnyEngine
+
+
+def answer(app: App, **given: Any) -> Any:
+    @app.job(name="answer", **given)
+    def handler(channel: str, text: str = "") -> str:
+        return text
+
+    return handler
+
+
+def lined(engine: AnyEngine) -> list[tuple[object, ...]]:
+    found = rows(engine, "SELECT receiver, key, hold_s FROM {handovers} ORDER BY place")
+    return [(each["receiver"], each["key"], each["hold_s"]) for each in found]
+
+
+def by_channel(channel: str, **_: object) -> str | None:
+    return channel or None
+
+
+def test_the_key_is_computed_from_the_arguments_or_said(engine: AnyEngine) -> None:
+    app = app_on(engine)
+    job = answer(app, handover=HandoverTo("bot", by=by_channel, hold_s=5))
+    job.submit("a")
+    job.submit("")
+    job.using(handover="said").submit("b")
+    job.using(handover=False).submit("c")
+    job.using(handover=by_channel).submit("d")
+
+    assert lined(engine) == [("bot", "a", 5.0), ("default", "said", 600.0), ("default", "d", 600.0)]
+    app.close()
+
+
+def test_every_way_to_submit_lines_up_in_order(engine: AnyEngine) -> None:
+    app = app_on(engine)
+    job = answer(app, handover=by_channel)
+    many = [job.call(f"many {number:04}") for number in range(COPY_ROWS_MIN + 1)]
+
+    app.submit_many(many)
+    app.submit_many([job.using(key="k").call("keyed"), job.using(id=new_id()).call("own id")])
+    job.using(unique=True).submit("unique")
+    with engine.session() as session:
+        job.using(connection=session.connection).submit("mine")
+
+    keys = [str(key) for _, key, _ in lined(engine)]
+    assert keys[: len(many)] == [f"many {number:04}" for number in range(len(many))]
+    assert sorted(keys[len(many) :]) == ["keyed", "mine", "own id", "unique"]
+    app.close()
+
+
+def test_a_job_that_is_replaced_keeps_its_place_and_takes_the_new_key(engine: AnyEngine) -> None:
+    app = app_on(engine)
+    job = answer(app, handover=by_channel, unique=Unique("u", on_conflict="replace"))
+    job.submit("first")
+    job.using(unique=False).submit("second")
+    assert job.submit("other").answer == "replaced"
+
+    assert [key for _, key, _ in lined(engine)] == ["other", "second"]
+    app.close()
+
+
+@pytest.mark.parametrize("wrong", [7, "", HandoverTo(by=lambda nothing: "k")])
+def test_what_cannot_be_used_is_refused_where_it_is_declared(engine: AnyEngine, wrong: Any) -> None:
+    app = app_on(engine)
+    with pytest.raises((DeclarationError, InvalidInput)):
+        answer(app, handover=wrong)
+    app.close()
+
+
+@pytest.mark.parametrize("given", [{"hold_s": -1}, {"receiver": ""}, {"by": ""}])
+def test_a_handover_that_cannot_be_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        HandoverTo(**{"by": "k", **given})
+
+
+@pytest.mark.parametrize(
+    "given", [{"ephemeral": True}, {"handover": lambda **_: 7}, {"handover": lambda **_: 1 / 0}]
+)
+def test_a_submit_that_cannot_be_handed_over_stores_nothing(engine: AnyEngine, given: dict[str, Any]) -> None:
+    app = app_on(engine)
+    job = answer(app, **{"handover": "k", **given})
+
+    with pytest.raises(InvalidInput):
+        job.submit("a")
+
+    assert rows(engine, "SELECT id FROM {jobs}") == [] and lined(engine) == []
+    app.close()
+
+
+def test_a_submit_is_refused_beside_a_worker_that_knows_no_handovers(engine: AnyEngine) -> None:
+    app = app_on(engine)
+    job = answer(app, handover="k")
+    old = '{"queues":["default"],"rules":["exclusive","limits"]}'
+    engine.run(store.register(holder=new_id(), name="w", host="h", pid=1, info=old, lease_s=1e6))
+
+    with pytest.raises(OlderWorkers, match="handover"):
+        job.submit("a")
+
+    assert lined(engine) == []
+    job.using(handover=False).submit("a")
+    app.close()
