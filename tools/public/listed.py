@@ -33,6 +33,10 @@ PAGES = (
         used="`App(limits=[...])` declares limits, `Client.limits` has the verbs.",
     ),
     Page(
+        "handovers", "fencerow.handovers", "handovers",
+        used="`Client.handovers(receiver)` takes them and confirms them.",
+    ),
+    Page(
         "guards-mutex", "fencerow.guards.mutex", "guards",
         handed=("fencerow.guards.mutex.client:Mutexes",), settings="mutex_",
     ),
