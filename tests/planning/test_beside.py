@@ -1,0 +1,63 @@
+"""The turns of a simulation are those of a database: the same jobs come, and the same ones may go, round for round."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from fencerow.core.db.postgres import PostgresEngine
+from fencerow.core.db.sqlite import SqliteEngine
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.limits import Limit
+from fencerow.limits.limits import define
+from fencerow.planning.gating import Gates, SimulatedJob
+from tests.kit import jobs
+from tests.planning.plans import plan_of
+
+AnyEngine = SqliteEngine | PostgresEngine
+PLAN = {
+    "workers": {"slots": 100},
+    "keys": {"account": {"entities": 3}},
+    "jobs": {
+        "keyed": {"key": "account", "arrivals": "1/s", "duration_s": 1},
+        "limited": {"arrivals": "1/s", "duration_s": 1, "limits": ["chain"]},
+        "both": {"key": "account", "arrivals": "1/s", "duration_s": 1, "limits": ["chain"]},
+    },
+    "limits": {"chain": {"slots": 2}},
+}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_same_jobs_get_their_turns(engine: AnyEngine, seed: int) -> None:
+    random = Random(seed)
+    plan = plan_of(PLAN)
+    gates = Gates(plan)
+    engine.run(define(Limit("chain", slots=2), actor="test", reason=None))
+    holder = jobs.register(engine)
+    coming: dict[str, SimulatedJob] = {}
+    for number in range(15):
+        kind, entity = random.choice(plan.jobs), random.randrange(3)
+        job = SimulatedJob(number, kind, entity, number, gates.gates_of(kind, entity, ""))
+        key = f"account/{entity}" if kind.key is not None else None
+        (job_id,) = jobs.submit(engine, jobs.new_job(exclusive=key, limits=kind.limits or None))
+        coming[job_id] = job
+        gates.arrive(job)
+
+    rounds, looked_at = 0, gates.waiting()
+    while coming:
+        while engine.run(store.turns_wanted())[0]:
+            engine.run(store.hand_over())
+        given, _ = gates.hand_over(looked_at, 0)
+        free = {each for each in coming if jobs.read(engine, each).state is State.QUEUED}
+        assert {coming[each].number for each in free} == {job.number for job in given}
+        looked_at = []
+        for each in jobs.claim(engine, holder, limit=20):
+            engine.run(store.succeed([store.Success(each.id, each.attempt, "null")], holder=holder))
+            ended = coming.pop(each.id)
+            gates.leave(ended)
+            looked_at += ended.gates
+        rounds += 1
+
+    assert rounds > 3
