@@ -13,8 +13,8 @@ from fencerow.bench import table
 from fencerow.bench.figure import Figure, median
 from fencerow.bench.place import AnyEngine, BareConnection, BenchDatabase
 from fencerow.bench.sizes import Sizes
+from fencerow.core.app.calls import CHUNK_ROWS
 from fencerow.core.app.declare import DeclaredJob
-from fencerow.core.app.submitter import CHUNK_ROWS
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 import fencerow.schedules.definitions as definitions
-from fencerow.core.app.submitter import Call, Submittable, Submitter
+from fencerow.core.app.calls import Call
+from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.client.base import ClientBase
 from fencerow.core.config import CoreConfig
 from fencerow.core.db.run import Procedure, ask

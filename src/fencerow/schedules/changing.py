@@ -13,7 +13,7 @@ from fencerow.command.completing import job_names
 from fencerow.command.database import prepared
 from fencerow.command.documents import instants, plain
 from fencerow.command.options import CommandOptions, asked, usual_options
-from fencerow.core.app.submitter import Call
+from fencerow.core.app.calls import Call
 from fencerow.core.errors import InvalidInput, exits
 from fencerow.core.model.job import moment
 from fencerow.schedules.appside import AppSchedules

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fencerow.core.app.submitter import Call, Submittable, Submitter
+from fencerow.core.app.calls import Call
+from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.signature import name_of
 from fencerow.schedules.definition import Definition, digest_of

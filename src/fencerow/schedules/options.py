@@ -10,7 +10,8 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
-from fencerow.core.app.submitter import Call, Submittable, Submitter
+from fencerow.core.app.calls import Call
+from fencerow.core.app.submitter import Submittable, Submitter
 from fencerow.core.errors import ConfigError, InvalidInput
 from fencerow.core.model.defaults import DAY_S, check_number
 from fencerow.core.model.job import NewJob

@@ -1,12 +1,12 @@
 """Declare jobs, submit them by their functions, and hand out clients and workers."""
 
 from fencerow.core.app.app import JobsApp
+from fencerow.core.app.calls import Call
 from fencerow.core.app.contract import Contract, contract
 from fencerow.core.app.database import Database, LocalDatabaseWarning
 from fencerow.core.app.declare import DeclaredJob
 from fencerow.core.app.doors import UntypedParameters
 from fencerow.core.app.submission import Draft
-from fencerow.core.app.submitter import Call
 
 __all__ = [
     "JobsApp",

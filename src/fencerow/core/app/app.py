@@ -11,6 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, Unpack
 
+from fencerow.core.app.calls import Call, checked, stored_arguments
 from fencerow.core.app.contract import Contract, Contracts, Handles
 from fencerow.core.app.database import Database
 from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
@@ -18,7 +19,7 @@ from fencerow.core.app.foreign import OF_APPS, no_attribute
 from fencerow.core.app.options import HandlingOptions, SubmitOptions, submit_options
 from fencerow.core.app.serving import check_served, warn_of_unknown
 from fencerow.core.app.submission import Layers, SubmitGenerator
-from fencerow.core.app.submitter import Call, Submitter, checked, stored_arguments
+from fencerow.core.app.submitter import Submitter
 from fencerow.core.chore import Chore, Ticking, chore_of
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import (
     AsyncIterable,
-    AsyncIterator,
     Callable,
-    Coroutine,
     Iterable,
     Iterator,
     Mapping,
@@ -17,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
+from fencerow.core.app.calls import Call, achunks, checked, chunks, connection_of
 from fencerow.core.app.foreign import OF_JOBS, no_attribute
 from fencerow.core.app.handlers import encode_json_data
 from fencerow.core.app.options import SubmitOptions
@@ -24,7 +23,6 @@ from fencerow.core.app.submission import Declaration, Draft, Layers, Recipe, Sub
 from fencerow.core.client.client import JobsClient
 from fencerow.core.client.handle import Handle
 from fencerow.core.errors import InvalidInput
-from fencerow.core.model.change import NewArguments, Turns
 from fencerow.core.model.ids import new_id, new_ids
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.submission import PreparedCall, Submission
@@ -36,18 +34,8 @@ R = TypeVar("R")  # what the job results in
 LATER: Final = b"null"  # the arguments of what only stands for calls to come
 R_co = TypeVar("R_co", covariant=True)
 
-CHUNK_ROWS = 1_000
-CHUNK_BYTES = 4 * 1024 * 1024
-
 
 Ahead = tuple[str, bytes]  # the id of a job, and its arguments as they are stored with it
-
-
-class Call(PreparedCall, Generic[R_co], frozen=True, gc=False):
-    """One call of a declared job, checked and encoded, not yet submitted. Made by `job.call(...)`."""
-
-    recipe: Recipe
-    args: bytes
 
 
 class Submitter:
@@ -96,9 +84,9 @@ class Submitter:
         """Submit calls chunk by chunk; each chunk is atomic."""
         client = self.client or self._open_client()
         handles: list[Handle[R]] = []
-        for chunk in _chunks(calls):
+        for chunk in chunks(calls):
             with self._drafted(chunk) as submissions:
-                answers = client.submit(submissions, connection=_connection(chunk))
+                answers = client.submit(submissions, connection=connection_of(chunk))
             handles += map(partial(_handle, client), chunk, answers)
         return handles
 
@@ -106,9 +94,9 @@ class Submitter:
         """`submit_many` for async code; takes an async iterable too."""
         client = self.client or self._open_client()
         handles: list[Handle[R]] = []
-        async for chunk in _achunks(calls):
+        async for chunk in achunks(calls):
             with self._drafted(chunk, await self._packed_ahead(chunk)) as submissions:
-                answers = await client.asubmit(submissions, connection=_connection(chunk))
+                answers = await client.asubmit(submissions, connection=connection_of(chunk))
             handles += map(partial(_handle, client), chunk, answers)
         return handles
 
@@ -284,88 +272,7 @@ def _packed_inside(call: Call[Any]) -> Ahead:
     return job_id, call.recipe.packed_inside(job_id, call.args)
 
 
-def checked(call: Call[R]) -> Call[R]:
-    """The call, if it is one: a declared job that is called runs at once and returns its result instead.
-
-    Raises:
-        InvalidInput: it is none.
-    """
-    if isinstance(call, Call):
-        return call
-    raise _no_call(call)
-
-
-def stored_arguments(call: Call[Any]) -> NewArguments:
-    """The arguments of a call as they are stored, with the version of their form."""
-    recipe = call.recipe
-
-    def turns_of(args: str) -> Turns:
-        return recipe.turns_of(args.encode()) if recipe.needs_turn else (None, None)
-
-    handler = recipe.declaration.handler
-
-    def packed(job_id: str) -> str:
-        return recipe.packed_inside(job_id, call.args).decode()
-
-    def opened(job_id: str, stored: str, version: int) -> str:
-        return handler.plain_arguments(job_id, stored.encode(), version).decode()
-
-    return NewArguments(call.args.decode(), handler.arguments.version, turns_of, packed, opened)
-
-
-def _no_call(given: object) -> InvalidInput:
-    if isinstance(given, Coroutine):
-        given.close()
-    return InvalidInput(
-        f"a value of type {type(given).__name__} was given to be submitted",
-        "`job(...)` runs the handler here; only `job.call(...)` makes a call to submit",
-        "write job.call(...) here, or job.submit(...)",
-    )
-
-
 def _handle(client: JobsClient, call: Call[R], answer: Submitted) -> Handle[R]:
     recipe = call.recipe
     existed = recipe.options.connection is None
     return Handle(client, answer.id, recipe.decode, answer.replay, existed, answer.replaced)
-
-
-def _connection(calls: Sequence[Call[Any]]) -> Any:
-    """The one connection that all calls name, or none of them."""
-    first = calls[0].recipe.options.connection
-    if any(call.recipe.options.connection is not first for call in calls):
-        raise InvalidInput(
-            "the calls name different connections",
-            "all calls of a chunk are in one transaction",
-            "submit the calls of each connection separately",
-        )
-    return first
-
-
-def _chunks(calls: Iterable[Call[R]]) -> Iterator[list[Call[R]]]:
-    chunk: list[Call[R]] = []
-    size = 0
-    for call in calls:
-        size += len(checked(call).args)
-        if chunk and (len(chunk) >= CHUNK_ROWS or size > CHUNK_BYTES):
-            yield chunk
-            chunk, size = [], len(call.args)
-        chunk.append(call)
-    if chunk:
-        yield chunk
-
-
-async def _achunks(calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> AsyncIterator[list[Call[R]]]:
-    if isinstance(calls, Iterable):
-        for few in _chunks(calls):
-            yield few
-        return
-    chunk: list[Call[R]] = []
-    size = 0
-    async for call in calls:
-        size += len(checked(call).args)
-        if chunk and (len(chunk) >= CHUNK_ROWS or size > CHUNK_BYTES):
-            yield chunk
-            chunk, size = [], len(call.args)
-        chunk.append(call)
-    if chunk:
-        yield chunk

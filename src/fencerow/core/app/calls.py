@@ -1,0 +1,105 @@
+"""Calls of declared jobs, and how many of them are stored at once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from fencerow.core.app.submission import Recipe
+from fencerow.core.errors import InvalidInput
+from fencerow.core.model.change import NewArguments, Turns
+from fencerow.core.model.submission import PreparedCall
+
+R = TypeVar("R")  # what the job results in
+R_co = TypeVar("R_co", covariant=True)
+
+CHUNK_ROWS = 1_000
+CHUNK_BYTES = 4 * 1024 * 1024
+
+
+class Call(PreparedCall, Generic[R_co], frozen=True, gc=False):
+    """One call of a declared job, checked and encoded, not yet submitted. Made by `job.call(...)`."""
+
+    recipe: Recipe
+    args: bytes
+
+
+def checked(call: Call[R]) -> Call[R]:
+    """The call, if it is one: a declared job that is called runs at once and returns its result instead.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if isinstance(call, Call):
+        return call
+    raise _no_call(call)
+
+
+def stored_arguments(call: Call[Any]) -> NewArguments:
+    """The arguments of a call as they are stored, with the version of their form."""
+    recipe = call.recipe
+
+    def turns_of(args: str) -> Turns:
+        return recipe.turns_of(args.encode()) if recipe.needs_turn else (None, None)
+
+    handler = recipe.declaration.handler
+
+    def packed(job_id: str) -> str:
+        return recipe.packed_inside(job_id, call.args).decode()
+
+    def opened(job_id: str, stored: str, version: int) -> str:
+        return handler.plain_arguments(job_id, stored.encode(), version).decode()
+
+    return NewArguments(call.args.decode(), handler.arguments.version, turns_of, packed, opened)
+
+
+def _no_call(given: object) -> InvalidInput:
+    if isinstance(given, Coroutine):
+        given.close()
+    return InvalidInput(
+        f"a value of type {type(given).__name__} was given to be submitted",
+        "`job(...)` runs the handler here; only `job.call(...)` makes a call to submit",
+        "write job.call(...) here, or job.submit(...)",
+    )
+
+
+def connection_of(calls: Sequence[Call[Any]]) -> Any:
+    """The one connection that all calls name, or none of them."""
+    first = calls[0].recipe.options.connection
+    if any(call.recipe.options.connection is not first for call in calls):
+        raise InvalidInput(
+            "the calls name different connections",
+            "all calls of a chunk are in one transaction",
+            "submit the calls of each connection separately",
+        )
+    return first
+
+
+def chunks(calls: Iterable[Call[R]]) -> Iterator[list[Call[R]]]:
+    chunk: list[Call[R]] = []
+    size = 0
+    for call in calls:
+        size += len(checked(call).args)
+        if chunk and (len(chunk) >= CHUNK_ROWS or size > CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], len(call.args)
+        chunk.append(call)
+    if chunk:
+        yield chunk
+
+
+async def achunks(calls: Iterable[Call[R]] | AsyncIterable[Call[R]]) -> AsyncIterator[list[Call[R]]]:
+    if isinstance(calls, Iterable):
+        for few in chunks(calls):
+            yield few
+        return
+    chunk: list[Call[R]] = []
+    size = 0
+    async for call in calls:
+        size += len(checked(call).args)
+        if chunk and (len(chunk) >= CHUNK_ROWS or size > CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], len(call.args)
+        chunk.append(call)
+    if chunk:
+        yield chunk
