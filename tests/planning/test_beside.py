@@ -46,17 +46,20 @@ def test_the_same_jobs_get_their_turns(engine: AnyEngine, seed: int) -> None:
         gates.arrive(job)
 
     rounds, looked_at = 0, gates.waiting()
+    turned: set[int] = set()
     while coming:
         while engine.run(store.turns_wanted())[0]:
             engine.run(store.hand_over())
         given, _ = gates.hand_over(looked_at, 0)
         free = {each for each in coming if jobs.read(engine, each).state is State.QUEUED}
-        assert {coming[each].number for each in free} == {job.number for job in given}
+        turned |= {job.number for job in given}
+        assert {coming[each].number for each in free} == turned
         looked_at = []
-        for each in jobs.claim(engine, holder, limit=20):
+        for each in jobs.claim(engine, holder, limit=2):
             engine.run(store.succeed([store.Success(each.id, each.attempt, "null")], holder=holder))
             ended = coming.pop(each.id)
             gates.leave(ended)
+            turned.discard(ended.number)
             looked_at += ended.gates
         rounds += 1
 

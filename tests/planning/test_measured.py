@@ -66,6 +66,20 @@ def test_failed_attempts_count(engine: AnyEngine) -> None:
     assert engine.run(measure()).jobs["send"].failure_share == 0.5
 
 
+def test_a_failure_from_before_the_time_that_was_looked_at_does_not_count(engine: AnyEngine) -> None:
+    clock, holder = clock_of(engine), jobs.register(engine, lease_s=1e6)
+    for number in range(6):
+        job = jobs.running(engine, holder)
+        if number == 0:
+            engine.run(store.fail([store.Failure(job.id, job.attempt, '{"type":"E"}')], holder=holder))
+        else:
+            engine.run(store.succeed([store.Success(job.id, job.attempt, "null")], holder=holder))
+        clock.advance(60)
+
+    assert engine.run(measure(5)).jobs[jobs.NAME].failure_share == 0
+    assert engine.run(measure(6)).jobs[jobs.NAME].failure_share == pytest.approx(1 / 6)
+
+
 def test_what_the_plan_says_stays_and_entities_share_the_rate(engine: AnyEngine) -> None:
     ended(engine, (10, 1, 36))
     said: dict[str, Any] = {"send": {"key": "account", "duration_s": 7}}

@@ -131,6 +131,8 @@ def test_the_p95_is_careful_and_the_mean_says_what_will_happen() -> None:
         ({"misfire": "one", "overlap": "allow"}, 1),
         ({"misfire": "all"}, 20),
         ({"misfire": "skip", "late_s": 60}, Fraction(60, 900)),
+        ({"misfire": "skip", "late_s": 3600}, 1),
+        ({"misfire": "skip", "late_s": 3600, "overlap": "allow"}, 4),
     ],
 )
 def test_the_rules_of_a_schedule_say_what_an_outage_leaves(rules: dict[str, object], jobs: int) -> None:
