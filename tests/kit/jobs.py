@@ -27,9 +27,10 @@ def new_job(args: str = '{"to":"ada"}', **changes: Any) -> NewJob:
     job_id, size = changes.pop("id", None), changes.pop("args_bytes", None)
     exclusive, limits = changes.pop("exclusive", None), changes.pop("limits", None)
     share, handover = changes.pop("share", None), changes.pop("handover", None)
+    affinity = changes.pop("affinity", None)
     template = Template(**{"queue": QUEUE, "name": NAME, **changes})
     size = len(args.encode()) if size is None else size
-    return NewJob(job_id or new_id(), args, size, template, exclusive, limits, share, handover)
+    return NewJob(job_id or new_id(), args, size, template, exclusive, limits, share, handover, affinity)
 
 
 def register(engine: AnyEngine, *, lease_s: float = 30.0, holder: str | None = None) -> str:
@@ -76,6 +77,21 @@ def claim(
 ) -> list[Claimed]:
     """Claim for a worker, from lane 0 if no marks are given."""
     return engine.run(store.claim(queue, marks, holder=holder, names=names, limit=limit, margin_s=margin_s))
+
+
+def claim_labelled(
+    engine: AnyEngine,
+    holder: str,
+    *labels: str,
+    limit: int = 10,
+    marks: Sequence[Mark] = (Mark(0),),
+    beside: bool = True,
+) -> list[str]:
+    """Claim for a worker with these labels; returns the ids. Not `beside`: only what waits for one of them."""
+    claiming = store.claim_labelled(
+        QUEUE, marks, labels, holder=holder, names=[NAME], limit=limit, margin_s=60.0, beside=beside
+    )
+    return [job.id for job in engine.run(claiming)]
 
 
 def running(engine: AnyEngine, holder: str | None = None, **changes: Any) -> Claimed:

@@ -143,7 +143,7 @@ def test_a_rate_gives_turns_as_time_does_and_says_when_to_look_again(
     define(engine, Limit("a", rate=Rate(1, per_s=10, burst=2)))
     ids = limited(engine, "a", count=4)
     assert hand_over(engine) == ids[:2]
-    arrived, due_us = engine.run(store.turns_wanted())
+    arrived, due_us, _ = engine.run(store.turns_wanted())
     assert not arrived and due_us is not None and 9e6 < due_us <= 10e6
 
     engine.run(store.cancel(ids[0], actor="ada"))
@@ -153,7 +153,7 @@ def test_a_rate_gives_turns_as_time_does_and_says_when_to_look_again(
     clock.advance(-3_600)  # as a server's clock may
     late = limited(engine, "a")
     assert hand_over(engine) == []
-    _, due_us = engine.run(store.turns_wanted())
+    _, due_us, _ = engine.run(store.turns_wanted())
     assert due_us is not None and due_us <= 20e6
     clock.advance(10)
     assert [job.id for job in engine.run(store.hand_over()).queued] == late, "it waited for no hour"
@@ -165,7 +165,7 @@ def test_hours_keep_jobs_waiting_until_they_open(engine: AnyEngine, clock: Datab
     define(engine, Limit("a", hours=f"{(hour + 2) % 24:02}:00-{(hour + 4) % 24:02}:00"))
     ids = limited(engine, "a", count=2)
     assert hand_over(engine) == []
-    _, due_us = engine.run(store.turns_wanted())
+    _, due_us, _ = engine.run(store.turns_wanted())
     assert due_us is not None and 0 < due_us <= 2 * 3_600e6
     clock.advance(due_us / 1e6 + 1)
     assert [job.id for job in engine.run(store.hand_over()).queued] == ids

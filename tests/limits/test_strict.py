@@ -20,7 +20,7 @@ STRICT = Rate(1, per_s=10 * MINUTE_S, strict=True)
 
 def due_minutes(engine: AnyEngine) -> float:
     """In how many minutes a gate is to be looked at."""
-    arrived, due_us = engine.run(store.turns_wanted())
+    arrived, due_us, _ = engine.run(store.turns_wanted())
     assert not arrived and due_us is not None
     return due_us / 1e6 / MINUTE_S
 

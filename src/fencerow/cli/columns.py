@@ -65,6 +65,7 @@ CELLS: Mapping[str, Callable[[JobRecord, Times], object]] = {
     "scope": lambda job, _: job.scope,
     "exclusive": lambda job, _: job.exclusive,
     "gate": lambda job, _: job.gate,
+    "affinity": lambda job, _: job.affinity,
     "tags": lambda job, _: ", ".join(job.tags or []),
     "by": lambda job, _: job.submitted_by,
     "progress": lambda job, _: None if job.progress is None else f"{job.progress:g} %",

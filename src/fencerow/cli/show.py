@@ -64,6 +64,7 @@ def show_job(
             "unique": "; ".join(_unique(each, at) for each in unique) or None,
             "replaced": _replaced(events, at),
             "handover": _handed(handover),
+            "affinity": _affinity(job),
             "tags": ", ".join(job.tags) if job.tags else None,
             "metadata": _json(job.metadata),
             "progress": None
@@ -114,6 +115,14 @@ def _replaced(events: Sequence[Happening], at: Times) -> str | None:
     by = f" of {last.actor}" if last.actor else ""
     times = "once" if len(notes) == 1 else f"{len(notes)} times, the last time"
     return f"{times} {at.when(last.at_us)}, by submit {submit}{by}"
+
+
+def _affinity(job: JobRecord) -> str | None:
+    """The label that a worker must carry, and for how long."""
+    if job.affinity is None:
+        return None
+    wait_s = job.affinity_wait_s
+    return f"{job.affinity}, {'and nobody else' if wait_s is None else f'after {wait_s:g} s anybody'}"
 
 
 def _show_error(error: object) -> None:

@@ -70,6 +70,13 @@ def log_options(command: F) -> F:
     help="Answer /livez and /readyz there; without an address, to this machine only.",
 )
 @click.option(MEMBER, hidden=True, allow_from_autoenv=False)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="LABEL",
+    help="Take the jobs whose affinity names this label; may be given several times.  [env: FENCEROW_LABELS]",
+)
 @click.option("--no-schedules", is_flag=True, help="Leave schedules to other workers: make no ticks of them.")
 @click.option("--once", is_flag=True, help="Run what is due, then exit.")
 @click.option("--drain", is_flag=True, help="Run until no job of its queues is left, then exit.")
@@ -85,6 +92,7 @@ def worker(
     processes: int,
     health: str | None,
     member: str | None,
+    labels: tuple[str, ...],
     no_schedules: bool,
     once: bool,
     drain: bool,
@@ -116,7 +124,7 @@ def worker(
     with prepared(app, wanted):
         logs.set_up(app.config, log_level, log_format)
         without = SCHEDULES if no_schedules else ()
-        made = app.worker(queues=chosen, slots=slots, name=name, without=without)
+        made = app.worker(queues=chosen, slots=slots, name=name, labels=labels or None, without=without)
         with attended(made, lifeline, address):
             return run_worker(
                 app, made, once=once, drain=drain, signalled=lifeline.signalled if lifeline else None

@@ -15,6 +15,7 @@ from fencerow.core.model.state import State, WorkerState
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Failing
 from fencerow.core.store import store
+from fencerow.doctor.affinity import examine_labels
 from fencerow.doctor.descriptors import examine_descriptors
 from fencerow.operators import looking
 from fencerow.operators.looking import Count
@@ -53,6 +54,7 @@ def examine_backlog(engine: Engine, config: CoreConfig) -> Iterator[Finding]:
     yield from _losses(engine)
     yield from _orphans(engine, config)
     yield from _unknown_names(alive, counts)
+    yield from examine_labels(engine, alive)
     yield from _late(counts)
 
 

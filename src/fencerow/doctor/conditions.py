@@ -293,7 +293,7 @@ def first(job: JobRecord, before: int, serving: list[WorkerLoad], now_us: int) -
         return Condition(name, None, "suspects have a lane of their own")
     if job.run_at_us > now_us:
         return Condition(name, None, "its place in the queue is known when it is due")
-    if job.gate is not None:
+    if job.gate is not None or job.state is State.WAITING:
         return Condition(name, None, "it is in no lane until it is its turn")
     free = sum(each.free or 0 for each in serving)
     shown = f"{before}" if before < AHEAD_MAX else f"{AHEAD_MAX} or more"
@@ -307,10 +307,11 @@ def before_a_slot(
     place: GatePlace | None,
     living: list[WorkerLoad],
     now_us: int,
+    waits: Condition | None = None,
 ) -> list[Condition]:
-    """What must hold before any slot matters."""
+    """What must hold before any slot matters. `waits`: what is said of a job that waits for a label."""
     return [
-        queued(job) if place is None else turn(job, place, pause, living, now_us),
+        waits or (queued(job) if place is None else turn(job, place, pause, living, now_us)),
         due(job, living, now_us),
         unpaused(job, pause, now_us),
         unexpired(job, now_us),

@@ -18,6 +18,7 @@ from fencerow.core.store.read import clock, read, releases
 from fencerow.core.store.unique import unique_keys_of
 from fencerow.core.store.workers import held_jobs, holdings, list_workers
 from fencerow.doctor import conditions
+from fencerow.doctor.affinity import for_a_label, waits_for_a_label
 from fencerow.doctor.conditions import SWEEP, Condition, WorkerLoad
 from fencerow.doctor.places import GatePlace, place
 from fencerow.operators.looking import ahead, events
@@ -66,6 +67,8 @@ def why(job_id: str) -> Steps[Diagnosis]:
     gate = yield from place(job).steps()
     living = yield from _living(suspects=job.suspect)
     claiming = [each for each in living if each.serves(job) and each.knows(job) and each.worker.claims]
+    if waits_for_a_label(job):
+        claiming = [each for each in claiming if job.affinity in each.worker.labels]
     busy = [] if any(each.free for each in claiming) else (yield from _busy(claiming))
     newer = (yield from releases(job_id, reason=ArgumentsTooNew.code).steps()).count
     locked = (yield from releases(job_id, reason=SealKeyUnknown.code).steps()).count
@@ -75,7 +78,9 @@ def why(job_id: str) -> Steps[Diagnosis]:
     keys = (yield from unique_keys_of([job_id]).steps()).get(job_id, [])
     unique = conditions.unique(keys, timeline, now_us)
     looked = [
-        *conditions.before_a_slot(job, paused.get(job.queue), gate, living, now_us),
+        *conditions.before_a_slot(
+            job, paused.get(job.queue), gate, living, now_us, _label(job, living, now_us)
+        ),
         *([conditions.changed(changes, now_us)] if changes else []),
         *([unique] if unique is not None else []),
         conditions.readable(job, newer, locked, away),
@@ -100,7 +105,7 @@ def briefly(job_id: str) -> Procedure[str]:
     if job.state is State.RUNNING:
         return _running(job, workers, now_us).summary
     living = [WorkerLoad(each, 0, False) for each in workers]
-    looked = conditions.before_a_slot(job, pause, gate, living, now_us)
+    looked = conditions.before_a_slot(job, pause, gate, living, now_us, _label(job, living, now_us))
     false = [each.found for each in looked if each.holds is False]
     return "; ".join(false[:2]) or f"it waits in queue {job.queue} for a slot of a worker"
 
@@ -113,6 +118,11 @@ def _alone(job_id: str) -> Steps[tuple[JobRecord | None, PausedQueue | None, Gat
     pause = next((each for each in paused if job is not None and each.name == job.queue), None)
     gate = None if job is None else (yield from place(job).steps())
     return job, pause, gate, (yield from clock().steps())
+
+
+def _label(job: JobRecord, living: list[WorkerLoad], now_us: int) -> Condition | None:
+    """What is said of a job that waits for a label; None of all others."""
+    return for_a_label(job, living, now_us) if waits_for_a_label(job) else None
 
 
 def _busy(claiming: list[WorkerLoad]) -> Steps[list[HeldJob]]:

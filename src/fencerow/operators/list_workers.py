@@ -27,6 +27,7 @@ COLUMNS = (
     Column("held"),
     Column("note", least=12, rank=1),
     Column("queues", least=8, rank=2),
+    Column("labels", least=8, rank=3),
     Column("heard", rank=3),
     Column("host", least=8, rank=4),
     Column("pid", rank=5),
@@ -86,6 +87,8 @@ def _document(worker: WorkerRecord, held: int) -> dict[str, Any]:
         fields["slots"] = worker.slots
     if worker.queues is not None:
         fields["queues"] = sorted(worker.queues)
+    if worker.labels:
+        fields["labels"] = sorted(worker.labels)
     if worker.stated is not None and worker.state == WorkerState.ALIVE:
         fields["running"] = running(worker)
         fields["waiting"] = sum(group.waiting for group in worker.stated.slot_groups)
@@ -111,6 +114,7 @@ def _row(worker: WorkerRecord, held: int, utc: bool) -> tuple[object, ...]:
         held,
         _note(worker),
         ",".join(sorted(worker.queues or [])),
+        ",".join(sorted(worker.labels)) or None,
         at.when(worker.renewed_at_us if worker.ended_at_us is None else worker.ended_at_us),
         worker.host,
         str(worker.pid),

@@ -66,6 +66,7 @@ def _identity(worker: WorkerRecord, at: Times) -> dict[str, object]:
         "host": worker.host,
         "pid": worker.pid,
         "version": info.get("version"),
+        "labels": ", ".join(sorted(worker.labels)) or None,
         "jobs known": ", ".join(map(str, info.get("names") or [])),
         "started": at.full(worker.registered_at_us),
         "ended": at.full(worker.ended_at_us),

@@ -23,6 +23,7 @@ from fencerow_proof.arena.invariants import History
 
 T = TypeVar("T")
 
+LABELS = ("gpu",)  # that whoever works off carries
 ROUNDS_MAX = 20
 FAR_S = 7200.0  # beyond every lease, deadline and delay of a case
 
@@ -165,6 +166,15 @@ def _work_off(queue: str, holder: str) -> Script:
         if marks
         else []
     )
+    labelled, _ = yield store.labelled_lanes(queue, LABELS)
+    if labelled:
+        own = [store.Mark(lane.priority) for lane in labelled if lane.priority is not None]
+        claimed += yield store.claim_labelled(
+            queue, own, LABELS, holder=holder, names=["send"], limit=100, margin_s=10.0
+        )
+        claimed += yield store.claim_suspect(
+            queue, holder=holder, names=["send"], margin_s=10.0, labels=LABELS
+        )
     claimed += yield store.claim_suspect(queue, holder=holder, names=["send"], margin_s=10.0)
     for job in claimed:
         if not (yield store.succeed([store.Success(job.id, job.attempt, '"drained"')], holder=holder)):

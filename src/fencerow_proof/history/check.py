@@ -16,6 +16,7 @@ from pathlib import Path
 
 from fencerow.core.db.engine import Engine
 from fencerow_proof.history.acts import History
+from fencerow_proof.history.checks.affinity import check_affinity
 from fencerow_proof.history.checks.cancels import check_cancel
 from fencerow_proof.history.checks.effects import check_effects
 from fencerow_proof.history.checks.fences import check_fences
@@ -107,6 +108,7 @@ def _check_life(
     check_leases(report, life, hidden, workers, final, clock_moved=options.clock_moved)
     check_effects(report, life, final, options.effects)
     check_cancel(report, life, hidden, final)
+    check_affinity(report, life, hidden)
     if not options.clock_moved:
         check_liveness(report, life, workers, watch)
 

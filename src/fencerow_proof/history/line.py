@@ -66,7 +66,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     exclusive_slots: int | None = None
     strict: bool = False
     limits: tuple[str, ...] | None = None
+    affinity: str | None = None  # the label for which it waits
     limit: int | None = None  # of a claim
+    labels: tuple[str, ...] | None = None  # that the worker carries
     slots: int | None = None  # of a registration
     lease_s: float | None = None
     code: str | None = None

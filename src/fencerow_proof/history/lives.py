@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fencerow_proof.history.acts import NEVER, Act, History
 
-CLAIMS = frozenset({"claim", "claim_in_turn", "claim_suspect"})
+CLAIMS = frozenset({"claim", "claim_in_turn", "claim_labelled", "claim_labelled_suspect", "claim_suspect"})
 FINISHES = frozenset({"succeed", "fail", "stop", "requeue", "crash"})  # by the holder, under its fence
 TAKINGS = frozenset({"reclaim", "time_out"})  # by others
 ENDINGS = FINISHES | TAKINGS
@@ -15,6 +15,7 @@ NOTES = frozenset({"progress", "log", "note_alone"})
 FENCED = ENDINGS | NOTES
 REMOVALS = frozenset({"delete", "purge_by_age", "purge_by_own_age", "purge_by_count", "purge_spent"})
 PERIODS = frozenset({"detach_period", "finalize_period", "drop_period"})  # whose jobs go without being named
+CLAIMS_BY_LABEL = frozenset({"claim_labelled", "claim_labelled_suspect"})
 ENDED_BY_AGE = frozenset({"expire", "disown"})
 
 
@@ -80,6 +81,7 @@ class Unseen:
     time_out: Act | None = None
     removal: Act | None = None
     expiry: Act | None = None
+    fall_back: Act | None = None
 
     def claim_of(self, holder: str | None, until_us: int) -> Act | None:
         """An undecided claim, of this holder if one is known, that began early enough."""
@@ -117,6 +119,8 @@ def unseen(history: History) -> Unseen:
             found.removal = found.removal or act
         elif act.verb in ENDED_BY_AGE:
             found.expiry = found.expiry or act
+        elif act.verb == "fall_back":
+            found.fall_back = found.fall_back or act
     return found
 
 

@@ -135,6 +135,8 @@ class _Reading:
             fingerprint=told.fingerprint,
             exclusive=told.exclusive,
             exclusive_slots=told.exclusive_slots,
+            affinity=told.affinity,
+            labels=told.labels,
             strict=told.strict,
             limits=told.limits,
             limit=invoke.limit,

@@ -26,6 +26,7 @@ NAMES = {
     "I15": "nothing appears or vanishes",
     "I17": "a refusal is clean",
     "I18": "turns are kept",
+    "I19": "affinity is kept",
 }
 
 

@@ -44,10 +44,16 @@ class Verb:
 def _jobs(params: Params) -> list[Fact]:
     fields = ("queue", "name", "scope", "key")
     return [
-        {"job": row[0], **_given(template, fields), **_turns(template, row[3:5])}
+        {"job": row[0], **_given(template, fields), **_turns(template, row[3:5]), **_label(row)}
         for template in _document(params["jobs"])
         for row in template["jobs"]
     ]
+
+
+def _label(row: Sequence[Any]) -> Fact:
+    """The label for which a job waits, if it does."""
+    label = row[6] if len(row) > 6 else None
+    return {} if label is None else {"state": State.WAITING.value, "affinity": label}
 
 
 def _turns(template: Mapping[str, Any], turns: Sequence[Any]) -> Fact:
@@ -73,13 +79,13 @@ def _copied(params: Params) -> list[Fact]:
 
 
 def _copied_gated(params: Params) -> list[Fact]:
-    """The same, and the last columns: state, exclusive key, slots, strict, limits, gate, share."""
+    """The same, and the last columns: state, exclusive key, slots, strict, limits, gate, share, label, and its wait."""
     found: list[Fact] = []
     for fact, line in zip(_copied(params), str(params["lines"]).splitlines(), strict=True):
-        _, key, slots, strict, limits, _, _ = (_uncopied(text) for text in line.split("\t")[-7:])
+        _, key, slots, strict, limits, _, _, label, _ = (_uncopied(text) for text in line.split("\t")[-9:])
         template = {"exclusive_slots": None if slots is None else int(slots), "strict": strict == "True"}
         named = None if limits is None else msgspec.json.decode(f"[{limits[1:-1]}]")
-        found.append(fact | _turns(template, (key, named)))
+        found.append(fact | _turns(template, (key, named)) | _label((*[None] * 6, label)))
     return found
 
 
@@ -144,6 +150,14 @@ def _claim_suspect(params: Params) -> list[Fact]:
     return [{"limit": params["at_most"], **_named(params, "holder", "queue")}]
 
 
+def _claim_labelled(params: Params) -> list[Fact]:
+    return [_named(params, "holder", "queue", "limit", "labels")]
+
+
+def _claim_labelled_suspect(params: Params) -> list[Fact]:
+    return [{"limit": params["at_most"], **_named(params, "holder", "queue", "labels")}]
+
+
 def _one(*fields: str) -> Callable[[Params], list[Fact]]:
     """One fact from parameters; the job's id is the parameter `id`."""
 
@@ -170,8 +184,8 @@ def _moved(
 
 
 def _requeued(asked: Callable[[Params], list[Fact]], params: Params, rows: Rows) -> list[End]:
-    """Each is queued again, or waits for its turn again, as the last column says."""
-    waits = {str(row[0]) for row in rows if row[4]}
+    """Each is queued again, or waits for its turn or its label again, as the last columns say."""
+    waits = {str(row[0]) for row in rows if row[4] or row[5] is not None}
     return [
         (kind, fact | {"state": State.WAITING.value} if fact["job"] in waits else fact)
         for kind, fact in _moved(asked, State.QUEUED, params, rows)
@@ -258,6 +272,7 @@ def _claimed(params: Params, rows: Rows) -> list[End]:
                 "queue": queue,
                 "state": State.RUNNING.value,
                 "suspect": job.suspect,
+                **_named(params, "labels"),
             },
         )
         for job in decoded(rows)
@@ -330,6 +345,9 @@ VERBS: dict[str, Verb] = {
     "claim": Verb(_claim, _claimed),
     "claim_in_turn": Verb(_claim_in_turn, _claimed),
     "claim_suspect": Verb(_claim_suspect, _claimed),
+    "claim_labelled": Verb(_claim_labelled, _claimed),
+    "claim_labelled_suspect": Verb(_claim_labelled_suspect, _claimed),
+    "fall_back": _rows(partial(_as_job, State.QUEUED)),
     "succeed": _each(_outcomes, State.SUCCEEDED),
     "fail": _each(_outcomes, State.FAILED),
     "park": _each(_outcomes, State.FAILED),
@@ -367,7 +385,7 @@ VERBS: dict[str, Verb] = {
 }
 
 # Reads that tell the database's clock on the way: where in their rows, in microseconds.
-CLOCKS: dict[str, int] = {"clock": 0, "lanes": 2}
+CLOCKS: dict[str, int] = {"clock": 0, "lanes": 2, "labelled_lanes": 2}
 
 
 # --- small things ----------------------------------------------------------------------------------

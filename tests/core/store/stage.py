@@ -14,7 +14,18 @@ from fencerow.errors import IllegalMove, JobNotFound
 from fencerow.operators.queues import pause_queue
 from fencerow.retention import disown as disowning
 from fencerow.testing.clock import DatabaseClock
-from tests.kit.jobs import AnyEngine, bury, claim, new_job, overdue, read, register, running, submit
+from tests.kit.jobs import (
+    AnyEngine,
+    bury,
+    claim,
+    claim_labelled,
+    new_job,
+    overdue,
+    read,
+    register,
+    running,
+    submit,
+)
 
 TIMEOUT_S = 10.0
 EXPIRES_S = 1000.0
@@ -208,12 +219,31 @@ def take_turn_back(engine: AnyEngine, job: Placed) -> bool:
     return engine.run(store.take_turns_back([f"key:{job.id}"], unclaimed_s=None)) == [job.id]
 
 
+def labelled(engine: AnyEngine, job: Placed) -> str:
+    """Let a job that waits wait for a label, and not at its gate; returns the label."""
+    affinity = "affinity = 'gpu', affinity_wait_s = 0.001, exclusive = NULL, gate = NULL"
+    rows(engine, "UPDATE {jobs} SET " + affinity + f" WHERE id = '{job.id}' AND state = 'waiting'")
+    return "gpu"
+
+
+def claim_by_label(engine: AnyEngine, job: Placed) -> bool:
+    return bool(claim_labelled(engine, register(engine), labelled(engine, job), beside=False))
+
+
+def fall_back(engine: AnyEngine, job: Placed) -> bool:
+    labelled(engine, job)
+    rows(engine, "UPDATE {jobs} SET affinity_wait_s = -1 WHERE affinity IS NOT NULL")
+    return bool(engine.run(store.fall_back(actor="worker w")))
+
+
 def play(engine: AnyEngine, clock: DatabaseClock, move: Move, job: Placed) -> bool:
     """Make a move by its verb with everything in its favour but the job's state; whether it said that it moved."""
     verbs: dict[Move, Callable[[], bool]] = {
         Move.WAKE: lambda: bool(engine.run(store.hand_over([f"key:{job.id}"])).queued),
         Move.YIELD: lambda: take_turn_back(engine, job),
         Move.CLAIM: lambda: bool(claim(engine, register(engine))),
+        Move.CLAIM_LABELLED: lambda: claim_by_label(engine, job),
+        Move.FALL_BACK: lambda: fall_back(engine, job),
         Move.RENEW: lambda: engine.run(store.renew(holder=job.holder)) is not None,
         Move.SUCCEED: lambda: succeed(engine, job),
         Move.RETRY: lambda: retry(engine, job),

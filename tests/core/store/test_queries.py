@@ -78,6 +78,9 @@ UNFENCED = {
     "claim": "it makes the fence: the job is queued",
     "claim_suspect": "it makes the fence: the job is queued",
     "claim_in_turn": "it makes the fence: the job is queued",
+    "claim_labelled": "it makes the fence: the job is queued, or waits for a label of the worker",
+    "claim_labelled_suspect": "it makes the fence: the job is queued, or waits for a label of the worker",
+    "fall_back": "nobody runs it: it waits for a label",
     "time_out": "names the holder and the attempt that the holder's own row calls overdue",
     "cancel_idle": "nobody runs it",
     "change": "nobody runs it",
@@ -291,7 +294,8 @@ def test_nothing_lowers_the_number_of_an_attempt(dialect: str) -> None:
         for value in re.findall(r"(?<![\w.])attempt = ([^,]+)", assigned)
     }
 
-    assert raised.keys() == {"claim", "claim_suspect", "claim_in_turn"}, "only a claim begins an attempt"
+    claims = {"claim", "claim_suspect", "claim_in_turn", "claim_labelled", "claim_labelled_suspect"}
+    assert raised.keys() == claims, "only a claim begins an attempt"
     assert {value.removeprefix("job.") for value in raised.values()} == {"attempt + 1"}
 
 

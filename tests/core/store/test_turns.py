@@ -97,11 +97,11 @@ def test_a_higher_priority_goes_first_and_a_job_that_is_not_due_blocks_nobody(
     succeed(engine, holder, low[0])
     assert hand_over(engine) == []
 
-    arrived, due_us = engine.run(store.turns_wanted())
+    arrived, due_us, _ = engine.run(store.turns_wanted())
     assert not arrived and due_us is not None and 0 < due_us <= 60e6
     clock.advance(61)
     assert hand_over(engine) == later
-    assert engine.run(store.turns_wanted()) == (False, None)
+    assert engine.run(store.turns_wanted()) == (False, None, None)
 
 
 def test_who_was_due_before_the_clock_went_back_is_due_at_its_gate(

@@ -319,6 +319,25 @@ def in_turn() -> Operation[Any]:
     )
 
 
+LABELLED = (new_job(affinity="gpu"), new_job(OTHER_JOB, affinity="gpu", affinity_wait_s=5.0))
+
+
+def with_labelled() -> Script:
+    yield from workers()
+    yield store.submit_gated(LABELLED)
+
+
+def with_waits_over() -> Script:
+    yield from with_labelled()
+    yield later(6)
+
+
+def by_label() -> Operation[Any]:
+    return store.claim_labelled(
+        "mail", [store.Mark(0)], ["gpu"], holder=FIRST, names=["send"], limit=2, margin_s=10.0
+    )
+
+
 def reading(operation: Operation[Any]) -> Case:
     return Case(operation.name, with_running(), operation, again(operation), (JOB,))
 
@@ -456,6 +475,10 @@ def lined_again() -> Script:
     yield store.resubmit(LINED)
 
 
+def labelled_again() -> Script:
+    yield store.resubmit(LABELLED)
+
+
 # SQLite has no COPY.
 ON_POSTGRES: list[Case] = [
     Case("submit_by_copy", workers, store.submit_by_copy(TWO), submit_again, (JOB, OTHER_JOB)),
@@ -517,6 +540,14 @@ CASES: list[Case] = [
     Case("claim", with_jobs(*TWO), claim_two(), unknown_jobs, (JOB, OTHER_JOB)),
     swept("claim, the worker gone", with_jobs(*TWO), claim_two(), JOB, OTHER_JOB),
     Case("claim_in_turn", with_shares, in_turn(), unknown_jobs, (JOB, OTHER_JOB)),
+    # affinity
+    Case(
+        "submit_gated with affinity", workers, store.submit_gated(LABELLED), labelled_again, (JOB, OTHER_JOB)
+    ),
+    Case("claim_labelled", with_labelled, by_label(), unknown_jobs, (JOB, OTHER_JOB)),
+    repeated("fall_back", with_waits_over, store.fall_back(actor="worker"), OTHER_JOB),
+    reading(store.labelled_lanes("mail", ["gpu"])),
+    reading(store.any_due_labelled(["mail"], ["send"], ["gpu"])),
     repeated("weigh_share", with_shares, store.weigh_share("mail", "a", 3, actor=None), JOB, OTHER_JOB),
     repeated("forget_weight", with_weight, store.forget_weight("mail", "a"), JOB, OTHER_JOB),
     reading(store.read_shares()),

@@ -8,7 +8,17 @@ from typing import Any
 
 from fencerow_proof.history.recorder import SUFFIX
 
-JOBLESS = {"claim", "claim_suspect", "reclaim", "time_out", "expire", "die", "adopt"}
+JOBLESS = {
+    "claim",
+    "claim_suspect",
+    "claim_labelled",
+    "fall_back",
+    "reclaim",
+    "time_out",
+    "expire",
+    "die",
+    "adopt",
+}
 
 
 class Scribe:

@@ -27,6 +27,7 @@ RACES = {
     65: "A submit under a unique key, and whoever submits under it, claims, ends, revives, changes or purges meanwhile",
     66: "The room under a limit, and whoever claims, hands over, ends, dies or changes the limit meanwhile",
     67: "The breaker of a limit: who tries, the end of a trial, and whoever claims or hands over when it opens",
+    68: "A job with affinity: who carries its label, its wait that ends, and whoever else claims or cancels meanwhile",
     69: "A unique key that counts until its job starts: the start, who counts on it, who replaces it, a next attempt",
     70: "A claim in the turns of shares, and whoever claims in turn, claims plainly or cancels meanwhile",
     71: "The database's clock goes back: who is dead, what fires, and what was written ahead and is moved back",

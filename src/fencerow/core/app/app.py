@@ -17,7 +17,7 @@ from fencerow.core.app.database import Database
 from fencerow.core.app.declare import DEFAULT_QUEUE, NO_OPTIONS, Declare, DeclaredJob, Declarer
 from fencerow.core.app.foreign import OF_APPS, no_attribute
 from fencerow.core.app.options import HandlingOptions, SubmitOptions, submit_options
-from fencerow.core.app.serving import check_served, warn_of_unknown
+from fencerow.core.app.serving import carrying, check_served, warn_of_unknown
 from fencerow.core.app.submission import Layers, SubmitGenerator
 from fencerow.core.app.submitter import Submitter
 from fencerow.core.chore import Chore, Ticking, chore_of
@@ -229,6 +229,7 @@ class JobsApp(Database):
         *,
         slots: int | None = None,
         name: str | None = None,
+        labels: Sequence[str] | None = None,
         ends_process: bool = True,
         without: Collection[str] = (),
     ) -> Worker:
@@ -238,11 +239,12 @@ class JobsApp(Database):
         `slots`, by default the setting. The log warns of a queue to which no declared job goes. The
         database's tables are checked first, see `check_or_create`. If a handler blocks the event loop
         beyond its time limit and `cancel_kill_s`, the worker ends this process; without `ends_process` it
-        only reports the handler. `without`: the names of chores that this worker leaves to others.
+        only reports the handler. `labels`: it takes the jobs whose `affinity` names one of them, by default those of
+        the setting. `without`: the names of chores that this worker leaves to others.
 
         Raises:
             DeclarationError: no job is declared, so the worker has nothing to run.
-            InvalidInput: a queue's name cannot be used, or slots are given twice.
+            InvalidInput: a queue's name or a label cannot be used, or slots are given twice.
         """
         if not self.handlers and not self._chores:
             raise DeclarationError(
@@ -260,7 +262,7 @@ class JobsApp(Database):
             self.engine,
             self.handlers,
             served,
-            self.config,
+            carrying(self.config, labels),
             self.telemetry,
             replace(self._middleware, run=tuple(self._run_middleware), batch=tuple(self._batch_middleware)),
             slots=slots,

@@ -19,7 +19,7 @@ from fencerow.core.app.turns import (
     LimitsOption,
     TurnOption,
     TurnOptions,
-    refuse_without_key,
+    refuse_unfit_turns,
     turn_options,
 )
 from fencerow.core.app.unique import NOT_UNIQUE, GivenUnique, UniqueOptions, declared_unique, unique_options
@@ -84,6 +84,10 @@ class GivenSubmitOptions(GivenUnique, GivenHandover, total=False):
     strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
     limits: LimitsOption | None  # the limits under which it runs, or functions of the arguments
     share: TurnOption | None  # whose it is: the shares of a queue take turns; or a function of the arguments
+    affinity: (
+        TurnOption | None
+    )  # the label that a worker must carry to take it, or a function of the arguments
+    affinity_wait_s: Seconds | None  # from when it is due; then anybody may take it. Without it: never
     tags: Sequence[str]
     metadata: Mapping[str, Any] | None
     headers: Mapping[str, str] | None
@@ -222,6 +226,10 @@ class ContractOptions(GivenUnique, GivenHandover, total=False):
     strict: bool | None  # a retry keeps its turn, so that nobody of its key goes first
     limits: LimitsOption | None  # the limits under which it runs, or functions of the arguments
     share: TurnOption | None  # whose it is: the shares of a queue take turns; or a function of the arguments
+    affinity: (
+        TurnOption | None
+    )  # the label that a worker must carry to take it, or a function of the arguments
+    affinity_wait_s: Seconds | None  # from when it is due; then anybody may take it. Without it: never
     payload_bytes_max: int | None
     args_version: int  # of the arguments' form, from 1; stored with every job
 
@@ -300,7 +308,7 @@ def job_options(given: Mapping[str, Any], known: type[Any], decorator: str) -> J
         args_version = given.get("args_version", 1)
         check_number("args_version", args_version, 1, ARGS_VERSION_MAX)
         turns = turn_options(given)
-        refuse_without_key(turns)
+        refuse_unfit_turns(turns)
         unique = declared_unique(given)
         handover = handover_option(given)
     except (ConfigError, InvalidInput) as error:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from fencerow.core.app.options import QUEUE_LENGTH_MAX
+from fencerow.core.config import CoreConfig
 from fencerow.core.errors import InvalidInput
+from fencerow.core.model.affinity import checked_labels
 from fencerow.core.model.text import check_text
 
 log = logging.getLogger("fencerow.worker")
@@ -28,6 +31,18 @@ def check_served(queues: Mapping[str, int] | Sequence[str], slots: int | None) -
             "queues with slots of their own share none",
             "leave out --slots (slots=), or name the queues without numbers so that they share the slots",
         )
+
+
+def carrying(config: CoreConfig, labels: Sequence[str] | None) -> CoreConfig:
+    """The settings of a worker that carries these labels; None: those that the settings say.
+
+    Raises:
+        InvalidInput: one of them cannot be used.
+    """
+    if labels is None:
+        return config
+    given = (labels,) if isinstance(labels, str) else labels
+    return replace(config, labels=",".join(checked_labels(given)) or None)
 
 
 def warn_of_unknown(queues: Collection[str], known: Collection[str]) -> None:

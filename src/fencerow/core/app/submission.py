@@ -12,7 +12,15 @@ import msgspec
 
 from fencerow.core.app.handover import HandoverTo, refuse_handover, terms_of
 from fencerow.core.app.options import SubmitOptions
-from fencerow.core.app.turns import NO_TURNS, TurnOptions, key_of, limits_of, refuse_without_key, share_of
+from fencerow.core.app.turns import (
+    NO_TURNS,
+    TurnOptions,
+    key_of,
+    label_of,
+    limits_of,
+    refuse_unfit_turns,
+    share_of,
+)
 from fencerow.core.app.unique import NOT_UNIQUE, UniqueOptions, refuse_unique, unique_recipe
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.backoff import Backoff, encode_options
@@ -110,7 +118,7 @@ class Recipe:
         self.decode = declaration.handler.result.decode
         self.is_plain = options.key is None and options.id is None
         self.turns = options.turns.over(declaration.turns)
-        refuse_without_key(self.turns)
+        refuse_unfit_turns(self.turns)
         self.needs_turn = self.turns.needed
         self.unique = unique_recipe(
             options.unique.over(declaration.unique),
@@ -182,6 +190,14 @@ class Recipe:
             if self.handover is None
             else terms_of(self.handover, args, self.declaration.handler.arguments)
         )
+
+    def label_of(self, args: bytes) -> str | None:
+        """The label that a worker must carry to take a job with these arguments; None: anybody takes it.
+
+        Raises:
+            InvalidInput: the function that computes it failed, or gave no label.
+        """
+        return label_of(self.turns, args, self.declaration.handler.arguments)
 
     def key_claim(self, job_id: str, args: bytes, layers: Layers) -> KeyClaim | None:
         """The key that a job with these arguments is to own, if it was submitted under one."""
@@ -257,6 +273,7 @@ def _template_of(recipe: Recipe, layers: Layers, actor: str | None) -> Template:
         headers=encode_headers(options.headers),
         exclusive_slots=recipe.turns.slots,
         strict=bool(recipe.turns.strict),
+        affinity_wait_s=recipe.turns.affinity_wait_s,
         **_counts(limits),
     )
 

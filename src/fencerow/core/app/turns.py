@@ -1,5 +1,5 @@
-"""The turns that a job needs: its exclusive key and its limits, said once or computed from the arguments of each
-submit."""
+"""What a job waits for, said once or computed from the arguments of each submit: turns of its exclusive key and its
+limits, or a worker with a label; and whose it is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fencerow.core.errors import DeclarationError, FencerowError, InvalidInput
+from fencerow.core.model.affinity import check_label
 from fencerow.core.model.codec import ArgumentsCodec
-from fencerow.core.model.defaults import check_number
+from fencerow.core.model.defaults import DAY_S, check_number
+from fencerow.core.model.seconds import in_seconds
 from fencerow.core.model.text import check_text
 
 KEY_LENGTH_MAX: Final = 256
@@ -18,6 +20,8 @@ OWN_KEYS: Final = "fencerow:"  # how keys begin that Fencerow itself gives, so t
 LIMIT_LENGTH_MAX: Final = 301  # a name, a slash and a key
 LIMITS_MAX: Final = 10
 SLOTS_MAX: Final = 1_000_000
+AFFINITY_WAIT_S_MIN: Final = 0.001
+AFFINITY_WAIT_S_MAX: Final = 3650 * DAY_S
 TurnOption = str | Callable[..., str | None]
 LimitsOption = TurnOption | Sequence[TurnOption]
 
@@ -31,6 +35,8 @@ class TurnOptions:
     strict: bool | None = None
     limits: tuple[TurnOption, ...] | None = None
     share: TurnOption | None = None
+    affinity: TurnOption | None = None
+    affinity_wait_s: float | None = None
 
     @property
     def needed(self) -> bool:
@@ -45,6 +51,8 @@ class TurnOptions:
             below.strict if self.strict is None else self.strict,
             below.limits if self.limits is None else self.limits,
             below.share if self.share is None else self.share,
+            below.affinity if self.affinity is None else self.affinity,
+            below.affinity_wait_s if self.affinity_wait_s is None else self.affinity_wait_s,
         )
 
 
@@ -60,7 +68,9 @@ def turn_options(given: Mapping[str, Any]) -> TurnOptions:
     key: TurnOption | None = given.get("exclusive")
     slots, strict, limits = given.get("exclusive_slots"), given.get("strict"), given.get("limits")
     share: TurnOption | None = given.get("share")
-    if key is None and slots is None and strict is None and limits is None and share is None:
+    affinity: TurnOption | None = given.get("affinity")
+    wait_s = in_seconds(given.get("affinity_wait_s"))
+    if all(each is None for each in (key, slots, strict, limits, share, affinity, wait_s)):
         return NO_TURNS
     if share is not None and not callable(share):
         check_text(share, "share", KEY_LENGTH_MAX)
@@ -72,7 +82,12 @@ def turn_options(given: Mapping[str, Any]) -> TurnOptions:
         raise InvalidInput(
             f"strict is of type {type(strict).__name__}", "True or False is expected", "correct strict"
         )
-    return TurnOptions(key, slots, strict, None if limits is None else _limits(limits), share)
+    if affinity is not None and not callable(affinity):
+        check_label(affinity, "affinity")
+    if wait_s is not None:
+        check_number("affinity_wait_s", wait_s, AFFINITY_WAIT_S_MIN, AFFINITY_WAIT_S_MAX)
+    named = None if limits is None else _limits(limits)
+    return TurnOptions(key, slots, strict, named, share, affinity, wait_s)
 
 
 def _limits(given: Any) -> tuple[TurnOption, ...]:
@@ -145,6 +160,18 @@ def share_of(turns: TurnOptions, args: bytes, arguments: ArgumentsCodec) -> str 
     return None if found is None else check_text(found, "the share", KEY_LENGTH_MAX)
 
 
+def label_of(turns: TurnOptions, args: bytes, arguments: ArgumentsCodec) -> str | None:
+    """The label that a worker must carry to take a submit with these arguments; None: anybody takes it.
+
+    Raises:
+        InvalidInput: the user's function failed, or gave something else.
+    """
+    if not callable(turns.affinity):
+        return turns.affinity
+    found = computed(turns.affinity, "affinity", args, arguments)
+    return None if found is None else check_label(found, "the label in affinity=")
+
+
 def computed(function: Callable[..., Any], option: str, args: bytes, arguments: ArgumentsCodec) -> Any:
     """What a function of the user's makes of the arguments of a submit.
 
@@ -167,12 +194,24 @@ def computed(function: Callable[..., Any], option: str, args: bytes, arguments: 
         ) from error
 
 
-def refuse_without_key(turns: TurnOptions) -> None:
-    """Slots and strictness are those of a key.
+def refuse_unfit_turns(turns: TurnOptions) -> None:
+    """Slots and strictness are those of a key, and a wait that of a label. A job waits for its turn or for a label.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: there is none, or there are both.
     """
+    if turns.affinity is None and turns.affinity_wait_s is not None:
+        raise InvalidInput(
+            "affinity_wait_s was given without affinity",
+            "it says how long a job waits for a worker with its label",
+            "add affinity=",
+        )
+    if turns.affinity is not None and turns.needed:
+        raise InvalidInput(
+            f"affinity was given together with {'limits' if turns.key is None else 'exclusive'}",
+            "who gets a turn of a key or a limit is queued for any worker, so the label would not be kept",
+            "leave one of them out; a queue of its own, which only those workers serve, keeps both",
+        )
     if turns.key is None and (turns.slots is not None or turns.strict is not None):
         raise InvalidInput(
             "exclusive_slots or strict was given without exclusive",
@@ -182,12 +221,17 @@ def refuse_without_key(turns: TurnOptions) -> None:
 
 
 def refuse_other_parameters(turns: TurnOptions, arguments: ArgumentsCodec, decorator: str) -> None:
-    """Functions that compute a key, a limit or a share take what the job takes.
+    """Functions that compute a key, a limit, a share or a label take what the job takes.
 
     Raises:
         DeclarationError: one cannot be called so.
     """
-    given = {"exclusive": (turns.key,), "limits": turns.limits or (), "share": (turns.share,)}
+    given = {
+        "exclusive": (turns.key,),
+        "limits": turns.limits or (),
+        "share": (turns.share,),
+        "affinity": (turns.affinity,),
+    }
     for option, functions in given.items():
         for function in functions:
             refuse_unfit(function, option, arguments, decorator)

@@ -10,7 +10,8 @@ from typing import Any, Self
 from fencerow.core.config.reading import from_environment, refuse_unknown_options
 from fencerow.core.config.setting import Setting, check, number, text
 from fencerow.core.config.variables import refuse_unknown_variables
-from fencerow.core.errors import ConfigError
+from fencerow.core.errors import ConfigError, InvalidInput
+from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.backoff import Backoff
 from fencerow.core.model.defaults import DAY_S, Defaults
 from fencerow.core.model.seconds import keep_in_seconds
@@ -101,6 +102,10 @@ class CoreConfig:
     # --- running jobs ---
     slots: int = number(10, 1, 10_000, "How many jobs one process runs at a time.")
     prefetch_s: float = number(1.0, 0.0, 60.0, "How much work, in seconds, a worker may claim ahead.")
+    labels: str | None = text(
+        None,
+        "The labels that a worker carries, with commas between them: it takes the jobs whose `affinity` names one.",
+    )
     priority_ageing_s: float | None = number(
         None,
         0.1,
@@ -175,6 +180,7 @@ class CoreConfig:
         for setting in settings(type(self)):
             check(setting, getattr(self, setting.name))
         _check_identifiers(self)
+        _check_labels(self)
         _check_together(self)
 
     @classmethod
@@ -238,6 +244,13 @@ def _check_identifiers(config: CoreConfig) -> None:
             "pg_ and sqlite_ are reserved",
             "choose another name",
         )
+
+
+def _check_labels(config: CoreConfig) -> None:
+    try:
+        parsed_labels(config.labels)
+    except InvalidInput as error:
+        raise ConfigError(f"labels: {error.what}", error.why, error.fix) from None
 
 
 def _check_together(config: CoreConfig) -> None:

@@ -58,6 +58,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     ephemeral: bool = False
     exclusive_slots: int | None = None
     strict: bool = False
+    affinity_wait_s: float | None = None
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -65,7 +66,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
 
     `exclusive` is the key of which few jobs run at a time, `limits` are the limits that it names. With one of them the
     job waits for its turn. `share`: whose it is, where a queue is divided between several. `handover`: to whom its end
-    is handed over, if to anybody.
+    is handed over, if to anybody. `affinity`: the label that a worker must carry to take it, for as long as the
+    template says.
     """
 
     id: str
@@ -76,11 +78,17 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     limits: tuple[str, ...] | None = None
     share: str | None = None
     handover: HandoverTerms | None = None
+    affinity: str | None = None
 
     @property
     def is_named(self) -> bool:
-        """Whether it names a key, a limit or a share, which few jobs do."""
-        return self.needs_turn or self.share is not None
+        """Whether it names a key, a limit, a share or a label, which few jobs do."""
+        return self.waits or self.share is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is stored `waiting`: for its turn, or for a worker with its label. Older workers know neither."""
+        return self.needs_turn or self.affinity is not None
 
     @property
     def needs_turn(self) -> bool:
@@ -89,8 +97,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def writes_more(self) -> bool:
-        """Whether its submit writes to other tables too: an arrival at its gate, or its place in a line."""
-        return self.handover is not None or self.needs_turn
+        """Whether its submit writes more than a queued row: an arrival at its gate, its place in a line, its label."""
+        return self.handover is not None or self.waits
 
     @property
     def gate(self) -> str | None:
@@ -137,6 +145,7 @@ class Claimed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     metadata: dict[str, Any] | None
     headers: dict[str, str] | None
     share: str | None = None
+    label: str | None = None  # that it waited for; of a claim by label only
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -201,6 +210,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     limits: list[str] | None = None
     gate: str | None = None  # where it waits for its turn, while it does
     share: str | None = None  # whose it is, where a queue is divided between several
+    affinity: str | None = None  # the label that a worker must carry to take it
+    affinity_wait_s: float | None = None  # after which, from when it is due, anybody may; None: never
     damaged: tuple[str, ...] = ()
 
     @property
@@ -239,12 +250,14 @@ class LogLine(msgspec.Struct, frozen=True):
 
 class Lane(msgspec.Struct, frozen=True):
     """One priority of a queue that holds queued jobs, and when its first is due. Priority None: the suspects.
-    `limited`: a limit bounds the claims of the queue. `shared`: shares have jobs in this lane."""
+    `limited`: a limit bounds the claims of the queue. `shared`: shares have jobs in this lane. `labelled`: these jobs
+    wait for a label that was asked for."""
 
     priority: int | None
     first_us: int
     limited: bool = False
     shared: bool = False
+    labelled: bool = False
 
 
 class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -280,6 +293,11 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     def names(self) -> frozenset[str] | None:
         """The jobs that it knows; None if it did not say."""
         return _named(self.info, "names")
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels that it carries: jobs with affinity for one of them wait for such workers."""
+        return _named(self.info, "labels") or frozenset()
 
     @property
     def slots(self) -> int | None:

@@ -13,19 +13,23 @@ from fencerow.core.model.job import NewJob
 EXCLUSIVE = "exclusive"
 LIMITS = "limits"
 HANDOVER = "handover"
-KNOWN = (EXCLUSIVE, LIMITS, HANDOVER)
+AFFINITY = "affinity"
+KNOWN = (EXCLUSIVE, LIMITS, HANDOVER, AFFINITY)
 
 
 def needed(jobs: Iterable[NewJob]) -> frozenset[str]:
     """The rules that these jobs need."""
     rules: set[str] = set()
     for job in jobs:
-        rules |= needed_of(job.exclusive, job.limits)
+        rules |= needed_of(job.exclusive, job.limits, job.affinity)
         if job.handover is not None:
             rules.add(HANDOVER)
     return frozenset(rules)
 
 
-def needed_of(exclusive: str | None, limits: Sequence[str] | None) -> frozenset[str]:
-    """The rules that a job with this key and these limits needs."""
-    return frozenset(rule for rule, given in ((EXCLUSIVE, exclusive), (LIMITS, limits)) if given is not None)
+def needed_of(
+    exclusive: str | None, limits: Sequence[str] | None, affinity: str | None = None
+) -> frozenset[str]:
+    """The rules that a job with this key, these limits and this label needs."""
+    given = {EXCLUSIVE: exclusive, LIMITS: limits, AFFINITY: affinity}
+    return frozenset(rule for rule, value in given.items() if value is not None)

@@ -32,6 +32,8 @@ class Move(StrEnum):
     WAKE = "wake"
     YIELD = "yield"
     CLAIM = "claim"
+    CLAIM_LABELLED = "claim_labelled"
+    FALL_BACK = "fall_back"
     RENEW = "renew"
     SUCCEED = "succeed"
     RETRY = "retry"
@@ -99,13 +101,21 @@ RULES: dict[Move, Rule] = {
     Move.CLAIM: rule(
         "queued", State.RUNNING, "run_at <= now; queue not paused; holder alive; attempt becomes attempt + 1"
     ),
+    Move.CLAIM_LABELLED: rule(
+        "waiting",
+        State.RUNNING,
+        "it has affinity, and the worker carries its label; all else as in a claim",
+    ),
+    Move.FALL_BACK: rule(
+        "waiting", State.QUEUED, "it has affinity, and affinity_wait_s have passed since it was due"
+    ),
     Move.RENEW: rule("running", State.RUNNING, "the holder's own row is alive; nothing of the job changes"),
     Move.SUCCEED: rule("running", State.SUCCEEDED, FENCE, fenced=True),
     Move.RETRY: rule(
         "running",
         State.QUEUED,
         f"{FENCE}; failures + 1; run_at moves on; cancelled instead if a cancel was asked, "
-        "waiting if it gives its turn up",
+        "waiting if it gives its turn up, or has affinity",
         State.CANCELLED,
         State.WAITING,
         fenced=True,
@@ -114,7 +124,7 @@ RULES: dict[Move, Rule] = {
         "running",
         State.QUEUED,
         f"{FENCE}; counts as no failure; cancelled instead if a cancel was asked, "
-        "waiting if it comes back later and gives its turn up",
+        "waiting if it comes back later and gives its turn up, or has affinity",
         State.CANCELLED,
         State.WAITING,
         fenced=True,
@@ -133,7 +143,7 @@ RULES: dict[Move, Rule] = {
         State.QUEUED,
         f"{FENCE}; its own child process died; it becomes suspect, crashes + 1; "
         "cancelled instead if a cancel was asked, failed when the crash budget is spent, "
-        "waiting if it gives its turn up",
+        "waiting if it gives its turn up, or has affinity",
         State.CANCELLED,
         State.FAILED,
         State.WAITING,
@@ -143,16 +153,17 @@ RULES: dict[Move, Rule] = {
         "running",
         State.QUEUED,
         "its holder is dead, named by value; a job that may have started is suspect, and crashes + 1 if it ran alone; "
-        "cancelled instead if a cancel was asked, failed when the crash budget is spent",
+        "cancelled instead if a cancel was asked, failed when the crash budget is spent, waiting if it has affinity",
         State.CANCELLED,
         State.FAILED,
+        State.WAITING,
     ),
     Move.TIMEOUT: rule(
         "running",
         State.QUEUED,
         "its living holder calls this attempt overdue, by its own clock; failures + 1 if it had started; "
         "cancelled instead if a cancel was asked, failed when the failure budget is spent, "
-        "waiting if it had started and gives its turn up",
+        "waiting if it had started and gives its turn up, or has affinity",
         State.CANCELLED,
         State.FAILED,
         State.WAITING,
@@ -161,7 +172,8 @@ RULES: dict[Move, Rule] = {
         "waiting queued",
         State.QUEUED,
         "nobody runs it; when it is due, its priority, its queue or its arguments change; "
-        "waiting instead if it has a turn and is put off, or needs other turns; queued if it needs none any more",
+        "waiting instead if it has a turn and is put off, needs other turns, or has affinity; queued if it needs none "
+        "any more",
         State.WAITING,
         State.QUEUED,
         stays=True,
@@ -177,7 +189,7 @@ RULES: dict[Move, Rule] = {
         "succeeded failed cancelled",
         State.QUEUED,
         "a person asked; its key is free or its own; budgets start anew, attempt goes on; "
-        "waiting instead if it needs a turn",
+        "waiting instead if it needs a turn or has affinity",
         State.WAITING,
     ),
     Move.DELETE: rule("succeeded failed cancelled", None, "a person or retention asked"),

@@ -20,13 +20,15 @@ class Queued(
     frozen=True,
     tag_field="k",
     tag="queued",
-    rename={"queue": "q", "priority": "p", "run_at_us": "t"},
+    rename={"queue": "q", "priority": "p", "run_at_us": "t", "label": "l"},
+    omit_defaults=True,
 ):
-    """Jobs were queued in this lane, the first of them due at `run_at_us`."""
+    """Jobs were queued in this lane, the first of them due at `run_at_us`; with a `label`, for those who carry it."""
 
     queue: str
     priority: int
     run_at_us: int
+    label: str | None = None
 
 
 class Ended(msgspec.Struct, frozen=True, tag_field="k", tag="ended"):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fencerow.core.db.run import (
+    Param,
     Rows,
     Statement,
     Steps,
@@ -93,10 +94,11 @@ def claim_suspect(
     at_most: int = 1,
     due: Due = OWN,
     bounded: bool = False,
+    labels: Sequence[str] = (),
 ) -> Steps[list[Claimed]]:
     """Take suspect jobs (those whose last worker died) until this worker runs `at_most` of them.
 
-    `bounded` as in `claim`.
+    `bounded` as in `claim`. With `labels`, those that wait for one of them come first.
 
     Two of one worker take turns, so that the second counts what the first took: the server may still run the
     first when its connection has broken. The second takes nothing while the first is under way.
@@ -104,17 +106,20 @@ def claim_suspect(
     got = yield from execute("lock_suspects", holder=holder)
     if not got[0][0]:
         return []
-    rows = yield from execute(
-        "claim_suspect",
-        queue=queue,
-        holder=holder,
-        names=list(names),
-        margin_s=margin_s,
-        at_most=at_most,
-        due_us=due.until_us,
-        since_us=due.since_us,
-        bounded=int(bounded),
-    )
+    params: dict[str, Param] = {
+        "queue": queue,
+        "holder": holder,
+        "names": list(names),
+        "margin_s": margin_s,
+        "at_most": at_most,
+        "due_us": due.until_us,
+        "since_us": due.since_us,
+        "bounded": int(bounded),
+    }
+    if labels:
+        rows = yield from execute("claim_labelled_suspect", labels=list(labels), **params)
+    else:
+        rows = yield from execute("claim_suspect", **params)
     claimed = decoded(rows)
     assert len(claimed) <= at_most, f"claimed {len(claimed)} suspects, asked for {at_most}"
     return claimed
@@ -199,13 +204,15 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 class Requeued(msgspec.Struct, frozen=True):
-    """A job that is queued again: what a wake-up has to say. `waits`: it waits for its turn again instead."""
+    """A job that is queued again: what a wake-up has to say. `waits`: it waits for its turn again instead, or for a
+    worker with this `label`."""
 
     id: str
     queue: str
     priority: int
     run_at_us: int
     waits: bool = False
+    label: str | None = None
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -315,7 +322,13 @@ def moved_rows(rows: Rows) -> list[Moved]:
 
 
 def requeued_rows(rows: Rows) -> list[Requeued]:
-    return [Requeued(str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3]), bool(row[4])) for row in rows]
+    return [
+        Requeued(
+            str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3]), bool(row[4]),
+            text_or_none(row[5]) if len(row) > 5 else None,
+        )
+        for row in rows
+    ]  # fmt: skip
 
 
 def _then_archive(name: str, outcomes: Sequence[msgspec.Struct], holder: str) -> Steps[list[Moved]]:

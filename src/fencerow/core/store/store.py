@@ -5,6 +5,12 @@ engine.run(store.claim("mail", [Mark(0)], holder=me, names=["send"], limit=10, m
 
 from __future__ import annotations
 
+from fencerow.core.store.affinity import (
+    any_due_labelled as any_due_labelled,
+    claim_labelled as claim_labelled,
+    fall_back as fall_back,
+    labelled_lanes as labelled_lanes,
+)
 from fencerow.core.store.attempts import (
     Mark as Mark,
     any_due as any_due,

@@ -37,7 +37,7 @@ ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 Pair = tuple[str, str]  # scope and key
 Row = tuple[
     str | int | tuple[str, ...] | None, ...
-]  # id, size and arguments; and the key, limits and share of one that has any
+]  # id, size and arguments; and the key, limits, share and label of one that has any
 
 
 class Submitted(msgspec.Struct, frozen=True, gc=False):
@@ -65,7 +65,7 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
     finished meanwhile would run a second time. Delivered after the `resubmit` it is an integrity error too.
     """
     if len(jobs) == 1:
-        assert jobs[0].gate is None, "a job that waits for its turn is submitted by submit_gated"
+        assert not jobs[0].waits, "a job that waits for its turn or a label is submitted by submit_gated"
         yield Statement("submit_one", as_parameters(jobs[0]))
     else:
         yield Statement("submit", {"jobs": as_document(jobs)})
@@ -74,8 +74,8 @@ def submit(jobs: Sequence[NewJob]) -> Steps[list[str]]:
 
 @operation()
 def submit_gated(jobs: Sequence[NewJob]) -> Steps[list[str]]:
-    """`submit` for jobs of which some wait for their turn, stored `waiting` for `hand_over` to queue, or whose ends are
-    handed over: they line up in the same transaction."""
+    """`submit` for jobs of which some wait: for their turn, until `hand_over` queues them, or for a worker's label; or
+    whose ends are handed over: they line up in the same transaction."""
     yield from arriving(jobs)
     yield from execute("submit", jobs=as_document(jobs))
     yield from lining_up(jobs)
@@ -269,7 +269,8 @@ def alike(jobs: Iterable[NewJob]) -> list[Alike]:
             group.rows.append((job.id, job.args_bytes, job.args))
         else:
             group.gated = True
-            group.rows.append((job.id, job.args_bytes, job.args, job.exclusive, job.limits, job.share))
+            named = (job.exclusive, job.limits, job.share, job.affinity)
+            group.rows.append((job.id, job.args_bytes, job.args, *named))
     return list(found.values())
 
 
@@ -308,11 +309,12 @@ def as_lines(jobs: Iterable[NewJob], acceptance: Acceptance, *, gated: bool = Fa
 
 def _turns(job: NewJob) -> str:
     """The columns of `copy_gated` that `copy_jobs` has not."""
-    state = "queued" if job.gate is None else "waiting"
+    state = "waiting" if job.waits else "queued"
     limits = None if job.limits is None else _array(job.limits)
     template = job.template
-    turns = (state, job.exclusive, template.exclusive_slots, template.strict, limits, job.gate, job.share)
-    return f"\t{_fields(turns)}"
+    wait_s = None if job.affinity is None else template.affinity_wait_s
+    turns = (state, job.exclusive, template.exclusive_slots, template.strict, limits, job.gate)
+    return f"\t{_fields((*turns, job.share, job.affinity, wait_s))}"
 
 
 def _array(texts: Iterable[str]) -> str:

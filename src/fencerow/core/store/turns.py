@@ -8,6 +8,7 @@ wait, the highest priority first, then the earliest due, then the smallest id.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,11 +50,25 @@ class HandedOver(msgspec.Struct, frozen=True):
     news: list[str] = []  # what people are to be told of limits
 
 
+class TurnsWanted(NamedTuple):
+    """What there is to do for those who wait. `arrived`: a gate is to be looked at. In microseconds, None for no job:
+    `due_us` until the next job at a gate is due, `fallback_us` until the next wait for a label is over."""
+
+    arrived: bool
+    due_us: int | None
+    fallback_us: int | None
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a gate is to be looked at now."""
+        return self.arrived or (self.due_us is not None and self.due_us <= 0)
+
+
 @operation(alone=True, repeatable=True, writes="")
-def turns_wanted() -> Steps[tuple[bool, int | None]]:
-    """Whether a gate is to be looked at, and in how many microseconds the next job at one is due (None: no job)."""
-    ((arrived, due_us),) = yield from execute("turns_wanted")
-    return bool(arrived), as_int_or_none(due_us)
+def turns_wanted() -> Steps[TurnsWanted]:
+    """Whether a gate is to be looked at, or a wait for a label is over, or when that will be."""
+    ((arrived, due_us, fallback_us),) = yield from execute("turns_wanted")
+    return TurnsWanted(bool(arrived), as_int_or_none(due_us), as_int_or_none(fallback_us))
 
 
 @operation(alone=True, repeatable=True, writes="")

@@ -20,6 +20,7 @@ from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.connections import of_worker
 from fencerow.core.db.engine import Engine
 from fencerow.core.errors import ConfigError
+from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.outcome import Released
 from fencerow.core.model.rules import KNOWN
@@ -89,7 +90,8 @@ class Assembly:
         site = Site(engine, config, telemetry, name, self.roster.queues)
         kept = keeper_engine(engine, config.lease_s)
         failover = Failover(kept)
-        self.wakeups = WakeUps(engine, self.lease, self.roster.pools, self.chores)
+        labels = parsed_labels(config.labels)
+        self.wakeups = WakeUps(engine, self.lease, self.roster.pools, self.chores, labels)
         # The life of an attempt, from its end to its claim.
         lines = JobLines.of(config)
         self.acker = Acker(engine, telemetry, self.roster, self.wakeups, failover, lines)
@@ -151,7 +153,7 @@ class Assembly:
             self.control,
             self.clock,
             name=name,
-            info=registration(engine, self.roster.pools, handlers),
+            info=registration(engine, self.roster.pools, handlers, labels),
             renew_s=config.renew_s,
             telemetry=telemetry,
         )
@@ -254,11 +256,14 @@ def check_children(handlers: Mapping[str, Handler], config: CoreConfig) -> None:
                 )
 
 
-def registration(engine: Engine, pools: Sequence[Pool], handlers: Mapping[str, Handler]) -> dict[str, object]:
+def registration(
+    engine: Engine, pools: Sequence[Pool], handlers: Mapping[str, Handler], labels: Sequence[str] = ()
+) -> dict[str, object]:
     """What the worker's row tells operators."""
     return {
         "queues": {queue: pool.slots for pool in pools for queue in pool.queues},
         "names": sorted(handlers),
+        "labels": list(labels),
         "slots": sum(pool.slots for pool in pools),
         "version": __version__,
         "rules": KNOWN,

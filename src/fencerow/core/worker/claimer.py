@@ -18,6 +18,7 @@ from fencerow.core.chore import Site
 from fencerow.core.db.clock import CarriedClock
 from fencerow.core.db.run import Operation
 from fencerow.core.db.steady import steady
+from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.due import OWN, Due
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.job import Claimed
@@ -70,6 +71,7 @@ class Claimer:
         self._dispatch = dispatch
         self._life = life
         self._margin_s = margin_s
+        self._labels = parsed_labels(site.config.labels)
         self._turn = deque(pool.queues)
         # In turns: where there is room for one, neither kind of suspects may keep the other from it.
         self._here_first = False
@@ -110,6 +112,9 @@ class Claimer:
         if view.wants_sweep(time.monotonic()):
             began, sent = time.monotonic(), steady()
             lanes, now_us = await self._engine.arun(store.lanes(view.queue))
+            if self._labels:
+                labelled, then_us = await self._engine.arun(store.labelled_lanes(view.queue, self._labels))
+                lanes, now_us = [*lanes, *labelled], now_us or then_us
             if now_us:
                 self._clock.read(sent, now_us)
             view.swept(lanes, now_us, began, due_us=self._clock.due().until_us)
@@ -121,27 +126,55 @@ class Claimer:
             wanted = self.pool.wanted()
         marks = view.plain_marks()
         if marks and marks[0].priority in view.shared:
+            if view.has_labelled:  # they take no turns, and anybody may do the others
+                wanted -= await self._claim_plainly(view, marks[:1], wanted, beside=False)
             wanted = await self._serve_shares(view, marks[0], wanted)
+        await self._claim_plainly(view, marks, wanted)
+
+    async def _claim_plainly(
+        self, view: QueueView, marks: Sequence[Mark], wanted: int, *, beside: bool = True
+    ) -> int:
+        """Claim by due time, in each lane first what waits for a label of this worker, and only that if not `beside`.
+        Returns how many jobs were claimed."""
         holder = self._lease.holder
-        if marks and wanted > 0 and holder is not None and self._may_claim():
-            began = time.monotonic()
+        if not marks or wanted <= 0 or holder is None or not self._may_claim():
+            return 0
+        began = time.monotonic()
+        jobs, asked = await self._claim_within(
+            view, wanted, partial(self._plainly, view, marks, holder, beside)
+        )
+        if asked and beside:
+            view.claimed(jobs, asked, began, marks)
+        self._accept(view.queue, jobs, holder, time.monotonic() - began)
+        return len(jobs)
 
-            def claim(limit: int) -> Operation[list[Claimed]]:
-                return store.claim(
-                    view.queue,
-                    marks,
-                    holder=holder,
-                    names=self._names,
-                    limit=limit,
-                    margin_s=self._margin_s,
-                    due=self._clock.due() if self._clock.is_behind else OWN,
-                    bounded=view.is_limited,
-                )
-
-            jobs, asked = await self._claim_within(view, wanted, claim)
-            if asked:
-                view.claimed(jobs, asked, began, marks)
-            self._accept(view.queue, jobs, holder, time.monotonic() - began)
+    def _plainly(
+        self, view: QueueView, marks: Sequence[Mark], holder: str, beside: bool, limit: int
+    ) -> Operation[list[Claimed]]:
+        due = self._clock.due() if self._clock.is_behind else OWN
+        if not view.has_labelled:
+            return store.claim(
+                view.queue,
+                marks,
+                holder=holder,
+                names=self._names,
+                limit=limit,
+                margin_s=self._margin_s,
+                due=due,
+                bounded=view.is_limited,
+            )
+        return store.claim_labelled(
+            view.queue,
+            marks,
+            self._labels,
+            holder=holder,
+            names=self._names,
+            limit=limit,
+            margin_s=self._margin_s,
+            due=due,
+            bounded=view.is_limited,
+            beside=beside,
+        )
 
     async def _serve_shares(self, view: QueueView, mark: Mark, wanted: int) -> int:
         """Claim from a lane whose shares take turns. Returns how many may be claimed there without: all had theirs."""
@@ -234,6 +267,7 @@ class Claimer:
                 at_most=held + limit,
                 due=self._clock.due(),
                 bounded=view.is_limited,
+                labels=self._labels,
             )
 
         jobs, _ = await self._claim_within(view, more, claim)

@@ -45,7 +45,9 @@ class QueueView:
         self._hinted_due: tuple[float, float] | None = None
         self.is_limited = False
         self.shared: set[int] = set()  # priorities of lanes in which shares have jobs
+        self.has_labelled = False  # jobs wait there for labels that this worker carries
         self.places: dict[int, RingPlace] = {}  # where their turns stand
+        self._hinted_labelled = 0.0
         self._closed_until = 0.0  # the limit lets nothing through before
         self._full_until = 0.0  # it is full; an end may make room sooner
 
@@ -63,21 +65,25 @@ class QueueView:
         now_us = max(now_us, due_us)
         marks: dict[int, Mark] = {}
         later: list[float] = []
-        self.suspect_due_at = None
+        suspects: list[float] = []
         self.is_limited = False
         self.shared = set()
+        self.has_labelled = self._hinted_labelled >= began
         for lane in lanes:
             self.is_limited |= lane.limited
             if lane.shared and lane.priority is not None:
                 self.shared.add(lane.priority)
+            self.has_labelled |= lane.labelled
             due_at = now + (lane.first_us - now_us) / 1e6
             if lane.priority is None:
-                self.suspect_due_at = due_at
+                suspects.append(due_at)
             elif lane.first_us <= now_us:
                 # Not from the lane's beginning: the look has just walked over the dead entries before this job.
-                marks[lane.priority] = Mark(lane.priority, lane.first_us - 1, NIL)
+                mark = Mark(lane.priority, lane.first_us - 1, NIL)
+                marks[lane.priority] = min(marks.get(lane.priority, mark), mark, key=_place)
             if due_at > now:
                 later.append(due_at)
+        self.suspect_due_at = min(suspects, default=None)
         if self._hinted_due is not None and self._hinted_due[1] >= began:
             later.append(self._hinted_due[0])
         self._hinted_due = None
@@ -92,9 +98,12 @@ class QueueView:
         self._costs_s = (self._costs_s[1], now - began)
         self._sweep_at = now + self._sweep_pause_s(self._poll_max_s if self._dry else SWEEP_S_MIN)
 
-    def hint(self, priority: int, run_at_us: int) -> None:
-        """Somebody queued a job: lower the lane's mark, or remember when it is due."""
+    def hint(self, priority: int, run_at_us: int, *, labelled: bool = False) -> None:
+        """Somebody queued a job: lower the lane's mark, or remember when it is due. `labelled`: it waits for a label
+        that this worker carries."""
         now = time.monotonic()
+        if labelled:
+            self.has_labelled, self._hinted_labelled = True, now
         if self._ahead_us is not None:
             due_at = (run_at_us - self._ahead_us) / 1e6
             if due_at > now:
@@ -150,7 +159,8 @@ class QueueView:
         """
         now = time.monotonic()
         sent = now if sent is None else sent
-        last = {job.priority: job for job in jobs}  # they come in the order of their lanes
+        # They come in the order of their lanes. Marks count only for those that wait for no label.
+        last = {job.priority: job for job in jobs if job.label is None}
         for priority, job in last.items():
             self._marks[priority] = Mark(priority, job.run_at_us, job.id)
             if job.share is not None:
@@ -239,11 +249,11 @@ class Look:
         """Look at once, without knowing more than that there may be reason to."""
         self.woken.set()
 
-    def hint(self, queue: str, priority: int, run_at_us: int) -> None:
+    def hint(self, queue: str, priority: int, run_at_us: int, *, labelled: bool = False) -> None:
         """A job was put there: look, from no later than its place on."""
         view = self.views.get(queue)
         if view is not None:
-            view.hint(priority, run_at_us)
+            view.hint(priority, run_at_us, labelled=labelled)
             self.woken.set()
 
     def made_room(self) -> None:

@@ -1,4 +1,5 @@
-"""Gives free turns to jobs that wait for them: in every worker, with no leader.
+"""Gives free turns to jobs that wait for them, and jobs that have waited long enough for a label to anybody: in every
+worker, with no leader.
 
 It looks when it hears that somebody came to a gate or left one, when a job at a gate becomes due, and every
 `poll_max_s`, because a wake-up may be lost. Beneath, it sweeps all gates where jobs wait: a queue goes on, a worker of
@@ -51,9 +52,14 @@ class Turns:
         """Hand over what is free; returns the seconds until the next look."""
         if time.monotonic() >= self._sweep_at:
             await self._sweep()
-        arrived, due_us = await self._engine.arun(store.turns_wanted())
-        if not arrived and (due_us is None or due_us > 0):
-            return self._poll_max_s if due_us is None else min(self._poll_max_s, due_us / 1e6)
+        wanted = await self._engine.arun(store.turns_wanted())
+        if wanted.fallback_us is not None and wanted.fallback_us <= 0:
+            queued = await self._engine.arun(store.fall_back(actor=self._actor))
+            self._wakeups.announce_queued(queued)
+            return 0.0 if queued else TAKEN_S
+        if not wanted.at_once:
+            soon = [each / 1e6 for each in (wanted.due_us, wanted.fallback_us) if each is not None]
+            return min([self._poll_max_s, *soon])
         handed = await self._engine.arun(store.hand_over(due=self._clock.due()))
         self._tell(handed)
         if handed.more:

@@ -22,11 +22,19 @@ class WakeUps:
     """Passes wake-ups to claimers, keeper and chores, and sends those of this worker. Used on the event loop, but for
     `hear`."""
 
-    def __init__(self, engine: Engine, lease: WorkerLease, pools: Sequence[Pool], chores: Chores) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        lease: WorkerLease,
+        pools: Sequence[Pool],
+        chores: Chores,
+        labels: Sequence[str] = (),
+    ) -> None:
         self._engine = engine
         self._lease = lease
         self._pools = pools
         self._chores = chores
+        self._labels = frozenset(labels)
         self.arrived = asyncio.Event()  # gates are to be looked at
         # Takes a wake-up in any thread. None: some may have been missed.
         self.hear: Callable[[str | None], None] = partial(soon, asyncio.get_running_loop(), self._heard)
@@ -45,18 +53,21 @@ class WakeUps:
         """What we put behind our own marks lowers them at once, here and elsewhere."""
         if not jobs:
             return
-        lanes: dict[tuple[str, int], int] = {}
+        lanes: dict[tuple[str, int, str | None], int] = {}
         for job in jobs:
             if job.waits:
                 self.arrived.set()
                 continue
-            lane = (job.queue, job.priority)
+            lane = (job.queue, job.priority, job.label)
             lanes[lane] = min(job.run_at_us, lanes.get(lane, job.run_at_us))
         self._engine.wake(
-            [encode(Queued(queue, priority, run_at_us)) for (queue, priority), run_at_us in lanes.items()]
+            [
+                encode(Queued(queue, priority, due_us, label))
+                for (queue, priority, label), due_us in lanes.items()
+            ]
         )
-        for (queue, priority), run_at_us in lanes.items():
-            self._hint(queue, priority, run_at_us)
+        for (queue, priority, label), run_at_us in lanes.items():
+            self._hint(queue, priority, run_at_us, label)
 
     def announce_free_turns(self) -> None:
         """Jobs with turns have ended here: this worker gives them to the next at once."""
@@ -67,9 +78,11 @@ class WakeUps:
         if ids:
             self._engine.wake(encode_ended(ids))
 
-    def _hint(self, queue: str, priority: int, run_at_us: int) -> None:
+    def _hint(self, queue: str, priority: int, run_at_us: int, label: str | None) -> None:
+        if label is not None and label not in self._labels:
+            return  # it waits for others
         for pool in self._pools:
-            pool.look.hint(queue, priority, run_at_us)
+            pool.look.hint(queue, priority, run_at_us, labelled=label is not None)
 
     def _heard(self, message: str | None) -> None:
         if message is None:
@@ -80,8 +93,8 @@ class WakeUps:
             return
         decoded = decode(message)
         match decoded:
-            case Queued(queue, priority, run_at_us):
-                self._hint(queue, priority, run_at_us)
+            case Queued(queue, priority, run_at_us, label):
+                self._hint(queue, priority, run_at_us, label)
             case CancelAsked(holder, _) | Ordered(holder) if holder == self._lease.holder:
                 self._lease.renew_now()
             case Arrived():

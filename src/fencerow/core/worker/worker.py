@@ -22,6 +22,7 @@ from fencerow.core.db.run import arun
 from fencerow.core.db.service import soon
 from fencerow.core.db.trouble import is_trouble
 from fencerow.core.errors import ConfigError, OrderRefused
+from fencerow.core.model.affinity import parsed_labels
 from fencerow.core.model.handler import Handler
 from fencerow.core.model.text import amount
 from fencerow.core.model.wanted import Change, Leave
@@ -324,11 +325,15 @@ class Worker:
         """Whether a job is due here; while the database cannot tell, there may be."""
         queues = self._parts.roster.queues()
         try:
-            # First the gates: what a hand-over gives is due then.
-            arrived, due_us = await self._engine.arun(store.turns_wanted())
-            if arrived or (due_us is not None and due_us <= 0):
+            # First the gates, and waits for labels that are over: what comes from there is due then.
+            wanted = await self._engine.arun(store.turns_wanted())
+            if wanted.at_once or (wanted.fallback_us is not None and wanted.fallback_us <= 0):
                 return True
-            return await self._engine.arun(store.any_due(queues, list(self._handlers)))
+            names = list(self._handlers)
+            if await self._engine.arun(store.any_due(queues, names)):
+                return True
+            labels = parsed_labels(self.config.labels)
+            return bool(labels) and await self._engine.arun(store.any_due_labelled(queues, names, labels))
         except Exception as error:
             if not is_trouble(error):
                 raise

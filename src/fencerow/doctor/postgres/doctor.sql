@@ -88,3 +88,12 @@ WHERE late.state IN ('waiting', 'queued')
   AND late.run_at < clock.now - fencerow.seconds(CAST(:late_s AS double precision))
 ORDER BY late.run_at, owned.scope, owned.key
 LIMIT CAST(:limit AS integer);
+
+-- name: labels_waited_for
+-- The labels for which jobs wait, by queue, with how many of them wait for nobody else: they never fall back.
+SELECT job.queue, job.affinity, count(*), count(*) FILTER (WHERE job.affinity_wait_s IS NULL)
+FROM fencerow.jobs AS job
+WHERE job.state = 'waiting'
+  AND job.affinity IS NOT NULL
+GROUP BY job.queue, job.affinity
+ORDER BY 1, 2;

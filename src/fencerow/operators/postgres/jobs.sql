@@ -15,7 +15,7 @@
 'revived_at_us', fencerow.us(job.revived_at), 'ended_at_us', fencerow.us(job.ended_at),
 'args_bytes', job.args_bytes,
 'error', job.error, 'exclusive', job.exclusive, 'exclusive_slots', job.exclusive_slots, 'strict', job.strict,
-'limits', job.limits, 'gate', job.gate, 'share', job.share, 'progress', progress.percent, 'progress_note', progress.note
+'limits', job.limits, 'gate', job.gate, 'share', job.share, 'affinity', job.affinity, 'affinity_wait_s', job.affinity_wait_s, 'progress', progress.percent, 'progress_note', progress.note
 
 -- fragment: jobs with progress
 -- Live and finished, each with what its attempt said last.

@@ -57,8 +57,13 @@ def _walk(report: Report, job: str, noted: list[Noted], row: FinalRow) -> None:
             report.add("I4", what, job, _acts(report, job))
             return
         assert became is not None
-        state, attempt = became, note.attempt
+        state, attempt = _in_line(became), note.attempt
     _ends_at(report, job, state, attempt, row)
+
+
+def _in_line(state: State) -> State:
+    """Turns and waits for labels leave no note that a claim needs: whoever waits may be queued, and the reverse."""
+    return State.QUEUED if state is State.WAITING else state
 
 
 def row_moved_on(note: Noted, attempt: int) -> bool:
@@ -69,9 +74,9 @@ def row_moved_on(note: Noted, attempt: int) -> bool:
 def _ends_at(report: Report, job: str, state: State, attempt: int, row: FinalRow) -> None:
     """The row is where the timeline ends, or one claim further, or at the success of that claim.
 
-    No note tells whether a job is queued or waits for its turn.
+    No note tells whether a job is queued, or waits for its turn or a label.
     """
-    if row.attempt == attempt and (row.state is state or (state, row.state) == (State.QUEUED, State.WAITING)):
+    if _in_line(row.state) is state and row.attempt == attempt:
         return
     if state is State.QUEUED and row.attempt > attempt and row.state in (State.RUNNING, State.SUCCEEDED):
         return

@@ -4,7 +4,7 @@
 -- What can be changed of these: nobody runs them, and they have not ended. `args` is read where new ones are to come.
 SELECT job.id, job.name, job.queue, job.priority, fencerow.us(job.run_at), job.args_bytes, CAST(job.options AS text),
        CASE WHEN CAST(:with_args AS boolean) THEN CAST(job.args AS text) END, fencerow.us(job.expires_at),
-       fencerow.us(fencerow.now()), job.exclusive, CAST(to_json(job.limits) AS text)
+       fencerow.us(fencerow.now()), job.exclusive, CAST(to_json(job.limits) AS text), job.affinity
 FROM fencerow.jobs AS job
 WHERE job.id = ANY(CAST(:ids AS uuid[]))
   AND job.state IN ('waiting', 'queued')
@@ -28,7 +28,7 @@ FOR UPDATE SKIP LOCKED;
 -- Change jobs that nobody runs. A job that is to run at once and is due already keeps its place. One that has turns and
 -- is put off gives them up and waits for them again. One that needs other turns from now on gives those up that it has,
 -- and waits for the new ones. Whoever waits at a gate arrives there anew: a hand-over may have passed it over while it was
--- locked.
+-- locked. One with affinity waits for its label again, from when it is due now.
 -- Guard: waiting or queued; a claim, a cancel or an expiry that came first makes this change nothing.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 wanted AS MATERIALIZED (
@@ -52,7 +52,8 @@ SET queue = COALESCE(wanted.queue, job.queue),
     options = CASE WHEN wanted.args IS NULL THEN job.options ELSE CAST(wanted.options AS json) END,
     exclusive = CASE WHEN wanted.turns THEN wanted.new_exclusive ELSE job.exclusive END,
     limits = CASE WHEN wanted.turns THEN wanted.new_limits ELSE job.limits END,
-    state = CASE WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
+    state = CASE WHEN job.affinity IS NOT NULL THEN 'waiting'
+                 WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
                  WHEN wanted.run_at > clock.now AND (job.exclusive IS NOT NULL OR job.limits IS NOT NULL) THEN 'waiting'
                  ELSE job.state END,
     gate = CASE WHEN wanted.turns THEN {{new gate}}

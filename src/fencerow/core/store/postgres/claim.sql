@@ -14,15 +14,19 @@ AND (run_at <= (SELECT fencerow.now())
 AND queued.name = ANY(CAST(:names AS text[]))
 AND (queued.expires_at IS NULL OR queued.expires_at > (SELECT fencerow.now()))
 
--- fragment: claim guard
--- The guard of a claim: whoever locked the row first may have claimed it, the worker may be dead, the queue paused, or
--- there is a limit on the queue, or on all queues (the one without a name), which this claim knows nothing of.
-job.state = 'queued'
-AND EXISTS (SELECT 1 FROM fencerow.workers AS worker
+-- fragment: may claim
+-- The worker may be dead, the queue paused, or there is a limit on the queue, or on all queues (the one without a name),
+-- which this claim knows nothing of.
+EXISTS (SELECT 1 FROM fencerow.workers AS worker
             WHERE worker.id = CAST(:holder AS uuid) AND worker.state = 'alive')
 AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                 WHERE queue.name IN (:queue, '')
                   AND (queue.paused_at IS NOT NULL OR (queue.limited AND CAST(:bounded AS integer) = 0)))
+
+-- fragment: claim guard
+-- The guard of a claim: whoever locked the row first may have claimed it.
+job.state = 'queued'
+AND {{may claim}}
 
 -- fragment: started
 -- What a claim writes.

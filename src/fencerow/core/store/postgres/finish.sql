@@ -26,7 +26,7 @@ revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result
 
 -- fragment: turn columns
 -- Which turns a job needs, and since when it had them; what has ended waits at no gate.
-exclusive, exclusive_slots, strict, limits, gate, turned_at, share
+exclusive, exclusive_slots, strict, limits, gate, turned_at, share, affinity, affinity_wait_s
 
 -- fragment: gates of the ended
 -- Where a turn is free now, or somebody waits no longer: an arrival says that the gate is to be looked at.
@@ -155,6 +155,7 @@ SELECT id FROM moved;
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
 -- Without delay_s the job keeps its place in its lane; one that lies ahead, because the clock went back since, is now.
 -- With a delay it gives up the turns that it needs to run, unless it is strict, and waits for them again.
+-- With affinity it waits for its label again.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 outcome AS MATERIALIZED (
     SELECT *
@@ -164,7 +165,7 @@ outcome AS MATERIALIZED (
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
-    SET state = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN 'waiting' ELSE 'queued' END,
+    SET state = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN 'waiting' ELSE {{back in line}} END,
         gate = CASE WHEN outcome.delay_s IS NOT NULL AND {{gives its turns up}} THEN {{first gate}} END,
         failures = job.failures + outcome.failures,
         snoozes = job.snoozes + outcome.snoozes,
@@ -176,7 +177,7 @@ moved AS (
     WHERE {{fence of outcome}}
       AND job.cancel_requested_at IS NULL
     RETURNING job.id, job.attempt, job.claimed_at, job.run_at, job.queue, job.priority, outcome.kind, outcome.detail,
-              clock.now AS at, job.state, job.exclusive, job.limits, outcome.kind = 'retried' AS has_failed
+              clock.now AS at, job.state, job.exclusive, job.limits, job.affinity, outcome.kind = 'retried' AS has_failed
 ),
 told AS (
     {{failures of the moved}}
@@ -192,7 +193,7 @@ noted AS (
                              'detail', CAST(moved.detail AS json))
     FROM moved
 )
-SELECT id, queue, priority, fencerow.us(run_at), state = 'waiting' FROM moved;
+SELECT id, queue, priority, fencerow.us(run_at), state = 'waiting' AND affinity IS NULL, affinity FROM moved;
 
 -- name: stop
 -- End running jobs as cancelled. The rows are moved by archive in the same transaction.

@@ -123,7 +123,8 @@ RETURNING owned.job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
--- A job that needs turns waits for them again. In the line of its handover it has not ended, whoever had its end.
+-- A job that needs turns waits for them again, and one with affinity for its label. In the line of its handover it has not
+-- ended, whoever had its end.
 WITH clock AS MATERIALIZED (SELECT fencerow.now() AS now),
 gone AS (
     DELETE FROM fencerow.finished_jobs AS job
@@ -152,15 +153,16 @@ come AS (
 INSERT INTO fencerow.jobs AS job (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
 )
 SELECT
-    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END,
+    id, queue, name, CASE WHEN exclusive IS NULL AND limits IS NULL AND affinity IS NULL THEN 'queued' ELSE 'waiting' END,
     priority, awaited, clock.now, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, clock.now, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share,
+    affinity, affinity_wait_s
 FROM gone AS job CROSS JOIN clock
-RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting';
+RETURNING id, queue, priority, fencerow.us(run_at), state = 'waiting' AND affinity IS NULL, affinity;
 
 -- name: delete
 -- Remove finished jobs; forget_notes follows in the same transaction. Their keys live on until their own expiry.

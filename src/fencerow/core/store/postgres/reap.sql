@@ -155,7 +155,7 @@ judged AS MATERIALIZED (
 ),
 moved AS (
     UPDATE fencerow.jobs AS job
-    SET state = judged.became,
+    SET state = CASE WHEN judged.became = 'queued' THEN {{back in line}} ELSE judged.became END,
         crashes = job.crashes + judged.alone,
         suspect = NOT judged.waited,
         run_at = least(job.run_at, clock.now),
@@ -208,7 +208,7 @@ moved AS (
     SET state = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 'cancelled'
                      WHEN overdue.begun AND job.failures + 1 >= job.attempts_max THEN 'failed'
                      WHEN overdue.begun AND {{gives its turns up}} THEN 'waiting'
-                     ELSE 'queued' END,
+                     ELSE {{back in line}} END,
         gate = CASE WHEN job.cancel_requested_at IS NULL AND overdue.begun AND job.failures + 1 < job.attempts_max
                      AND {{gives its turns up}} THEN {{first gate}} END,
         failures = job.failures + CAST(overdue.begun AS integer),

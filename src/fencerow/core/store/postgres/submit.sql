@@ -8,11 +8,12 @@ ephemeral, subscribed
 
 -- fragment: new columns with turns
 -- The same for jobs that may have to wait for their turn.
-{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate, share
+{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
--- [id, bytes, arguments, exclusive key, limits, share] where one of the group is `gated`: it has one of the last three.
+-- [id, bytes, arguments, exclusive key, limits, share, affinity] where one of the group is `gated`: it has one of the
+-- last four.
 WITH alike AS MATERIALIZED (
     SELECT
         given.queue, given.name, given.priority,
@@ -23,33 +24,34 @@ WITH alike AS MATERIALIZED (
         CAST(given.options AS json) AS options, CAST(given.tags AS json) AS tags,
         CAST(given.metadata AS json) AS metadata, CAST(given.headers AS json) AS headers, given.ephemeral,
         EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes) AS subscribed,
-        given.exclusive_slots, given.strict, given.gated, given.jobs
+        given.exclusive_slots, given.strict, given.affinity_wait_s, given.gated, given.jobs
     FROM json_to_recordset(CAST(:jobs AS json)) AS given (
         queue text, name text, priority smallint, delay_s double precision, run_at_us bigint,
         attempts_max integer, crashes_max integer, snoozes_max integer, timeout_s double precision,
         expires_s double precision, retention_s double precision, scope text, key text, submitted_by text,
         options text, tags text, metadata text, headers text, ephemeral boolean,
-        exclusive_slots integer, strict boolean, gated boolean, jobs json
+        exclusive_slots integer, strict boolean, affinity_wait_s double precision, gated boolean, jobs json
     )
     CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 )
 
 -- fragment: each of the jobs alike
 -- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
--- first limit; what the others do not have is not looked for.
+-- first limit, and one with affinity for its label; what the others do not have is not looked for.
 SELECT
     CAST(job.value ->> 0 AS uuid), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
     alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, CAST(job.value ->> 1 AS integer),
     CAST(job.value ->> 2 AS json), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed,
-    CASE WHEN alike.gated AND (job.value ->> 3 IS NOT NULL OR job.value ->> 4 IS NOT NULL) THEN 'waiting'
+    CASE WHEN alike.gated AND COALESCE(job.value ->> 3, job.value ->> 4, job.value ->> 6) IS NOT NULL THEN 'waiting'
          ELSE 'queued' END,
     CASE WHEN alike.gated THEN job.value ->> 3 END, alike.exclusive_slots, alike.strict,
     CASE WHEN alike.gated AND job.value ->> 4 IS NOT NULL
          THEN ARRAY(SELECT json_array_elements_text(job.value -> 4)) END,
     CASE WHEN alike.gated THEN COALESCE('key:' || (job.value ->> 3), 'limit:' || (job.value -> 4 ->> 0)) END,
-    CASE WHEN alike.gated THEN job.value ->> 5 END
+    CASE WHEN alike.gated THEN job.value ->> 5 END, CASE WHEN alike.gated THEN job.value ->> 6 END,
+    CASE WHEN alike.gated AND job.value ->> 6 IS NOT NULL THEN alike.affinity_wait_s END
 FROM alike CROSS JOIN LATERAL json_array_elements(alike.jobs) AS job (value)
 
 -- name: submit

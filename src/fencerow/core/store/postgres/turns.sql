@@ -13,10 +13,18 @@ SELECT come.gate
 FROM unnest(CAST(:gates AS text[])) AS come (gate);
 
 -- name: turns_wanted
--- Whether a gate is to be looked at, and in how many microseconds the next job at one will be due.
+-- Whether a gate is to be looked at, and in how many microseconds the next job at one will be due, and the next wait for a
+-- label over.
 SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals AS arrival),
        (SELECT fencerow.us(min(gate.next_at)) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL)
-       - fencerow.us(fencerow.now());
+       - fencerow.us(fencerow.now()),
+       (SELECT fencerow.us(fencerow.later(job.run_at, job.affinity_wait_s)) - fencerow.us(fencerow.now())
+        FROM fencerow.jobs AS job
+        WHERE job.state = 'waiting'
+          AND job.affinity IS NOT NULL
+          AND job.affinity_wait_s IS NOT NULL
+        ORDER BY fencerow.later(job.run_at, job.affinity_wait_s)
+        LIMIT 1);
 
 -- name: gates_after
 -- Where jobs wait, in the order of the names behind :after: a skip scan, one index descent for each gate.

@@ -3,7 +3,8 @@
 -- fragment: idle
 -- What can be changed of these: nobody runs them, and they have not ended. `args` is read where new ones are to come.
 SELECT job.id, job.name, job.queue, job.priority, job.run_at, job.args_bytes, job.options,
-       CASE WHEN :with_args THEN job.args END, job.expires_at, fencerow.now(), job.exclusive, job.limits
+       CASE WHEN :with_args THEN job.args END, job.expires_at, fencerow.now(), job.exclusive, job.limits,
+       job.affinity
 FROM fencerow.jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('waiting', 'queued')
@@ -24,7 +25,8 @@ COALESCE('key:' || wanted.new_exclusive, 'limit:' || json_extract(wanted.new_lim
 -- name: change
 -- Change jobs that nobody runs. A job that is to run at once and is due already keeps its place. One that has turns and
 -- is put off gives them up and waits for them again. One that needs other turns from now on gives those up that it has,
--- and waits for the new ones. Whoever waits at a gate arrives there anew.
+-- and waits for the new ones. Whoever waits at a gate arrives there anew. One with affinity waits
+-- for its label again, from when it is due now.
 -- Guard: waiting or queued.
 UPDATE fencerow.jobs
 SET queue = COALESCE(wanted.queue, fencerow.jobs.queue),
@@ -37,7 +39,8 @@ SET queue = COALESCE(wanted.queue, fencerow.jobs.queue),
     options = CASE WHEN wanted.args IS NULL THEN fencerow.jobs.options ELSE wanted.options END,
     exclusive = CASE WHEN wanted.turns THEN wanted.new_exclusive ELSE exclusive END,
     limits = CASE WHEN wanted.turns THEN wanted.new_limits ELSE limits END,
-    state = CASE WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
+    state = CASE WHEN affinity IS NOT NULL THEN 'waiting'
+                 WHEN wanted.turns THEN CASE WHEN {{new gate}} IS NULL THEN 'queued' ELSE 'waiting' END
                  WHEN (wanted.run_at_us > fencerow.now() OR wanted.delay_s > 0)
                       AND (exclusive IS NOT NULL OR limits IS NOT NULL) THEN 'waiting'
                  ELSE fencerow.jobs.state END,

@@ -13,13 +13,17 @@ AND (run_at <= (SELECT fencerow.now())
 AND queued.name IN (SELECT value FROM json_each(:names))
 AND (queued.expires_at IS NULL OR queued.expires_at > fencerow.now())
 
--- fragment: claim guard
--- The guard of a claim: the worker may be dead, the queue paused, or there is a limit on the queue, or on all queues
--- (the one without a name), which this claim knows nothing of.
-state = 'queued'
-AND EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND worker.state = 'alive')
+-- fragment: may claim
+-- The worker may be dead, the queue paused, or there is a limit on the queue, or on all queues (the one without a name),
+-- which this claim knows nothing of.
+EXISTS (SELECT 1 FROM fencerow.workers AS worker WHERE worker.id = :holder AND worker.state = 'alive')
 AND NOT EXISTS (SELECT 1 FROM fencerow.queues AS queue
                 WHERE queue.name IN (:queue, '') AND (queue.paused_at IS NOT NULL OR (queue.limited AND :bounded = 0)))
+
+-- fragment: claim guard
+-- The guard of a claim: nobody has claimed it.
+state = 'queued'
+AND {{may claim}}
 
 -- fragment: claimed job
 -- What the worker gets of it, in the order of `Claimed`.
@@ -30,6 +34,10 @@ json_array(
     CASE WHEN json_valid(options) THEN json(options) END, CASE WHEN json_valid(tags) THEN json(tags) END,
     CASE WHEN json_valid(metadata) THEN json(metadata) END, CASE WHEN json_valid(headers) THEN json(headers) END, share
 )
+
+-- fragment: claimed beside the others
+-- As `claimed job`, and last the label for which it waited.
+json_insert({{claimed job}}, '$[#]', affinity)
 
 -- fragment: started
 -- What a claim writes.

@@ -44,7 +44,7 @@ INSERT INTO fencerow.finished_jobs (
     attempts_max, crashes_max, snoozes_max, timeout_s, holder, claimed_at, deadline_at,
     cancel_requested_at, cancel_requested_by, expires_at, retention_s, scope, key, submitted_at, submitted_by,
     revived_at, ended_at, args_bytes, args, options, tags, metadata, headers, result, error, period, ephemeral, subscribed,
-    exclusive, exclusive_slots, strict, limits, gate, turned_at, share
+    exclusive, exclusive_slots, strict, limits, gate, turned_at, share, affinity, affinity_wait_s
 )
 SELECT
     job.id, job.queue, job.name, 'succeeded', job.priority, job.suspect, job.awaited, job.run_at, job.attempt,
@@ -53,7 +53,8 @@ SELECT
     CASE WHEN job.ephemeral = 1 THEN :awaited_s ELSE job.retention_s END, job.scope, job.key, job.submitted_at,
     job.submitted_by, job.revived_at, (SELECT fencerow.now()), job.args_bytes, job.args, job.options, job.tags, job.metadata,
     job.headers, json_extract(o.value, '$.result'), NULL, job.period, job.ephemeral,
-    job.subscribed, job.exclusive, job.exclusive_slots, job.strict, job.limits, job.gate, job.turned_at, job.share
+    job.subscribed, job.exclusive, job.exclusive_slots, job.strict, job.limits, job.gate, job.turned_at, job.share,
+    job.affinity, job.affinity_wait_s
 {{outcomes under the fence}}
   AND (job.awaited = 1 OR job.ephemeral = 0)
 ON CONFLICT (id) DO NOTHING;
@@ -114,6 +115,7 @@ RETURNING id;
 -- Guard: still running, under this holder, in this attempt, and nobody asked for a cancel.
 -- Without delay_s the job keeps its place in its lane; one that lies ahead, because the clock went back since, is now.
 -- With a delay it gives up the turns that it needs to run, unless it is strict, and waits for them again.
+-- With affinity it waits for its label again.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :holder, json_object('claimed_at_us', job.claimed_at,
                    'run_at_us', COALESCE(fencerow.now() + CAST(json_extract(o.value, '$.delay_s') * 1000000 AS INTEGER),
@@ -126,7 +128,7 @@ SELECT job.id, job.attempt, fencerow.now(), json_extract(o.value, '$.kind'), :ho
   AND json_extract(o.value, '$.kind') = 'retried';
 UPDATE fencerow.jobs
 SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives its turns up}} THEN 'waiting'
-                 ELSE 'queued' END,
+                 ELSE {{back in line}} END,
     gate = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives its turns up}} THEN {{first gate}} END,
     failures = failures + json_extract(o.value, '$.failures'),
     snoozes = snoozes + json_extract(o.value, '$.snoozes'),
@@ -137,7 +139,7 @@ SET state = CASE WHEN json_extract(o.value, '$.delay_s') IS NOT NULL AND {{gives
     deadline_at = NULL
 {{outcomes under the fence of the row}}
   AND fencerow.jobs.cancel_requested_at IS NULL
-RETURNING id, queue, priority, run_at, state = 'waiting';
+RETURNING id, queue, priority, run_at, state = 'waiting' AND COALESCE(affinity, '') = '', affinity;
 INSERT INTO fencerow.gate_arrivals (gate)
 {{gates of the outcomes}};
 

@@ -104,7 +104,8 @@ RETURNING job_id;
 -- name: revive
 -- Put finished jobs back into their queues: budgets start anew, the attempt goes on, so no old attempt can touch them.
 -- Guard: finished. A person asks for this; the system's own repetition is a retry.
--- A job that needs turns waits for them again. In the line of its handover it has not ended, whoever had its end.
+-- A job that needs turns waits for them again, and one with affinity for its label. In the line of its handover it has not
+-- ended, whoever had its end.
 INSERT INTO fencerow.job_events (job_id, attempt, at, kind, actor, detail)
 SELECT job.id, job.attempt, fencerow.now(), 'revived', :actor, json_object('was', job.state, 'reason', :reason, 'ended_at_us', job.ended_at)
 FROM fencerow.finished_jobs AS job
@@ -112,17 +113,18 @@ WHERE job.id IN (SELECT value FROM json_each(:ids));
 INSERT INTO fencerow.jobs (
     id, queue, name, state, priority, awaited, run_at, attempt, attempts_max, crashes_max, snoozes_max, timeout_s,
     retention_s, scope, key, submitted_at, submitted_by, revived_at, args_bytes, args, options, tags, metadata, headers,
-    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share
+    ephemeral, subscribed, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
 )
 SELECT
-    job.id, job.queue, job.name, CASE WHEN exclusive IS NULL AND limits IS NULL THEN 'queued' ELSE 'waiting' END, job.priority, job.awaited, fencerow.now(), job.attempt, job.attempts_max,
+    job.id, job.queue, job.name, CASE WHEN exclusive IS NULL AND limits IS NULL AND affinity IS NULL THEN 'queued' ELSE 'waiting' END, job.priority, job.awaited, fencerow.now(), job.attempt, job.attempts_max,
     job.crashes_max, job.snoozes_max, job.timeout_s, job.retention_s, job.scope, job.key, job.submitted_at,
     job.submitted_by, fencerow.now(), job.args_bytes, job.args, job.options, job.tags, job.metadata, job.headers,
-    job.ephemeral, job.subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share
+    job.ephemeral, job.subscribed, exclusive, exclusive_slots, strict, limits, {{first gate}}, share,
+    affinity, affinity_wait_s
 FROM fencerow.finished_jobs AS job
 WHERE job.id IN (SELECT value FROM json_each(:ids))
   AND job.state IN ('succeeded', 'failed', 'cancelled')
-RETURNING id, queue, priority, run_at, state = 'waiting';
+RETURNING id, queue, priority, run_at, state = 'waiting' AND COALESCE(affinity, '') = '', affinity;
 UPDATE fencerow.handovers
 SET {{not ended}}
 WHERE job_id IN (SELECT job.id FROM fencerow.finished_jobs AS job WHERE job.id IN (SELECT value FROM json_each(:ids)));

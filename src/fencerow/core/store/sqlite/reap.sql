@@ -73,6 +73,11 @@ WHERE job.state = 'running'
   AND worker.state IN ('dead', 'retired')
 LIMIT 100;
 
+-- fragment: became
+-- What the note says that the job became; one that goes back stands where it belongs.
+CASE WHEN json_extract(note.detail, '$.became') = 'queued' THEN {{back in line}}
+     ELSE json_extract(note.detail, '$.became') END
+
 -- name: reclaim
 -- Take running jobs back from dead holders, as suspects, but for those that had not begun: a worker begins the jobs of
 -- one lane, name and time limit in the order in which it claimed them, and no more than its row says before an end is
@@ -119,14 +124,14 @@ FROM (SELECT job.id, job.attempt, job.holder, job.claimed_at, job.cancel_request
         AND job.state = 'running'
       ORDER BY waited DESC, job.id
       LIMIT :limit) AS told;
-SELECT job.id, json_extract(note.detail, '$.became'), job.queue, job.priority, min(job.run_at, fencerow.now()),
+SELECT job.id, {{became}}, job.queue, job.priority, min(job.run_at, fencerow.now()),
        job.attempt, job.holder
 FROM fencerow.jobs AS job
 JOIN fencerow.job_events AS note ON note.job_id = job.id AND note.attempt = job.attempt AND note.kind = 'reclaimed'
 WHERE job.holder IN (SELECT value FROM json_each(:dead))
   AND job.state = 'running';
 UPDATE fencerow.jobs
-SET state = json_extract(note.detail, '$.became'),
+SET state = {{became}},
     crashes = json_extract(note.detail, '$.crashes'),
     suspect = json_extract(note.detail, '$.begun'),
     run_at = min(run_at, fencerow.now()),
@@ -172,7 +177,7 @@ ORDER BY job.id
 LIMIT :limit;
 SELECT job.id,
        CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued' AND {{gives its turns up}}
-            THEN 'waiting' ELSE json_extract(note.detail, '$.became') END, job.queue, job.priority,
+            THEN 'waiting' ELSE {{became}} END, job.queue, job.priority,
        CASE WHEN note.kind = 'timed_out' THEN fencerow.now() + CAST(:delay_s * 1000000 AS INTEGER) ELSE min(job.run_at, fencerow.now()) END,
        job.attempt, job.holder, note.kind = 'timed_out'
 FROM fencerow.jobs AS job
@@ -196,7 +201,7 @@ WHERE worker.state = 'alive'
 UPDATE fencerow.jobs
 SET state = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
                       AND {{gives its turns up}}
-                 THEN 'waiting' ELSE json_extract(note.detail, '$.became') END,
+                 THEN 'waiting' ELSE {{became}} END,
     gate = CASE WHEN note.kind = 'timed_out' AND json_extract(note.detail, '$.became') = 'queued'
                      AND {{gives its turns up}}
                 THEN {{first gate}} END,

@@ -8,11 +8,12 @@ ephemeral, subscribed
 
 -- fragment: new columns with turns
 -- The same for jobs that may have to wait for their turn.
-{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate, share
+{{new columns}}, state, exclusive, exclusive_slots, strict, limits, gate, share, affinity, affinity_wait_s
 
 -- fragment: jobs alike
 -- What some of the jobs have in common, once for each such group; its jobs are [id, bytes, arguments] in `jobs`, or
--- [id, bytes, arguments, exclusive key, limits, share] where one of the group is `gated`: it has one of the last three.
+-- [id, bytes, arguments, exclusive key, limits, share, affinity] where one of the group is `gated`: it has one of the
+-- last four.
 WITH alike AS MATERIALIZED (
     SELECT
         json_extract(value, '$.queue') AS queue, json_extract(value, '$.name') AS name, json_extract(value, '$.priority') AS priority,
@@ -26,26 +27,30 @@ WITH alike AS MATERIALIZED (
         json_extract(value, '$.headers') AS headers, json_extract(value, '$.ephemeral') AS ephemeral,
         EXISTS (SELECT 1 FROM fencerow.event_groups AS known WHERE known.outcomes = 1) AS subscribed,
         json_extract(value, '$.exclusive_slots') AS exclusive_slots, json_extract(value, '$.strict') AS strict,
+        json_extract(value, '$.affinity_wait_s') AS affinity_wait_s,
         json_extract(value, '$.gated') AS gated, json_extract(value, '$.jobs') AS jobs
     FROM json_each(:jobs) AS given CROSS JOIN (SELECT fencerow.now() AS now) AS clock
 )
 
 -- fragment: each of the jobs alike
 -- In the order of the new columns with turns. A job that waits for its turn waits at the gate of its key, or of its
--- first limit; what the others do not have is not looked for.
+-- first limit, and one with affinity for its label; what the others do not have is not looked for.
 SELECT
     json_extract(job.value, '$[0]'), alike.queue, alike.name, alike.priority, alike.run_at, alike.attempts_max,
     alike.crashes_max, alike.snoozes_max, alike.timeout_s, alike.expires_at, alike.retention_s, alike.scope,
     alike.key, alike.submitted_at, alike.submitted_by, json_extract(job.value, '$[1]'),
     json_extract(job.value, '$[2]'), alike.options, alike.tags, alike.metadata, alike.headers, alike.ephemeral,
     alike.subscribed,
-    CASE WHEN alike.gated AND COALESCE(json_extract(job.value, '$[3]'), json_extract(job.value, '$[4]')) IS NOT NULL
+    CASE WHEN alike.gated
+              AND COALESCE(json_extract(job.value, '$[3]'), json_extract(job.value, '$[4]'), json_extract(job.value, '$[6]')) IS NOT NULL
          THEN 'waiting' ELSE 'queued' END,
     CASE WHEN alike.gated THEN json_extract(job.value, '$[3]') END, alike.exclusive_slots, alike.strict,
     CASE WHEN alike.gated THEN json_extract(job.value, '$[4]') END,
     CASE WHEN alike.gated
          THEN COALESCE('key:' || json_extract(job.value, '$[3]'), 'limit:' || json_extract(job.value, '$[4][0]')) END,
-    CASE WHEN alike.gated THEN json_extract(job.value, '$[5]') END
+    CASE WHEN alike.gated THEN json_extract(job.value, '$[5]') END,
+    CASE WHEN alike.gated THEN json_extract(job.value, '$[6]') END,
+    CASE WHEN alike.gated AND json_extract(job.value, '$[6]') IS NOT NULL THEN alike.affinity_wait_s END
 FROM alike CROSS JOIN json_each(alike.jobs) AS job
 
 -- name: submit

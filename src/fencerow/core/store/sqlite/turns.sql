@@ -11,9 +11,17 @@ SELECT come.value
 FROM json_each(:gates) AS come;
 
 -- name: turns_wanted
--- Whether a gate is to be looked at, and in how many microseconds the next job at one will be due.
+-- Whether a gate is to be looked at, and in how many microseconds the next job at one will be due, and the next wait for a
+-- label over.
 SELECT EXISTS (SELECT 1 FROM fencerow.gate_arrivals),
-       (SELECT min(gate.next_at) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL) - fencerow.now();
+       (SELECT min(gate.next_at) FROM fencerow.gates AS gate WHERE gate.next_at IS NOT NULL) - fencerow.now(),
+       (SELECT run_at + CAST(affinity_wait_s * 1000000 AS INTEGER) - fencerow.now()
+        FROM fencerow.jobs
+        WHERE state = 'waiting'
+          AND affinity IS NOT NULL
+          AND affinity_wait_s IS NOT NULL
+        ORDER BY run_at + CAST(affinity_wait_s * 1000000 AS INTEGER)
+        LIMIT 1);
 
 -- name: gates_after
 -- Where jobs wait, in the order of the names behind :after: a skip scan, one index descent for each gate.

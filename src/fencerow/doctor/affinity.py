@@ -1,0 +1,83 @@
+"""Jobs that wait for a label: what keeps one of them waiting, and labels that no living worker carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from fencerow.command.times import span
+from fencerow.core.db.engine import Engine
+from fencerow.core.db.run import Steps, as_int, execute, operation
+from fencerow.core.finding import Finding, warn
+from fencerow.core.model.job import JobRecord, WorkerRecord
+from fencerow.core.model.state import State
+from fencerow.core.model.text import amount
+from fencerow.doctor.conditions import Condition, WorkerLoad
+
+SHOWN_MAX = 5
+
+
+class Labelled(msgspec.Struct, frozen=True):
+    """Jobs of one queue that wait for one label: how many, and how many of them wait for nobody else, ever."""
+
+    queue: str
+    label: str
+    jobs: int
+    for_ever: int
+
+
+@operation(alone=True, repeatable=True, writes="")
+def labels_waited_for() -> Steps[list[Labelled]]:
+    """For which labels jobs wait, by queue and label."""
+    rows = yield from execute("labels_waited_for")
+    return [Labelled(str(row[0]), str(row[1]), as_int(row[2]), as_int(row[3])) for row in rows]
+
+
+def examine_labels(engine: Engine, alive: Sequence[WorkerRecord]) -> Iterator[Finding]:
+    """Labels for which jobs wait for ever, and which no living worker of their queue carries."""
+    alone = [
+        each
+        for each in engine.run(labels_waited_for())
+        if each.for_ever and not any(_serves(worker, each.queue, each.label) for worker in alive)
+    ]
+    for each in alone[:SHOWN_MAX]:
+        yield warn(
+            "label that nobody carries",
+            f"{amount(each.for_ever, 'job')} of queue {each.queue} may be taken by workers with the label "
+            f"{each.label} only, and no living worker that serves the queue carries it",
+            f"start `fencerow worker --label {each.label}` for that queue; jobs with `affinity_wait_s` do not wait "
+            "for ever",
+        )
+
+
+def for_a_label(job: JobRecord, living: Sequence[WorkerLoad], now_us: int) -> Condition:
+    """Whether a job that waits for a label is taken by somebody who carries it, or by anybody soon."""
+    name, label = "a worker carries its label", job.affinity
+    carriers = [each for each in living if _serves(each.worker, job.queue, str(label)) and each.knows(job)]
+    until_us = None if job.affinity_wait_s is None else job.run_at_us + round(job.affinity_wait_s * 1e6)
+    facts = {
+        "affinity": label,
+        "affinity_wait_s": job.affinity_wait_s,
+        "anybody_at_us": until_us,
+        "workers": [each.worker.id for each in carriers],
+    }
+    found = f"it waits for a worker with the label {label}; living ones that would take it: {len(carriers)}"
+    if until_us is None:
+        found += "; nobody else ever takes it"
+    elif until_us > now_us:
+        found += f"; in {span((until_us - now_us) / 1e6)} anybody may"
+    else:
+        found += "; its wait is over: a worker queues it for anybody within a moment"
+    if not carriers and (until_us is None or until_us > now_us):
+        found += f". Start `fencerow worker --label {label}`"
+    return Condition(name, bool(carriers), found, facts)
+
+
+def waits_for_a_label(job: JobRecord) -> bool:
+    """Whether that is what it waits for now."""
+    return job.state is State.WAITING and job.affinity is not None and job.gate is None
+
+
+def _serves(worker: WorkerRecord, queue: str, label: str) -> bool:
+    return label in worker.labels and (worker.queues is None or queue in worker.queues)

@@ -1,0 +1,283 @@
+"""Affinity: a job waits for a worker that carries its label, and for nobody else until its wait is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fencerow.core.model.change import job_change
+from fencerow.core.model.state import State
+from fencerow.core.store import store
+from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
+from fencerow.core.store.reap import Crash
+from fencerow.operators.queues import pause_queue
+from fencerow.testing.clock import DatabaseClock
+from tests.core.store.stage import rows
+from tests.kit.jobs import (
+    NAME,
+    QUEUE,
+    AnyEngine,
+    bury,
+    claim,
+    claim_labelled,
+    new_job,
+    overdue,
+    read,
+    register,
+    submit,
+)
+
+GPU = "gpu"
+
+
+def labelled(engine: AnyEngine, count: int = 1, **changes: Any) -> list[str]:
+    return submit(engine, *(new_job(**{"affinity": GPU, **changes}) for _ in range(count)))
+
+
+def fallen_back(engine: AnyEngine) -> list[str]:
+    return [job.id for job in engine.run(store.fall_back(actor="worker w"))]
+
+
+def lanes(engine: AnyEngine, *labels: str) -> list[int | None]:
+    return [lane.priority for lane in engine.run(store.labelled_lanes(QUEUE, labels))[0]]
+
+
+def taken(engine: AnyEngine, **changes: Any) -> tuple[str, str]:
+    """A job with affinity in the hands of a worker that carries the label: its id and the worker."""
+    (job_id,), holder = labelled(engine, **changes), register(engine)
+    assert claim_labelled(engine, holder, GPU) == [job_id]
+    return job_id, holder
+
+
+def waits_for_its_label(engine: AnyEngine, job_id: str) -> bool:
+    """It waits: others find nothing, and who carries the label gets it."""
+    assert read(engine, job_id).state is State.WAITING
+    assert claim(engine, register(engine)) == []
+    return claim_labelled(engine, register(engine), GPU) == [job_id]
+
+
+@pytest.mark.parametrize("count", [1, 3, 600])
+def test_only_a_worker_with_the_label_claims_it(engine: AnyEngine, count: int) -> None:
+    jobs = [new_job(affinity=GPU, affinity_wait_s=5.0) for _ in range(count)]
+    may_copy = engine.traits.takes_copy and count == 600
+    engine.run((store.submit_by_copy if may_copy else store.submit_gated)(jobs))
+    ids = sorted(job.id for job in jobs)
+    assert {read(engine, job_id).affinity_wait_s for job_id in ids} == {5.0}
+    assert not engine.run(store.any_due([QUEUE], [NAME]))
+
+    assert claim(engine, register(engine), limit=1000) == []
+    assert claim_labelled(engine, register(engine), "other", limit=1000) == []
+    assert engine.run(store.any_due_labelled([QUEUE], [NAME], [GPU]))
+    assert sorted(claim_labelled(engine, register(engine), "other", GPU, limit=1000)) == ids
+    assert not engine.run(store.any_due_labelled([QUEUE], [NAME], [GPU]))
+
+
+def test_a_worker_with_labels_takes_its_own_first_among_those_of_one_priority(engine: AnyEngine) -> None:
+    low_own = labelled(engine)
+    plain = submit(engine, new_job(), new_job())
+    second, first = labelled(engine, affinity="big"), labelled(engine)
+    high = submit(engine, new_job(priority=5))
+    holder = register(engine)
+
+    marks = [Mark(5), Mark(0)]
+    order = [claim_labelled(engine, holder, GPU, "big", limit=1, marks=marks) for _ in range(6)]
+
+    assert order == [high, low_own, first, second, plain[:1], plain[1:]]
+
+
+def test_of_the_jobs_of_one_label_the_higher_priority_goes_first_then_the_earlier(engine: AnyEngine) -> None:
+    later, earlier = labelled(engine, delay_s=0.0, run_at_us=2), labelled(engine, run_at_us=1)
+    high = labelled(engine, priority=3)
+    marks = [Mark(3), Mark(0)]
+    holder = register(engine)
+    assert [claim_labelled(engine, holder, GPU, limit=1, marks=marks) for _ in range(3)] == [
+        high,
+        earlier,
+        later,
+    ]
+
+
+def test_a_claim_by_label_takes_no_more_than_was_asked_for(engine: AnyEngine) -> None:
+    labelled(engine, 3)
+    submit(engine, *(new_job() for _ in range(3)))
+    holder = register(engine)
+    assert [len(claim_labelled(engine, holder, GPU, limit=4)) for _ in range(3)] == [4, 2, 0]
+
+
+def test_without_those_beside_it_takes_what_waits_for_the_label_only(engine: AnyEngine) -> None:
+    own, _ = labelled(engine, 2), submit(engine)
+    claiming = store.claim_labelled(
+        QUEUE, [Mark(0)], [GPU], holder=register(engine), names=[NAME], limit=9, margin_s=1.0, beside=False
+    )
+    assert [job.id for job in engine.run(claiming)] == own
+
+
+def test_it_is_not_claimed_before_it_is_due_nor_in_a_paused_queue_nor_by_the_dead(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    dead = register(engine)
+    (job_id,) = labelled(engine, delay_s=10.0)
+    assert claim_labelled(engine, register(engine), GPU) == []
+
+    clock.advance(40)
+    bury(engine)
+    assert claim_labelled(engine, dead, GPU) == []
+    holder = register(engine)
+    engine.run(pause_queue(QUEUE, actor="ada"))
+    assert claim_labelled(engine, holder, GPU) == []
+    assert not engine.run(store.any_due_labelled([QUEUE], [NAME], [GPU]))
+    assert read(engine, job_id).state is State.WAITING
+
+
+def test_after_its_wait_anybody_takes_it_and_never_before(engine: AnyEngine, clock: DatabaseClock) -> None:
+    ever = labelled(engine)
+    (job_id,) = labelled(engine, affinity_wait_s=30.0, delay_s=10.0)
+    for seconds in (0, 10, 29.9):
+        clock.advance(seconds)
+        assert fallen_back(engine) == []
+    assert claim(engine, register(engine)) == []
+
+    clock.advance(0.2)
+    wanted = engine.run(store.turns_wanted())
+    assert wanted.fallback_us is not None and wanted.fallback_us <= 0
+    assert fallen_back(engine) == [job_id]
+    assert fallen_back(engine) == []
+    assert engine.run(store.turns_wanted()).fallback_us is None
+    assert [job.id for job in claim(engine, register(engine))] == [job_id]
+    clock.advance(1e6)
+    assert fallen_back(engine) == []
+    assert claim(engine, register(engine)) == []
+    assert claim_labelled(engine, register(engine), GPU) == ever
+    kinds = rows(engine, "SELECT kind FROM {job_events} ORDER BY id")
+    assert [row["kind"] for row in kinds] == ["fell_back"]
+
+
+def test_who_carries_the_label_takes_it_after_its_wait_as_well(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    ids = labelled(engine, affinity_wait_s=1.0)
+    clock.advance(1.1)
+    assert fallen_back(engine) == ids
+    assert claim_labelled(engine, register(engine), GPU) == ids
+
+
+@pytest.mark.parametrize("kind", ["retried", "snoozed", "released"])
+def test_after_an_attempt_it_waits_for_its_label_again_counted_from_when_it_is_due(
+    engine: AnyEngine, clock: DatabaseClock, kind: str
+) -> None:
+    (job_id,), holder = labelled(engine, affinity_wait_s=30.0), register(engine)
+    clock.advance(31)
+    assert fallen_back(engine) == [job_id]
+    assert [job.id for job in claim(engine, holder)] == [job_id]
+    delay_s = None if kind == "released" else 100.0
+    again = Requeue(id=job_id, attempt=1, kind=kind, delay_s=delay_s)
+    (back,) = engine.run(store.requeue([again], holder=holder))
+    assert (back.waits, back.label) == (False, GPU)
+
+    if delay_s is None:  # it keeps its place, so its wait is over already
+        assert fallen_back(engine) == [job_id]
+        return
+    clock.advance(129)
+    assert fallen_back(engine) == []
+    clock.advance(1.1)
+    assert fallen_back(engine) == [job_id]
+
+
+def test_a_retry_goes_to_who_carries_the_label(engine: AnyEngine) -> None:
+    job_id, holder = taken(engine)
+    again = Requeue(id=job_id, attempt=1, kind="retried", delay_s=0.0, failures=1)
+    assert engine.run(store.requeue([again], holder=holder))
+    assert waits_for_its_label(engine, job_id)
+
+
+def test_what_a_dead_worker_held_goes_to_the_next_that_carries_the_label(
+    engine: AnyEngine, clock: DatabaseClock
+) -> None:
+    (first, second), dead = labelled(engine, 2), register(engine)
+    assert claim_labelled(engine, dead, GPU) == [first, second]
+    clock.advance(40)
+    bury(engine)
+    back, _ = engine.run(store.reclaim([dead], limit=10, actor="reaper"))
+    assert {one.state for one in back} == {State.WAITING}
+    assert lanes(engine, "other") == []
+    assert lanes(engine, GPU) == [None]  # suspects
+
+    holder = register(engine)
+    arguments: dict[str, Any] = {"holder": holder, "names": [NAME], "margin_s": 60.0}
+    assert engine.run(store.claim_suspect(QUEUE, **arguments, at_most=9)) == []
+    assert engine.run(store.claim_suspect(QUEUE, **arguments, at_most=9, labels=["other"])) == []
+    one = engine.run(store.claim_suspect(QUEUE, **arguments, at_most=1, labels=[GPU]))
+    assert [job.id for job in one] == [first]
+    assert engine.run(store.claim_suspect(QUEUE, **arguments, at_most=1, labels=[GPU])) == []
+    two = engine.run(store.claim_suspect(QUEUE, **arguments, at_most=2, labels=[GPU]))
+    assert [job.id for job in two] == [second]
+
+
+def test_a_suspect_whose_wait_is_over_is_anybodys_suspect(engine: AnyEngine, clock: DatabaseClock) -> None:
+    job_id, holder = taken(engine, affinity_wait_s=50.0)
+    clock.advance(40)
+    bury(engine)
+    engine.run(store.reclaim([holder], limit=10, actor="reaper"))
+    assert fallen_back(engine) == []
+    clock.advance(10.1)
+    assert fallen_back(engine) == [job_id]
+    arguments: dict[str, Any] = {"holder": register(engine), "names": [NAME], "margin_s": 60.0}
+    assert [job.id for job in engine.run(store.claim_suspect(QUEUE, **arguments))] == [job_id]
+
+
+def test_a_crashed_or_overdue_attempt_goes_back_to_its_label(engine: AnyEngine, clock: DatabaseClock) -> None:
+    crashed, holder = taken(engine)
+    engine.run(store.crash([Crash(crashed, 1, 0.0, "killed")], holder=holder))
+    late, other = taken(engine)
+    engine.run(store.renew(holder=other, stated=overdue((late, 1, True))))
+    engine.run(store.time_out(limit=10, delay_s=0.0, actor="reaper"))
+    assert [read(engine, each).state for each in (crashed, late)] == [State.WAITING] * 2
+    assert waits_for_its_label(engine, late)
+    assert fallen_back(engine) == []
+
+
+def test_its_end_keeps_what_it_was_and_a_revived_job_waits_for_its_label_again(engine: AnyEngine) -> None:
+    job_id, holder = taken(engine, affinity_wait_s=7.0)
+    assert engine.run(store.succeed([Success(job_id, 1, "1")], holder=holder))
+    other, holder = taken(engine, affinity_wait_s=7.0)
+    assert engine.run(store.fail([Failure(other, 1, '{"type":"X"}')], holder=holder))
+    for each in (job_id, other):
+        ended = read(engine, each)
+        assert (ended.affinity, ended.affinity_wait_s) == (GPU, 7.0)
+        back = engine.run(store.revive(each, actor="ada"))
+        assert (back.waits, back.label) == (False, GPU)
+    assert sorted(claim_labelled(engine, register(engine), GPU)) == sorted([job_id, other])
+
+
+def test_a_change_lets_it_wait_again_from_when_it_is_due_now(engine: AnyEngine, clock: DatabaseClock) -> None:
+    (job_id,) = labelled(engine, affinity_wait_s=30.0)
+    clock.advance(31)
+    assert fallen_back(engine) == [job_id]
+    engine.run(store.change(job_id, job_change(delay_s=10.0), actor="ada"))
+    clock.advance(39)
+    assert fallen_back(engine) == []
+    assert claim(engine, register(engine)) == []
+    clock.advance(1.1)
+    assert fallen_back(engine) == [job_id]
+
+
+def test_it_is_cancelled_and_expires_while_it_waits(engine: AnyEngine, clock: DatabaseClock) -> None:
+    (cancelled,), (expired,) = labelled(engine), labelled(engine, expires_s=10.0)
+    engine.run(store.cancel(cancelled, actor="ada"))
+    clock.advance(11)
+    assert claim_labelled(engine, register(engine), GPU) == []
+    engine.run(store.expire(limit=10, actor="reaper"))
+    assert [read(engine, each).state for each in (cancelled, expired)] == [State.CANCELLED, State.FAILED]
+
+
+def test_the_lanes_of_a_label_are_told_with_their_first_job(engine: AnyEngine) -> None:
+    labelled(engine, 2, priority=5)
+    labelled(engine, run_at_us=7_000_000)
+    labelled(engine, affinity="other", priority=9)
+    found, now_us = engine.run(store.labelled_lanes(QUEUE, [GPU]))
+    assert [(lane.priority, lane.labelled) for lane in found] == [(5, True), (0, True)]
+    assert found[1].first_us == 7_000_000 < found[0].first_us <= now_us
+    assert sorted(
+        lane.priority or 0 for lane in engine.run(store.labelled_lanes(QUEUE, [GPU, "other"]))[0]
+    ) == [0, 5, 9]
