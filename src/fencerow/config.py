@@ -57,6 +57,7 @@ class Config(
             unknown_max_s: Seconds = ...,
             slots: int = ...,
             prefetch_s: Seconds = ...,
+            labels: str | None = ...,
             priority_ageing_s: Seconds | None = ...,
             payload_bytes_max: int = ...,
             outside_store: str | None = ...,

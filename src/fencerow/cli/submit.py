@@ -47,6 +47,14 @@ from fencerow.core.model.state import State
     "--limit", "limits", multiple=True, metavar="NAME", help="A limit under which it runs; may be repeated."
 )
 @click.option("--share", metavar="NAME", help="Whose it is: the shares of a queue take turns.")
+@click.option("--affinity", metavar="LABEL", help="A worker must carry this label to take it.")
+@click.option(
+    "--affinity-wait",
+    "affinity_wait_s",
+    type=float,
+    metavar="SECONDS",
+    help="So long after it is due anybody may take it; without this, nobody else ever.",
+)
 @click.option("--unique", metavar="KEY", help="If a job under this unique key has not ended, make none.")
 @click.option("--wait", is_flag=True, help="Wait for the job's end and print its result.")
 @click.option("--wait-max", "wait_s", type=float, metavar="SECONDS", help="Wait no longer than this.")

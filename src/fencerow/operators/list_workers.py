@@ -82,13 +82,11 @@ def list_workers(asked: CommandOptions, *, state: str | None, everybody: bool, l
 
 def _document(worker: WorkerRecord, held: int) -> dict[str, Any]:
     """The record, what it holds, and what it said that it does; one that said nothing has no such fields."""
-    fields: dict[str, Any] = {**plain(worker), "held": held}
+    fields: dict[str, Any] = {**plain(worker), "held": held, "labels": sorted(worker.labels)}
     if worker.slots is not None:
         fields["slots"] = worker.slots
     if worker.queues is not None:
         fields["queues"] = sorted(worker.queues)
-    if worker.labels:
-        fields["labels"] = sorted(worker.labels)
     if worker.stated is not None and worker.state == WorkerState.ALIVE:
         fields["running"] = running(worker)
         fields["waiting"] = sum(group.waiting for group in worker.stated.slot_groups)

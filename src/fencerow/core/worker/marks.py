@@ -47,7 +47,7 @@ class QueueView:
         self.shared: set[int] = set()  # priorities of lanes in which shares have jobs
         self.has_labelled = False  # jobs wait there for labels that this worker carries
         self.places: dict[int, RingPlace] = {}  # where their turns stand
-        self._hinted_labelled = 0.0
+        self._hinted_labelled = -1.0
         self._closed_until = 0.0  # the limit lets nothing through before
         self._full_until = 0.0  # it is full; an end may make room sooner
 
