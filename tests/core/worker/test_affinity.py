@@ -22,7 +22,7 @@ SLOW_POLL = 30.0  # a look that comes by itself comes too late: only a hint brin
 
 def job(which: str, affinity: str | None = "gpu", share: str | None = None, **changes: Any) -> NewJob:
     made = job_of("noted", {"which": which}, **changes)
-    return NewJob(new_id(), made.args, made.args_bytes, made.template, None, None, share, affinity)
+    return NewJob(new_id(), made.args, made.args_bytes, made.template, share=share, affinity=affinity)
 
 
 def noting(ran: list[str], who: str) -> Callable[..., Any]:
