@@ -13,8 +13,8 @@
  * Shown: 1. What is written is the outcome of the attempt that holds the job; nobody else's changes anything.
  *        2. The job ends once. 3. Two runs never share one fence. 4. However it goes, the job ends.
  *
- * Time is left out: whatever may happen later may happen now. So are cancels, snoozes, several jobs, and the turn for which
- * a job with a key waits before it is queued again.
+ * Time is left out: whatever may happen later may happen now. So are cancels, snoozes, several jobs, and the turn or the
+ * label for which a job waits before it is queued or claimed again.
  */
 
 #ifndef FAULTS
