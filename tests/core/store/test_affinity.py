@@ -8,9 +8,11 @@ import pytest
 
 from fencerow.core.model.change import job_change
 from fencerow.core.model.state import State
+from fencerow.core.model.unique import UniqueClaim, UniqueRule
 from fencerow.core.store import store
 from fencerow.core.store.attempts import Failure, Mark, Requeue, Success
 from fencerow.core.store.reap import Crash
+from fencerow.core.store.uniting import Unstored
 from fencerow.operators.queues import pause_queue
 from fencerow.testing.clock import DatabaseClock
 from tests.core.store.stage import rows
@@ -281,3 +283,18 @@ def test_the_lanes_of_a_label_are_told_with_their_first_job(engine: AnyEngine) -
     assert sorted(
         lane.priority or 0 for lane in engine.run(store.labelled_lanes(QUEUE, [GPU, "other"]))[0]
     ) == [0, 5, 9]
+
+
+def test_a_submit_that_replaces_it_says_its_label_anew(engine: AnyEngine) -> None:
+    rule = UniqueRule(replaces=True)
+
+    def put(**changes: Any) -> str:
+        claim_of_key = UniqueClaim(scope="send", key="k", rule=rule)
+        asked = Unstored(new_job(**changes), unique=claim_of_key)
+        (answer,) = engine.run(store.submit_unique([asked]))
+        return answer.id
+
+    job_id = put()
+    assert put(affinity=GPU, affinity_wait_s=9.0) == job_id
+    assert waits_for_its_label(engine, job_id)
+    assert read(engine, job_id).affinity_wait_s == 9.0

@@ -65,7 +65,8 @@ SET ({{new columns with turns}}) = ROW(
     given.snoozes_max, given.timeout_s, given.expires_at, given.retention_s, given.scope, given.key,
     given.submitted_at, given.submitted_by, given.args_bytes, given.args, given.options, given.tags,
     given.metadata, given.headers, given.ephemeral, given.subscribed, given.state, given.exclusive,
-    given.exclusive_slots, given.strict, given.limits, given.gate, given.share
+    given.exclusive_slots, given.strict, given.limits, given.gate, given.share, given.affinity,
+    given.affinity_wait_s
 ),
     turned_at = NULL
 FROM given
