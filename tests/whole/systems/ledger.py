@@ -25,6 +25,5 @@ WAITS_FOR = {
     "C.1": "the HTTP gateway",
     "C.6": "flows",
     "C.14": "the HTTP gateway",
-    "C.15": "signed payloads",
     "C.18": "metrics",
 }
