@@ -12,16 +12,13 @@ from __future__ import annotations
 import platform
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from fencerow.bench import table
 from fencerow.bench.drain import Drain
 from fencerow.bench.member import member
-from fencerow.bench.place import AnyEngine, BenchDatabase, private_postgres, private_sqlite
+from fencerow.bench.place import AnyEngine, BenchDatabase, private_place
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
@@ -115,22 +112,11 @@ def measure(place: BenchDatabase, count: int) -> Iterator[str]:
             yield f"submit {name}: {without:.1f} us, with a share {having:.1f}, {having / without:.2f} x"
 
 
-@contextmanager
-def places(kind: str) -> Iterator[BenchDatabase]:
-    with ExitStack() as stack:
-        if kind == "postgres":
-            yield stack.enter_context(private_postgres())
-        else:
-            yield stack.enter_context(
-                private_sqlite(Path(stack.enter_context(tempfile.TemporaryDirectory())))
-            )
-
-
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else JOBS
     print(f"{platform.machine()}, Python {platform.python_version()}", flush=True)
     for kind in sys.argv[2:] or ("postgres", "sqlite"):
-        with places(kind) as place:
+        with private_place(kind) as place:
             for line in measure(place, count):
                 print(f"{kind}, {line}", flush=True)
 

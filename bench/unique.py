@@ -12,14 +12,11 @@ from __future__ import annotations
 import platform
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from fencerow.bench import table
-from fencerow.bench.place import AnyEngine, BenchDatabase, private_postgres, private_sqlite
+from fencerow.bench.place import AnyEngine, BenchDatabase, private_place
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.job import NewJob, Template
 from fencerow.core.model.unique import UniqueClaim, UniqueRule
@@ -120,22 +117,11 @@ def told(what: str, found: Mapping[str, Sequence[float]]) -> Iterator[str]:
         yield f"{what}, {name}: {statistics.median(took):,.1f} us, {ratio:.2f} x"
 
 
-@contextmanager
-def places(kind: str) -> Iterator[BenchDatabase]:
-    with ExitStack() as stack:
-        if kind == "postgres":
-            yield stack.enter_context(private_postgres())
-        else:
-            yield stack.enter_context(
-                private_sqlite(Path(stack.enter_context(tempfile.TemporaryDirectory())))
-            )
-
-
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     print(f"{platform.machine()}, Python {platform.python_version()}", flush=True)
     for kind in sys.argv[2:] or ("postgres", "sqlite"):
-        with places(kind) as place:
+        with private_place(kind) as place:
             for line in measure(place, rounds):
                 print(f"{kind}, {line}", flush=True)
 

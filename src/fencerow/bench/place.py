@@ -117,6 +117,17 @@ def private_sqlite(folder: Path) -> Iterator[BenchDatabase]:
 
 
 @contextmanager
+def private_place(kind: str) -> Iterator[BenchDatabase]:
+    """One of the two, by the name of its kind, on the disk of temporary files."""
+    if kind == "postgres":
+        with private_postgres() as place:
+            yield place
+        return
+    with tempfile.TemporaryDirectory() as folder, private_sqlite(Path(folder)) as place:
+        yield place
+
+
+@contextmanager
 def scratch(config: CoreConfig, *, force: bool = False) -> Iterator[BenchDatabase]:
     """Scratch tables on the database that the settings name: a schema of its own, or a file beside the file.
 
