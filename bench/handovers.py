@@ -35,10 +35,11 @@ Found = Mapping[str, list[float]]
 
 
 def jobs(count: int, receiver: str | None) -> list[NewJob]:
-    terms = [receiver and HandoverTerms(receiver, f"line {number}", 600.0) for number in range(KEYS)]
-    return [
-        NewJob(new_id(), '{"t":0}', 7, WORK, handover=terms[number % KEYS] or None) for number in range(count)
+    terms = [
+        None if receiver is None else HandoverTerms(receiver, f"line {number}", 600.0)
+        for number in range(KEYS)
     ]
+    return [NewJob(new_id(), '{"t":0}', 7, WORK, handover=terms[number % KEYS]) for number in range(count)]
 
 
 def submitted(engine: AnyEngine, wanted: Sequence[NewJob]) -> None:
