@@ -134,13 +134,13 @@ def test_it_is_not_claimed_before_it_is_due_nor_in_a_paused_queue_nor_by_the_dea
 
 def test_after_its_wait_anybody_takes_it_and_never_before(engine: AnyEngine, clock: DatabaseClock) -> None:
     ever = labelled(engine)
-    (job_id,) = labelled(engine, affinity_wait_s=30.0, delay_s=10.0)
-    for seconds in (0, 10, 29.9):
+    (job_id,) = labelled(engine, affinity_wait_s=3_000.0, delay_s=10.0)
+    for seconds in (0, 10, 2_900):
         clock.advance(seconds)
         assert fallen_back(engine) == []
     assert claim(engine, register(engine)) == []
 
-    clock.advance(0.2)
+    clock.advance(101)
     wanted = engine.run(store.turns_wanted())
     assert wanted.fallback_us is not None and wanted.fallback_us <= 0
     assert fallen_back(engine) == [job_id]
@@ -168,8 +168,8 @@ def test_who_carries_the_label_takes_it_after_its_wait_as_well(
 def test_after_an_attempt_it_waits_for_its_label_again_counted_from_when_it_is_due(
     engine: AnyEngine, clock: DatabaseClock, kind: str
 ) -> None:
-    (job_id,), holder = labelled(engine, affinity_wait_s=30.0), register(engine)
-    clock.advance(31)
+    (job_id,), holder = labelled(engine, affinity_wait_s=3_000.0), register(engine, lease_s=1e6)
+    clock.advance(3_001)
     assert fallen_back(engine) == [job_id]
     assert [job.id for job in claim(engine, holder)] == [job_id]
     delay_s = None if kind == "released" else 100.0
@@ -180,9 +180,9 @@ def test_after_an_attempt_it_waits_for_its_label_again_counted_from_when_it_is_d
     if delay_s is None:  # it keeps its place, so its wait is over already
         assert fallen_back(engine) == [job_id]
         return
-    clock.advance(129)
+    clock.advance(3_000)
     assert fallen_back(engine) == []
-    clock.advance(1.1)
+    clock.advance(101)
     assert fallen_back(engine) == [job_id]
 
 
@@ -253,14 +253,14 @@ def test_its_end_keeps_what_it_was_and_a_revived_job_waits_for_its_label_again(e
 
 
 def test_a_change_lets_it_wait_again_from_when_it_is_due_now(engine: AnyEngine, clock: DatabaseClock) -> None:
-    (job_id,) = labelled(engine, affinity_wait_s=30.0)
-    clock.advance(31)
+    (job_id,) = labelled(engine, affinity_wait_s=3_000.0)
+    clock.advance(3_001)
     assert fallen_back(engine) == [job_id]
-    engine.run(store.change(job_id, job_change(delay_s=10.0), actor="ada"))
-    clock.advance(39)
+    engine.run(store.change(job_id, job_change(delay_s=100.0), actor="ada"))
+    clock.advance(3_000)
     assert fallen_back(engine) == []
     assert claim(engine, register(engine)) == []
-    clock.advance(1.1)
+    clock.advance(101)
     assert fallen_back(engine) == [job_id]
 
 
