@@ -32,7 +32,7 @@ USAGE = """\
 usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
 
   demo   run `fencerow demo ARGUMENTS`
-  test   run the tests; ARGUMENTS go to pytest
+  test   run the tests; ARGUMENTS go to pytest (--all: also those that are alike, and long ones)
   race   play every order of the races, as many as there are; --long: of those in docs/races.md alone, and to the
          last; ARGUMENTS go to pytest (--evidence FILE)
   crash  break every operation off at every point; ARGUMENTS go to pytest
@@ -85,11 +85,11 @@ def processes() -> int:
 
 def race(arguments: list[str], fresh: bool) -> int:
     # What `test` samples is played whole here, up to a number of orders that ends within an hour.
-    return test(["tests/proof/race", "--orders", "5000", "--timeout", "3600", *arguments], fresh)
+    return test(["tests/proof/race", "--all", "--orders", "5000", "--timeout", "3600", *arguments], fresh)
 
 
 def crash(arguments: list[str], fresh: bool) -> int:
-    return test(["tests/proof/crash", *arguments], fresh)
+    return test(["tests/proof/crash", "--all", *arguments], fresh)
 
 
 def storm(arguments: list[str], fresh: bool) -> int:

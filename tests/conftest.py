@@ -31,6 +31,7 @@ pytest_plugins = [
     "tests.kit.cost",
     "tests.kit.marks",
     "tests.kit.outside",
+    "tests.kit.part",
     "tests.whole.systems.tally",
     "tests.kit.through",
 ]

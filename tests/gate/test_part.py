@@ -1,0 +1,17 @@
+"""What the gate leaves out of tests that are alike."""
+
+from __future__ import annotations
+
+from tests.kit.part import part_of
+
+
+def test_of_tests_that_are_alike_the_same_part_is_played() -> None:
+    alike = [f"tests/limits/test_x.py::test_{n}[{engine}-7]" for n in range(40) for engine in ("lite", "pg")]
+    whole = [each.replace("limits", "core/store") for each in alike]
+    other = ["tests/limits/test_x.py::test_0[7]", "tests/limits/test_x.py::test_0[8]"]
+
+    part = part_of(alike)
+
+    assert len(part) == 40 == len({each.partition("[")[0] for each in part}), "one engine of each test"
+    assert 10 < sum("lite" in each for each in part) < 30, "either engine has its share"
+    assert part_of(reversed([*alike, *whole, *other])) == part | {*whole, *other}

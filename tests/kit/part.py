@@ -1,0 +1,89 @@
+"""Which tests the gate plays. `--all` plays the rest, too; so does `dev.py prove`.
+
+Left out are long campaigns, marked `prove`, and of tests that differ in nothing but the engine, the mode of a race,
+the kind of connection or the point of a crash, all but a part. That part is drawn by the tests' own names, so that it
+is the same in every run: nobody is stopped by a test that was not played before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
+import pytest
+
+MARK = "prove"
+# A family is a test without these words in its brackets.
+ENGINES_AND_MODES = {"sqlite", "lite", "postgres", "pg", "plain", "held"}
+DRIVERS = {"psycopg", "psycopg2", "asyncpg", "sqlite3", "aiosqlite"}
+KINDS = DRIVERS | {"async", "autocommit", "connection", "immediate", "pool", "session"}
+# Of each family so much is played; the first folder that fits counts. What speaks SQL is played on both engines.
+SHARES = (
+    ("tests/core/store/", 1.0),
+    ("tests/core/db/", 1.0),
+    ("tests/proof/race/", 1 / 3),
+    ("tests/proof/crash/", 1 / 3),
+    ("tests/", 1 / 2),
+)
+SHARE_OF_KINDS = 1 / 4  # there are 23, of 6 drivers
+POINTS = ("tests/proof/crash/", "tests/proof/check/")  # a test's points are much like one another: one family
+left_out = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all", action="store_true", help="play also what the gate leaves out (tests/kit/part.py)"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--all"):
+        return
+    short = [item.nodeid for item in items if item.get_closest_marker(MARK) is None]
+    kept = part_of(short) | set(config.args)  # whoever names a test wants that one
+    without = [item for item in items if item.nodeid not in kept]
+    config.hook.pytest_deselected(items=without)
+    items[:] = [item for item in items if item.nodeid in kept]
+    config.stash[left_out] = len(without)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if not config.getoption("--all"):
+        count = config.stash.get(left_out, None)
+        some = "some" if count is None else f"{count:,}"  # with several processes it is they who collect
+        terminalreporter.write_line(f"left out: {some} tests that only `--all` plays (tests/kit/part.py)")
+
+
+def part_of(tests: Iterable[str]) -> set[str]:
+    """The names of those that are played."""
+    families: dict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        families[family(test)].append(test)
+    return {test for members in families.values() for test in some_of(members)}
+
+
+def some_of(members: Collection[str]) -> list[str]:
+    count = math.ceil(min(map(share, members)) * len(members))
+    return sorted(members, key=lambda test: hashlib.sha256(test.encode()).digest())[:count]
+
+
+def family(test: str) -> str:
+    name, _, words = test.partition("[")
+    if name.startswith(POINTS):
+        return name
+    told_apart = ENGINES_AND_MODES | (KINDS if DRIVERS & set(parts(words)) else set())
+    return f"{name}[{'-'.join(word for word in parts(words) if word not in told_apart)}"
+
+
+def share(test: str) -> float:
+    name, _, words = test.partition("[")
+    if DRIVERS & set(parts(words)):
+        return SHARE_OF_KINDS
+    return next(found for folder, found in SHARES if name.startswith(folder))
+
+
+def parts(words: str) -> list[str]:
+    return words.rstrip("]").split("-")
