@@ -40,6 +40,8 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   bus    publish and read events while drainers are killed; ARGUMENTS: --events 20000 --publishers 40 --evidence FILE
   bench  how fast it is here, beside the bare statements; ARGUMENTS go to `fencerow bench` (--quick)
   check  lint, format, types and floors
+  gate   play .ci/run on HEAD in a fresh clone, and keep it as proven; --look only says whether it is
+  prove  play everything: all tests, through PgBouncer, storms; three quarters of an hour
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
   env    make .venv from the lock, if it is missing or out of date
 
@@ -109,6 +111,15 @@ def bench(arguments: list[str], fresh: bool) -> int:
     become(str(BIN / "fencerow"), "bench", *arguments)
 
 
+def gate(arguments: list[str], _fresh: bool) -> int:
+    become(sys.executable, str(ROOT / "tools" / "proven.py"), "gate", *arguments)
+
+
+def prove(arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    become(sys.executable, str(ROOT / "tools" / "proven.py"), "prove", *arguments)
+
+
 def check(_arguments: list[str], fresh: bool) -> int:
     """Run every check, also after one has failed: a list of all that is wrong saves rounds. Each core runs one."""
     ensure_env(fresh)
@@ -159,6 +170,8 @@ VERBS = {
     "bus": bus,
     "bench": bench,
     "check": check,
+    "gate": gate,
+    "prove": prove,
     "lock": lock,
     "env": env,
 }

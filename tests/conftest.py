@@ -34,6 +34,7 @@ pytest_plugins = [
     "tests.kit.part",
     "tests.whole.systems.tally",
     "tests.kit.through",
+    "tests.kit.verdicts",
 ]
 
 TEMPLATE = "migrated"
