@@ -42,6 +42,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   check  lint, format, types and floors
   gate   play .ci/run on HEAD in a fresh clone, and keep it as proven; --look only says whether it is
   prove  play everything: all tests, through PgBouncer, storms; three quarters of an hour
+  stress play tests on a machine that stands still again and again (needs root); ARGUMENTS go to pytest
   lock   remake requirements/dev.txt from pyproject.toml; ARGUMENTS go to uv (--upgrade)
   env    make .venv from the lock, if it is missing or out of date
 
@@ -120,6 +121,11 @@ def prove(arguments: list[str], fresh: bool) -> int:
     become(sys.executable, str(ROOT / "tools" / "proven.py"), "prove", *arguments)
 
 
+def stress(arguments: list[str], fresh: bool) -> int:
+    ensure_env(fresh)
+    become(sys.executable, str(ROOT / "tools" / "stress.py"), *arguments)
+
+
 def check(_arguments: list[str], fresh: bool) -> int:
     """Run every check, also after one has failed: a list of all that is wrong saves rounds. Each core runs one."""
     ensure_env(fresh)
@@ -172,6 +178,7 @@ VERBS = {
     "check": check,
     "gate": gate,
     "prove": prove,
+    "stress": stress,
     "lock": lock,
     "env": env,
 }
