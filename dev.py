@@ -52,6 +52,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
 CHECKS = (  # those that take longest begin first
     ("basedpyright",),
     ("mypy",),
+    ("python", "-m", "tools.house"),
     ("ruff", "check", "."),
     ("ruff", "format", "--check", "."),
     ("lint-imports", "--no-logo"),

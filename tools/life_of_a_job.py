@@ -12,7 +12,8 @@ HEAD = """# The life of a job
 Every move is one guarded statement with exactly one winner. It changes the job only if the job is in a state *from*
 which the move is legal and if the guard holds. Otherwise it changes nothing.
 
-`tools/life_of_a_job.py` prints this page from the table in `src/fencerow/core/model/state.py`; a test compares them.
+`tools/life_of_a_job.py` prints this page from the table in `src/fencerow/core/model/state.py`;
+`dev.py check` compares them.
 """
 
 LATER = """

@@ -23,7 +23,7 @@ from tools.public.source import ROOT, module_of
 from tools.public.text import first_sentence, markdown, raises, wrapped
 
 FOLDER = ROOT / "docs" / "reference"
-HEAD = "Written by `tools/reference.py` from docstrings and signatures; a test compares them."
+HEAD = "Written by `tools/reference.py` from docstrings and signatures; `dev.py check` compares them."
 COMMON = """Every verb that uses the database may raise these errors. The entry of a verb names only further ones.
 
 Raises:

@@ -20,8 +20,8 @@ ends with its unit: `_s` seconds, `_bytes` bytes.
   `FENCEROW_SERVICE_HOST` and so on) are ignored.
 - `FENCEROW_CLI_…` sets options of the command: [cli.md](cli.md#variables).
 
-`tools/settings.py` prints this page from `Config`; a test compares them. The core's settings come first
-(`src/fencerow/core/config/config.py`), then those of each wing (`settings.py` in its folder).
+`tools/settings.py` prints this page from `Config`; `dev.py check` compares them. The core's settings come
+first (`src/fencerow/core/config/config.py`), then those of each wing (`settings.py` in its folder).
 
 | setting | variable | default | values | meaning |
 |---|---|---|---|---|

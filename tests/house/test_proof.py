@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import re
-from inspect import signature
 
 import pytest
 
-from fencerow import Config
-from fencerow.core.db.postgres_session import IDLE_S
-from fencerow.core.worker.blocked import BLOCKED_S
-from fencerow.core.worker.roster import PATIENCE_S
-from fencerow.events.delivery import GRACE_S
-from fencerow.guards.once import once
-from fencerow.retention.maintenance import REPEATED_KEPT_S
 from tests.house.proof import (
     Row,
     Section,
@@ -42,30 +34,6 @@ def test_each_sentence_has_its_tests_and_each_row_its_sentence() -> None:
     assert len(promised) > 25 and len(readme) > 20
     assert not promised.keys() & readme.keys()
     assert faults(promised | readme, sections(PROOF)) == [], "mend docs/proof.md, or the sentence"
-
-
-def test_numbers_of_the_pages_are_the_defaults() -> None:
-    config, day_s = Config(), 86400.0
-    defaults = {
-        ("6", "lease + sweep, 45 s"): (config.lease_s + config.sweep_s, 45),
-        ("6", "suspects_max (4)"): (config.suspects_max, 4),
-        ("6", "have lived for 10 s"): (PATIENCE_S, 10),
-        ("5", "14 days more by default (key_lifetime_s)"): (config.key_lifetime_s, 14 * day_s),
-        ("5", "up to a day later"): (REPEATED_KEPT_S, day_s),
-        ("8", "retention_failed_s (90 days)"): (config.retention_failed_s, 90 * day_s),
-        ("8", "lease + renew_s, 35 s"): (config.lease_s + config.renew_s, 35),
-        ("8", "delays events there by 10 s"): (IDLE_S, 10),
-        ("8", "timeout_s + 5 s"): (GRACE_S, 5),
-        ("9", "retention_ticks_s, 7 days"): (config.retention_ticks_s, 7 * day_s),
-        ("once", "lifetime_s (a day)"): (signature(once).parameters["lifetime_s"].default, day_s),
-        ("replace", "retention_sources_s (30 days)"): (config.retention_sources_s, 30 * day_s),
-        ("blocked-loop", "After a second its worker names it"): (BLOCKED_S, 1),
-        ("unread", "retention_unread_events_s (30 days)"): (config.retention_unread_events_s, 30 * day_s),
-    }
-    page = promises(PAGE)
-
-    assert [words for (name, words), _ in defaults.items() if words not in page[name]] == []
-    assert [words for (_, words), (here, there) in defaults.items() if here != there] == []
 
 
 def test_the_page_stays_short() -> None:
