@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.models.beside import KEPT, digests
 from tests.models.spin import MODELS, judged, verify
 
 # By model: the ways in which it is verified whole, and its controls: the way, and the guard that is taken out.
@@ -105,14 +103,3 @@ def test_a_search_that_was_cut_short_shows_nothing(text: str, complete: bool) ->
     verdict = judged(text)
 
     assert (verdict.complete, verdict.errors, verdict.states) == (complete, 0, 1234)
-
-
-@pytest.mark.parametrize("model", HOLDS)
-def test_it_was_read_beside_what_it_stands_for(model: str) -> None:
-    known, found = json.loads(KEPT.read_text("utf-8")).get(model, {}), digests(model)
-    other = sorted(name for name in known.keys() | found.keys() if known.get(name) != found.get(name))
-
-    assert not other, (
-        f"{other} changed since {model}.pml was read beside them: read both, mend the model if its story is another "
-        "now, then say that you did: python -m tests.models.beside"
-    )

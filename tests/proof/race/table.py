@@ -19,7 +19,7 @@ HEAD = """\
 Each line is one race. Its actors do what workers, clients, reapers and operators do, on a real database, one step at a
 time, in every order. After each order the race's own check and the invariants of all jobs must hold. The numbers are
 from [{file}]({file}); `python -m tests.proof.race.table` makes this
-page, and a test compares them.
+page from them.
 
 - **Whole statements**: on PostgreSQL each statement is one step. **Held**: a statement that changes data is two steps.
   The first takes its snapshot, the second makes the change. **SQLite**: each transaction is one step, because the file
