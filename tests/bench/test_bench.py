@@ -63,6 +63,7 @@ def schemas(engine: PostgresEngine) -> list[tuple[str]]:
         ).fetchall()
 
 
+@pytest.mark.prove
 def test_every_question_is_answered_on_the_users_server_and_nothing_stays(users: PostgresEngine) -> None:
     before = schemas(users)
     found = list(run([scratch(Config(url=users.conninfo))], TINY, tuple(QUESTIONS)))
@@ -73,6 +74,7 @@ def test_every_question_is_answered_on_the_users_server_and_nothing_stays(users:
     assert schemas(users) == before
 
 
+@pytest.mark.prove
 def test_every_question_is_answered_on_a_file_and_nothing_stays(tmp_path: Path) -> None:
     found = list(run([private_sqlite(tmp_path)], TINY, tuple(QUESTIONS)))
 

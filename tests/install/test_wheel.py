@@ -19,6 +19,8 @@ import pytest
 from fencerow import __version__
 from tests.house.tree import ROOT, tracked
 
+pytestmark = pytest.mark.prove
+
 BUILD = "import sys; from hatchling import build; print(getattr(build, sys.argv[1])(sys.argv[2]))"
 SOURCE = ROOT / "src"
 

@@ -49,6 +49,7 @@ APART = {
 INSIDE = [1, 2, 3, 5]
 
 
+@pytest.mark.prove
 def test_eight_processes_run_each_step_of_four_shards_once(ground: Ground) -> None:
     ground.write(STEPS | APART)
     gate = context.Barrier(8)

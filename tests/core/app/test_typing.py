@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.prove
+
 TYPED = Path(__file__).with_name("typed.py")
 ROOT = TYPED.parents[3]
 IGNORE = re.compile(r"  # type: ignore.*")

@@ -80,6 +80,7 @@ def note(engine: AnyEngine, version: int, compatible_from: int) -> None:
     )
 
 
+@pytest.mark.prove
 def test_many_processes_that_start_at_once_migrate_once(fresh: Fresh, empty: AnyEngine) -> None:
     starters = [fresh.starter() for _ in range(8)]
     told = [starter.communicate(timeout=60) for starter in starters]

@@ -12,6 +12,8 @@ from tests.events.bus.verdict import judge
 from tests.events.conftest import url_of
 from tests.kit.jobs import AnyEngine
 
+pytestmark = pytest.mark.prove
+
 LAG_MAX_S = 240.0  # on a busy machine; what nobody reads waits for ever
 
 

@@ -88,6 +88,7 @@ async def test_a_run_of_everything_is_clean(url: str, tmp_path: Path) -> None:
     assert not missing, report.text()
 
 
+@pytest.mark.prove
 def test_a_killed_worker_leaves_a_history_that_can_be_read(url: str, tmp_path: Path) -> None:
     """`kill -9` in the midst of its jobs, and another worker that goes on."""
     app = shops.shop(url, tmp_path)

@@ -19,6 +19,8 @@ from fencerow_proof.explorer.violation import Violation
 from tests.proof.race.bare import KNOWN, LEDGER, Bare, with_second
 from tests.proof.race.people import acting, nothing
 
+pytestmark = pytest.mark.prove
+
 
 @pytest.fixture
 def bare(race_server: PostgresServer) -> Iterator[Bare]:

@@ -31,6 +31,8 @@ from tests.proof.race import (
 )
 from tests.proof.race.conftest import Cut
 
+pytestmark = pytest.mark.prove
+
 FLEETING = re.compile(r"\d{15,17}|0x[0-9a-f]+")  # instants and addresses
 LIMIT = 2000
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.testing.plugin.conftest import Run
+
+pytestmark = pytest.mark.prove
 
 WRONG = """
 from fencerow.testing import adrain, assert_submitted, drain

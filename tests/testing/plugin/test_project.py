@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.testing.plugin.conftest import OTHERS, Run
+
+pytestmark = pytest.mark.prove
 
 BOTH = """
 import pytest
