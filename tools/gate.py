@@ -66,7 +66,7 @@ def main(words: list[str]) -> int:
 
 def judged(name: str, options: list[str], paths: list[str]) -> int:
     """Play the tests, say what became of them, and return the exit code."""
-    first = played(name, ["--cost", str(KEPT / f"{name}.json"), *options, *paths])
+    first = played(name, [f"--cost={KEPT / f'{name}.json'}", *options, *paths])
     if first.code == PYTEST_BROKE or (first.code < 0 and left_s() > 0):
         say(f"{name}: pytest itself broke (code {first.code}), so all is played once more")
         first = played(name, [*options, *paths])
@@ -118,7 +118,8 @@ def played(name: str, words: list[str], environment: dict[str, str] | None = Non
     KEPT.mkdir(parents=True, exist_ok=True)
     file = KEPT / f"{name}.verdicts"
     file.unlink(missing_ok=True)
-    command = [sys.executable, str(ROOT / "dev.py"), "test", "--verdicts", str(file), *words]
+    # In one word with its option: before pytest knows that, it takes a file that is there for a path of tests.
+    command = [sys.executable, str(ROOT / "dev.py"), "test", f"--verdicts={file}", *words]
     run = subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, **(environment or {})}, start_new_session=True
     )

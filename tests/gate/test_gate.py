@@ -69,7 +69,7 @@ def tree(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "dev.py").write_text(DEV)
-    (tmp_path / "conftest.py").write_text(
+    (tmp_path / "tests" / "conftest.py").write_text(
         CONFTEST + 'def pytest_addoption(parser): parser.addoption("--cost")\n'
     )
     (tmp_path / "tests" / "test_fine.py").write_text(FINE)
@@ -80,7 +80,7 @@ def judged(tree: Path, left_s: float = PATIENCE_S) -> Verdict:
     command = [sys.executable, "-m", "tools.gate"]
     environment = {"PATH": "/usr/bin:/bin", "GATE_UNTIL": str(time.time() + left_s)}
     said = subprocess.run(
-        [*command, "toy", "--durations", "3", "--", "tests"],
+        [*command, "toy", "--durations", "3"],
         cwd=tree, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     summed = subprocess.run([*command, "--sum"], cwd=tree, capture_output=True, text=True, check=False)
