@@ -1,37 +1,16 @@
-"""The whole show, with real processes and kill -9, on files and on PostgreSQL; and how little code it takes."""
+"""The whole show, with real processes and kill -9, on files and on PostgreSQL."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.house.tree import ROOT
-from tests.kit.authors import GUARDS, code_of, with_guard
 
-CHATBOT = ROOT / "examples" / "chatbot"
 RECIPIENTS = 100
-# What an author writes who has no guards: none of it stands in the example.
-FORBIDDEN = (*GUARDS, "UPDATE recipients", "UPDATE chunks")
-# What the show and the world outside are made of is no part of the chatbot.
-SYSTEM = (
-    "base.py",
-    "broadcast.py",
-    "chunking.py",
-    "embedding.py",
-    "inbound.py",
-    "knowledge.py",
-    "messages.py",
-    "reading.py",
-    "receiver.py",
-    "service.py",
-    "shards.py",
-    "web.py",
-)
-LINES_MAX = 550
 
 
 @pytest.mark.parametrize("databases", ["sqlite", "postgres"], indirect=True)
@@ -56,24 +35,3 @@ def test_it_ends_with_everybody_sent_to_once(databases: tuple[str, list[str]]) -
     assert "version 4: replaced; then version 3: outdated" in said
     assert "24 events brought, 4 of them new, 4 answers sent" in said
     assert f"{RECIPIENTS - 2} deliveries to {RECIPIENTS - 2} addresses" in said
-
-
-@pytest.mark.parametrize("word", FORBIDDEN)
-def test_it_has_no_guard_of_its_own(word: str) -> None:
-    assert with_guard(word, sources()) == []
-
-
-def test_it_is_little_code_and_the_readme_says_how_much() -> None:
-    python = sum(len(code_of(CHATBOT / name)) for name in SYSTEM)
-    sql = sum(len(code_of(path)) for path in CHATBOT.glob("steps/*/*.sql"))
-    readme = (CHATBOT / "README.md").read_text("utf-8")
-
-    assert python <= LINES_MAX
-    assert f"{python} lines of Python and {sql} of SQL" in readme.replace("\n", " ")
-    assert f"of which the broadcast takes {len(code_of(CHATBOT / 'broadcast.py'))}" in readme
-
-
-def sources() -> list[Path]:
-    found = [*CHATBOT.glob("*.py"), *CHATBOT.glob("steps/*/*.sql")]
-    assert len(found) > 15, "the search looked at nothing"
-    return found

@@ -1,4 +1,4 @@
-"""The whole show on a file and on PostgreSQL, with real HTTP, processes and kill -9; and how little code it takes."""
+"""The whole show on a file and on PostgreSQL, with real HTTP, processes and kill -9."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from tests.house.tree import ROOT
-from tests.kit.authors import GUARDS, code_of, with_guard
-
-PROBES = ROOT / "examples" / "probes"
-# What the show and the world outside are made of is no part of the prober.
-SYSTEM = [PROBES / name for name in ("base.py", "checks.py", "registry.py", "service.py")]
-LINES_MAX = 150
 
 
 def test_it_ends_with_one_at_a_time_at_each_provider(url: str) -> None:
@@ -38,15 +30,3 @@ def test_it_ends_with_one_at_a_time_at_each_provider(url: str) -> None:
     assert "no row vanishes" in said
     assert "what is for all is left out" in said
     assert "the known example: load 32, 28 minutes are left to catch up" in said
-
-
-@pytest.mark.parametrize("guard", [*GUARDS, "UPDATE ", "advisory"])
-def test_it_has_no_guard_of_its_own(guard: str) -> None:
-    assert with_guard(guard, SYSTEM) == []
-
-
-def test_it_is_little_code_and_the_readme_says_how_much() -> None:
-    lines = sum(len(code_of(path)) for path in SYSTEM)
-
-    assert lines <= LINES_MAX
-    assert f"is {lines} lines of Python" in (PROBES / "README.md").read_text("utf-8")
