@@ -1,4 +1,4 @@
-"""A database for primitives, on each engine in turn, and lent connections of every kind."""
+"""A database for primitives, on each engine in turn, and lent connections of each driver."""
 
 from __future__ import annotations
 

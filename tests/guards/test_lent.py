@@ -1,4 +1,4 @@
-"""In the user's own transaction, on every kind of connection: committed is done, rolled back is as if never begun."""
+"""In the user's own transaction, on a connection of each driver: a commit is done, a rollback as if never begun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lent connection of every kind, each with an engine on the same fresh database; and servers that fall silent."""
+"""A lent connection of each driver, each with an engine on the same fresh database; and servers that fall silent."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.testing.postgres import PostgresServer
 from tests.conftest import postgres_engine
-from tests.core.db.lenders import LENDERS, MINE, Lender, Loan, place
+from tests.core.db.lenders import MINE, OF_EACH_DRIVER, Lender, Loan, place
 from tests.core.db.silence import Silence, engine_to
 
 
-@pytest.fixture(params=LENDERS, ids=lambda lender: lender.name)
+@pytest.fixture(params=OF_EACH_DRIVER, ids=lambda lender: lender.name)
 def lender(request: pytest.FixtureRequest) -> Lender:
     found: Lender = request.param
     return found

@@ -281,6 +281,24 @@ if sys.version_info >= (3, 12):
         Lender("sqlite3-new-transactions", "sqlite", lend_sqlite3, False, {"autocommit": False}),
     ]
 
+# What depends on the connection alone is asked of all kinds, in test_borrow.py. All else is asked of one kind of each
+# driver, with and without SQLAlchemy.
+OF_EACH_DRIVER = [
+    lender
+    for lender in LENDERS
+    if lender.name
+    in (
+        "psycopg",
+        "psycopg-async-autocommit",
+        "asyncpg",
+        "session-psycopg2",
+        "async-session-asyncpg",
+        "sqlite3",
+        "aiosqlite-autocommit",
+        "session-sqlite",
+    )
+]
+
 
 def place(engine: Any) -> str:
     """Where the engine's database is, as a driver takes it."""

@@ -8,9 +8,11 @@ from fencerow.core.db.borrow import borrowed
 from fencerow.core.store import store
 from fencerow.errors import IllegalMove, KeyConflict, UnusableConnection
 from fencerow.operators import looking
-from tests.core.db.lenders import Lender, Loan
+from tests.core.db.lenders import LENDERS, Lender, Loan
 from tests.core.db.work import claimed, keyed, seen
 from tests.kit.jobs import AnyEngine, new_job
+
+pytestmark = pytest.mark.parametrize("lender", LENDERS, ids=lambda lender: lender.name)
 
 
 async def mine(loan: Loan) -> list[int]:

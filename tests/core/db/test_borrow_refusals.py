@@ -22,12 +22,12 @@ from fencerow.core.model.ids import new_id
 from fencerow.core.store import store
 from fencerow.errors import Busy, ReadOnly, RetryTransaction, SchemaMissing, SchemaTooOld, UnusableConnection
 from tests.conftest import postgres_engine
-from tests.core.db.lenders import LENDERS, Loan
+from tests.core.db.lenders import OF_EACH_DRIVER, Loan
 from tests.core.db.work import keyed, seen
 from tests.kit.jobs import AnyEngine, new_job
 
-POSTGRES = [lender for lender in LENDERS if lender.dialect == "postgres"]
-SQLITE = [lender for lender in LENDERS if lender.dialect == "sqlite"]
+POSTGRES = [lender for lender in OF_EACH_DRIVER if lender.dialect == "postgres"]
+SQLITE = [lender for lender in OF_EACH_DRIVER if lender.dialect == "sqlite"]
 on_postgres = pytest.mark.parametrize("lender", POSTGRES, ids=lambda lender: lender.name)
 on_sqlite = pytest.mark.parametrize("lender", SQLITE, ids=lambda lender: lender.name)
 

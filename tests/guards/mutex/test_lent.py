@@ -1,4 +1,4 @@
-"""Guards and advisory locks in the user's own transaction, on every kind of connection."""
+"""Guards and advisory locks in the user's own transaction, on a connection of each driver."""
 
 from __future__ import annotations
 

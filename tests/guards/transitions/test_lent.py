@@ -1,4 +1,4 @@
-"""Moves inside the user's own transaction, on every kind of connection: commit is so, rollback is never was."""
+"""Moves inside the user's own transaction, on a connection of each driver: commit is so, rollback is never was."""
 
 from __future__ import annotations
 
