@@ -87,10 +87,17 @@ def used_s() -> float:
 
 
 def _below(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, _read(task).split()):
+    for task in _threads(pid):
+        for child in map(int, _read(task / "children").split()):
             yield child
             yield from _below(child)
+
+
+def _threads(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []  # it has ended: between two looks, or while we read
 
 
 def _used_s(pid: int) -> float:
@@ -101,6 +108,6 @@ def _used_s(pid: int) -> float:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8", "replace")  # a name that is cut off may end within a letter
     except OSError:
         return ""  # it has ended
