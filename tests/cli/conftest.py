@@ -17,6 +17,7 @@ import fencerow
 from fencerow.cli import main
 from fencerow.core.db.postgres import PostgresEngine
 from fencerow.core.db.sqlite import SqliteEngine
+from tests.kit.environment import forget_settings
 
 SHOP = """
 import asyncio
@@ -68,10 +69,8 @@ Cli = Callable[..., Result]
 
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No variable of the machine, a folder of its own, and no module left behind."""
-    for name in list(os.environ):
-        if name.startswith("FENCEROW_"):
-            monkeypatch.delenv(name)
+    """No setting of the machine, a folder of its own, and no module left behind."""
+    forget_settings(monkeypatch)
     monkeypatch.setenv("FENCEROW_URL", "")
     monkeypatch.delenv("COLUMNS", raising=False)  # a pipe has no width, whoever runs the tests
     monkeypatch.chdir(tmp_path)

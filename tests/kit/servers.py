@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import os
 import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fencerow.testing.pg_home import sweep
-from fencerow.testing.postgres import PostgresServer
+from fencerow.testing.postgres import PostgresServer, find_binaries
 
 PREFIX = "fencerow-made-"
 OWNER = "owner.lock"  # held until this process ends
 PASSWORD = "password"  # the name of a file
+# As the run began. A test may take variables away, and be the first to ask for a server that others use after it.
+ENVIRONMENT = dict(os.environ)
+
+
+@cache
+def binaries() -> Path:
+    """The PostgreSQL of this process of tests: one, whichever test asks first."""
+    return find_binaries(ENVIRONMENT)
 
 
 class CopiedServer(PostgresServer):
@@ -23,6 +33,9 @@ class CopiedServer(PostgresServer):
     All copies have the same identifier and the same password: where servers are told apart, or where the making
     is the subject, take a real one.
     """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"binaries": binaries(), **options})
 
     def _fill(self) -> None:
         made = _kept()

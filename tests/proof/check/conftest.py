@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fencerow_proof.check.scratch_postgres import PRIVATE_SETTINGS
+from tests.kit.environment import forget_settings
 from tests.kit.servers import CopiedServer
 
 
@@ -23,6 +23,4 @@ def empty_url() -> Iterator[str]:
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a handler writes to a file lands here."""
     monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("FENCEROW_")]:
-        if not name.startswith("FENCEROW_PG_"):
-            monkeypatch.delenv(name)
+    forget_settings(monkeypatch)

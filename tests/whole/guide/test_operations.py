@@ -6,7 +6,6 @@ what a command shows, `python -m tests.whole.guide.test_operations` writes the p
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import tempfile
@@ -27,6 +26,7 @@ from fencerow.core.store import store
 from fencerow.core.store.attempts import Mark
 from fencerow.schedules.ticking import tick
 from tests.house.tree import ROOT
+from tests.kit.environment import forget_settings
 
 PAGE = ROOT / "docs" / "operations.md"
 NOW_US = 1_795_378_504_000_000  # 2026-11-22T20:15:04Z
@@ -161,8 +161,8 @@ class Night:
 
 def replayed(folder: Path, patch: pytest.MonkeyPatch) -> str:
     """The page, with what its commands show on a database that is made for them."""
-    for name in [name for name in os.environ if name.startswith(("FENCEROW_", "COLUMNS"))]:
-        patch.delenv(name)
+    forget_settings(patch)
+    patch.delenv("COLUMNS", raising=False)
     patch.setenv("FENCEROW_URL", f"sqlite:///{folder}/night.db")
     patch.setenv("FENCEROW_ACTOR", "ada@web")
     night = Night()
