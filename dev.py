@@ -39,7 +39,7 @@ usage: python3 dev.py VERB [--fresh] [ARGUMENTS]
   storm  strike a working system with faults of every kind; ARGUMENTS: --jobs 50000 --faults 2000 --evidence FILE
   bus    publish and read events while drainers are killed; ARGUMENTS: --events 20000 --publishers 40 --evidence FILE
   bench  how fast it is here, beside the bare statements; ARGUMENTS go to `fencerow bench` (--quick)
-  check  lint, format, types and floors
+  check  lint, format, types, floors and pages
   gate   play .ci/run on HEAD in a fresh clone, and keep it as proven; --look only says whether it is
   prove  play everything: all tests, through PgBouncer, storms; three quarters of an hour
   stress play tests on a machine that stands still again and again (needs root); ARGUMENTS go to pytest

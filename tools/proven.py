@@ -22,7 +22,7 @@ OURS = ("FENCEROW_", "GATE_", "PYTEST", "PYTHON", "VIRTUAL_ENV")
 BUSY = 1.5  # runnable processes beside ours
 LINES_SHOWN = 25
 ANCESTORS_MAX = 500
-WITHOUT_SQLITE = ("-k", "not sqlite and not lite_", "--ignore", "tests/core/store/test_queries.py")
+WITHOUT_SQLITE = ("-k", "not sqlite and not lite_")
 POOLED = (
     *("tests/core", "tests/whole/connections", "tests/whole/deaths", "tests/guards", "tests/retention"),
     *("tests/events/test_without_workers.py", "tests/batches", "tests/whole/outages/test_killed_server.py"),

@@ -27,7 +27,7 @@ SHARES = (
     ("tests/proof/crash/", 1 / 3),
     ("tests/", 1 / 2),
 )
-SHARE_OF_KINDS = 1 / 4  # there are 23, of 6 drivers
+SHARE_OF_KINDS = 1 / 2  # of connection: all of them are of six drivers
 POINTS = ("tests/proof/crash/", "tests/proof/check/")  # a test's points are much like one another: one family
 left_out = pytest.StashKey[int]()
 
