@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.service import soon
+from fencerow.core.db.strikes import SHELTER
 from fencerow.core.model.wakeup import Ended, HandoverFree, decode
+
+SLICE_S = 0.5  # a plain handler that must end is kept from it no longer
 
 
 def _is_for(message: str | None) -> bool:
@@ -18,7 +22,7 @@ def _is_for(message: str | None) -> bool:
 
 
 class Bell:
-    """For a thread that waits. It hears from the moment when the block begins."""
+    """For a thread that waits. It hears from the moment when the block begins; a handler enters it by a `Doorway`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -37,8 +41,16 @@ class Bell:
 
     def wait(self, timeout_s: float) -> None:
         """Until it has rung since the last wait, or for so long."""
-        self._rung.wait(max(0.0, timeout_s))
-        self._rung.clear()
+        until = time.monotonic() + timeout_s
+        is_over = False
+        while not is_over:
+            with (
+                SHELTER
+            ):  # whoever rings must find it unlocked, and on SQLite that is any thread that submits
+                rung = self._rung.wait(max(0.0, min(SLICE_S, until - time.monotonic())))
+                is_over = rung or time.monotonic() >= until
+                if is_over:
+                    self._rung.clear()
 
     def _heard(self, message: str | None) -> None:
         if _is_for(message):

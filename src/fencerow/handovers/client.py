@@ -16,6 +16,7 @@ from fencerow.core.client.base import ClientBase, Verbs
 from fencerow.core.client.refs import Ref, resolving
 from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.run import Procedure, WakeUp, ask, joining
+from fencerow.core.db.strikes import SHELTER, Doorway
 from fencerow.core.db.verb import averb, verb
 from fencerow.core.errors import Busy, ConfigError, InvalidInput, NotReady, OutcomeUnknown, Unavailable
 from fencerow.core.model.defaults import DAY_S, check_number
@@ -77,7 +78,7 @@ class Receiver(Verbs):
         refuse_in_loop()
         if wait_s == 0.0:
             return self._readable(self._run(taking(taker, limit)))
-        with Bell(self._client.engine) as bell:
+        with Doorway(Bell(self._client.engine)) as bell:
             return self._wait(bell, taker, limit, until)
 
     async def atake(
@@ -97,7 +98,7 @@ class Receiver(Verbs):
             InvalidInput: `lease_s` is not from 1 second to a day.
         """
         refuse_in_loop()
-        with Bell(self._client.engine) as bell:
+        with Doorway(Bell(self._client.engine)) as bell:
             while True:
                 yield from self._wait(bell, self._taker(1, lease_s), 1, float("inf"))
 
@@ -246,7 +247,8 @@ def _passing(error: Exception, until: float) -> float:
     """Whoever waits waits out the database's trouble, but no longer than he said."""
     if time.monotonic() >= until:
         raise error
-    log.debug("a take is tried again: %s", error)
+    with SHELTER:  # a handler of the log has a lock
+        log.debug("a take is tried again: %s", error)
     return LOOK_S
 
 

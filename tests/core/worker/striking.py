@@ -12,18 +12,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from dis import opname
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from fencerow.core.db.strikes import Striker
 from fencerow.core.threads import Threads
 from fencerow.core.worker.attempt import AskedToStop
+from tests.kit.pace import PATIENCE_S
 
 OURS = "/fencerow/"
 LANDINGS = ("CALL", "RESUME", "JUMP_BACKWARD")
 PRELUDE = ("COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "RESUME")  # nothing lands in a half-made frame
-LATE_S = 5.0
-BLOCKED_S = 0.02  # a strike that waits for the striker's lock: it comes when that is let go
 
 
 class Hand:
@@ -40,13 +39,18 @@ class Hand:
         self._thread.start()
 
     def strike(self) -> None:
+        """Have it struck when this returns; or as soon as this thread lets go of the striker's lock, if it has that."""
         self._told = True
         self._wanted.release()
-        self._done.acquire(timeout=BLOCKED_S)
+        if self._striker._lock._is_owned():  # type: ignore[attr-defined]
+            while not self._is_at_the_lock():
+                time.sleep(0.0001)
+        else:
+            assert self._done.acquire(timeout=PATIENCE_S), "nobody strikes"
 
     def wait(self) -> None:
         """Where it lands at the latest, if it was told to strike: one that was swallowed comes again soon."""
-        until = time.monotonic() + LATE_S
+        until = time.monotonic() + PATIENCE_S
         while self._told and time.monotonic() < until:
             time.sleep(0.0001)
 
@@ -56,6 +60,10 @@ class Hand:
             self._wanted.release()
         self._thread.join()
 
+    def _is_at_the_lock(self) -> bool:
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return frame is not None and frame.f_code is Striker.strike.__code__
+
     def _run(self) -> None:
         with self._wanted:
             self._striker.strike(AskedToStop)
@@ -64,12 +72,19 @@ class Hand:
 
 @dataclass
 class Walk:
-    """One run of a path, struck at the `at`-th landing; without one it only counts them."""
+    """One run of a path, struck at the `at`-th landing; without one it only counts them.
+
+    With `below`, only those count that are in this function or below it.
+    """
 
     hand: Hand | None
     at: frozenset[int]
+    below: CodeType | None = None
     landings: int = 0
     ours: dict[object, int] = field(default_factory=dict[object, int])  # each place in Fencerow's own code
+    each: dict[object, int] = field(
+        default_factory=dict[object, int]
+    )  # each place, by all the calls that lead to it
     where: str = ""
     _open: bool = False
 
@@ -85,7 +100,11 @@ class Walk:
         self._open = name.startswith(LANDINGS)
         if not landing:
             return
+        way = _way(frame, self.below)
+        if self.below is not None and not way:
+            return
         self.landings += 1
+        self.each.setdefault(way, self.landings)
         caller = frame.f_back and (frame.f_back.f_code, frame.f_back.f_lasti)
         if OURS in frame.f_code.co_filename:
             self.ours.setdefault((frame.f_code, frame.f_lasti, caller), self.landings)
@@ -106,19 +125,19 @@ class Ended:
     error: BaseException | None
 
 
-async def count(path: Callable[[], object]) -> Walk:
+async def count(path: Callable[[], object], below: CodeType | None = None) -> Walk:
     """Walk the path without a strike."""
-    threads, walk = Threads("fencerow-test"), Walk(None, frozenset())
+    threads, walk = Threads("fencerow-test"), Walk(None, frozenset(), below)
     await threads.submit(lambda: _walked(path, walk, []), Striker())
     threads.close()
     return walk
 
 
-async def struck(path: Callable[[], object], landing: int) -> Ended:
+async def struck(path: Callable[[], object], landing: int, below: CodeType | None = None) -> Ended:
     """Walk the path and strike at this landing."""
     threads, striker = Threads("fencerow-test"), Striker()
     hand, through = Hand(striker), list[bool]()
-    walk = Walk(hand, frozenset({landing}))
+    walk = Walk(hand, frozenset({landing}), below)
     error: BaseException | None = None
     try:
         await threads.submit(lambda: _walked(path, walk, through), striker)
@@ -127,6 +146,18 @@ async def struck(path: Callable[[], object], landing: int) -> Ended:
     hand.close()
     threads.close()
     return Ended(walk.where, bool(through), error)
+
+
+def _way(frame: FrameType, below: CodeType | None) -> tuple[object, ...]:
+    """The calls that lead to this place from the function `below`, itself included; nothing if it is not below."""
+    way: list[object] = []
+    at: FrameType | None = frame
+    while at is not None and below is not None:
+        way.append((at.f_code, at.f_lasti))
+        if at.f_code is below:
+            return tuple(way)
+        at = at.f_back
+    return ()
 
 
 def _walked(path: Callable[[], object], walk: Walk, through: list[bool]) -> None:

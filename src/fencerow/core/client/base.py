@@ -18,7 +18,7 @@ from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.borrow import borrowed
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.run import Procedure, Request, Runner, WakeUp, arun, ask, run
-from fencerow.core.db.strikes import SHELTER
+from fencerow.core.db.strikes import SHELTER, sheltered
 from fencerow.core.errors import NotReady, ResultTimeout
 from fencerow.core.model.job import Ended
 from fencerow.core.model.packing import PLAIN, Bound, Packing
@@ -99,7 +99,8 @@ class ClientBase:
                 self._poller.forget(
                     job_id, future
                 )  # the poller has forgotten it by itself when it was answered
-            if isinstance(error, concurrent.futures.TimeoutError):
+            # Only what the wait itself raised: a handler that is told that its own time is up gets a TimeoutError too.
+            if type(error) is concurrent.futures.TimeoutError:
                 raise self._timed_out(job_id, timeout_s) from None
             raise
 
@@ -167,16 +168,14 @@ class ClientBase:
         try:
             found = "" if self._poller.trouble else self.run(self.why_waiting(job_id))
         except Exception as error:  # who waited gets the answer to what was asked: it has not ended
-            log.debug("nobody could say why job %s has not ended: %s", job_id, error)
-            found = "it is still queued or running"
+            found = _unexplained(job_id, error)
         return self._late(job_id, timeout_s, found)
 
     async def _atimed_out(self, job_id: str, timeout_s: float | None) -> ResultTimeout:
         try:
             found = "" if self._poller.trouble else await self.arun(self.why_waiting(job_id))
         except Exception as error:
-            log.debug("nobody could say why job %s has not ended: %s", job_id, error)
-            found = "it is still queued or running"
+            found = _unexplained(job_id, error)
         return self._late(job_id, timeout_s, found)
 
     def _late(self, job_id: str, timeout_s: float | None, found: str) -> ResultTimeout:
@@ -207,11 +206,19 @@ def waited(future: concurrent.futures.Future[T], timeout_s: float | None) -> T:
         TimeoutError: it did not come in time.
     """
     until = math.inf if timeout_s is None else time.monotonic() + timeout_s
-    while not future.done() and (left_s := until - time.monotonic()) > 0:
-        with SHELTER:  # whoever brings the result must find the future unlocked
-            concurrent.futures.wait([future], min(WAIT_SLICE_S, left_s))
-    with SHELTER:
-        return future.result(0)
+    while True:
+        # Each touch of the future takes its lock, `done()` too. Struck there, it would stay locked, and the one thread
+        # that brings everybody's results would wait for it for ever. Between two slices what came meanwhile strikes.
+        with SHELTER:
+            concurrent.futures.wait([future], max(0.0, min(WAIT_SLICE_S, until - time.monotonic())))
+            if future.done() or time.monotonic() >= until:
+                return future.result(0)
+
+
+@sheltered  # a handler of the log has a lock
+def _unexplained(job_id: str, error: Exception) -> str:
+    log.debug("nobody could say why job %s has not ended: %s", job_id, error)
+    return "it is still queued or running"
 
 
 def looking(job_id: str) -> Procedure[Ended | None]:

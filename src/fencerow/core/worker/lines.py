@@ -12,6 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 
 from fencerow.core.config import CoreConfig
+from fencerow.core.db.strikes import sheltered
 from fencerow.core.model.describe import ErrorRecord, FailureCode
 from fencerow.core.model.outcome import Crashed, Failed, Outcome, Released, Retried, Snoozed, Stopped
 from fencerow.core.store.outcomes import RULES
@@ -125,6 +126,7 @@ def listed(ids: Iterable[str], count: int) -> str:
     return f": {', '.join(shown)}{more}" if shown else ""
 
 
+@sheltered  # struck between a log handler's lock and its `try`, all of the process would wait at its next line
 def mirror(attempt: Attempt, level: str, message: str) -> None:
     """What a handler keeps with its job is said in the log as well."""
     if said_log.isEnabledFor(LEVELS[level]):

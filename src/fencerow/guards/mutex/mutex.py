@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -12,7 +14,7 @@ from fencerow.core.db.blocking import refuse_in_loop
 from fencerow.core.db.locator import Locator, acheck_tables, arun, check_tables, run
 from fencerow.core.db.run import arun as arun_requests
 from fencerow.core.db.run import run as run_requests
-from fencerow.core.db.strikes import SHELTER, closed, opened, sheltered
+from fencerow.core.db.strikes import SHELTER, closed, doorway, opened, sheltered
 from fencerow.core.errors import InvalidInput
 from fencerow.core.model.ids import new_id
 from fencerow.core.model.seconds import Seconds, in_seconds
@@ -142,8 +144,7 @@ class Mutex:
             BlockingCall: inside a running event loop.
         """
         refuse_in_loop()
-        attempt = self._begin()
-        try:
+        with self._used() as attempt:
             check_tables(self._place)
             holder, asked = new_id(), TakeInFlight(self._place.engine)
             try:
@@ -156,8 +157,6 @@ class Mutex:
                     give_up(self._place.engine, self._terms, holder, asked, error)
                 raise
             return token
-        finally:
-            self._using.release()
 
     async def aacquire(self) -> int:
         """`acquire` for async code."""
@@ -271,6 +270,15 @@ class Mutex:
                 f"the mutex {self.key!r} is not held by this object", "it must be taken first", "use `with`"
             )
         return self._hold
+
+    @doorway
+    @contextmanager
+    def _used(self) -> Iterator[Running | None]:
+        attempt = self._begin()
+        try:
+            yield attempt
+        finally:
+            self._using.release()
 
     def _begin(self) -> Running | None:
         """Refuse what would wait for itself; returns the attempt that this code runs in."""

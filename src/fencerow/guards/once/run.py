@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from fencerow.core.db.locator import Locator, arun_back, run, still_open
 from fencerow.core.db.run import Operation, joining
+from fencerow.core.db.strikes import sheltered
 from fencerow.core.db.verb import LocatorProcedure, LocatorVerbs, averb, verb
 from fencerow.core.errors import FencerowError
 from fencerow.core.model.value import ValueCodec
@@ -239,6 +240,7 @@ async def afree_unmarked(turn: OnceRun) -> None:
             _unknown(turn, error)
 
 
+@sheltered  # a handler of the log has a lock
 def _unknown(turn: OnceRun, error: FencerowError) -> None:
     log.warning(
         "whether the mark of key %r was committed was not found out; if not, it is free when its lease ends: %s",

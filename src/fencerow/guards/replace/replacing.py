@@ -13,6 +13,7 @@ from uuid import UUID
 
 from fencerow.core.db.locator import Locator, arun_back, run, still_open
 from fencerow.core.db.run import Operation, Pause, Steps
+from fencerow.core.db.strikes import sheltered
 from fencerow.core.db.verb import CheckTables, LocatorProcedure, LocatorVerbs, averb, verb
 from fencerow.core.errors import FencerowError
 from fencerow.core.store.running import Running, running
@@ -264,6 +265,7 @@ class Replacing(LocatorVerbs):
             return self._written_on
         return None
 
+    @sheltered  # a handler of the log has a lock
     def _note(self, error: BaseException | None, second: FencerowError) -> None:
         if error is None and self._written:
             log.warning(
