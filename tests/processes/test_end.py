@@ -12,18 +12,19 @@ import pytest
 from fencerow.core.store import store
 from tests.core.worker.stage import Stage, read, until
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S, slower
 from tests.processes.conftest import settings
 from tests.processes.test_children import count, crew
 from tests.processes.test_poison import known, nothing_left
 from tests.processes.test_suspects import suspect
 
-ENDED_S = 20.0  # of a busy machine, beyond the bounds that are set
+LATE_S = slower(30.0)  # of a busy machine, beyond the bounds that are set
 
 
 async def hanging(stage: Stage, folder: Path, how: str, **fields: Any) -> str:
     """A job that has begun to hang in a child."""
     job_id = await stage.submit("hangs", {"folder": str(folder), "how": how}, **fields)
-    await until(lambda: len(known(folder)) == 2, within_s=60, what="the handler's start")
+    await until(lambda: len(known(folder)) == 2, within_s=PATIENCE_S, what="the handler's start")
     return job_id
 
 
@@ -34,7 +35,7 @@ async def test_a_cancel_is_an_exception_and_then_the_end_of_the_process(
     async with crew(engine, settings(engine)) as stage:
         job_id = await hanging(stage, tmp_path, how)
         await engine.arun(store.cancel(job_id, actor="ada"))
-        job = await stage.ended(job_id, within_s=ENDED_S)
+        job = await stage.ended(job_id, within_s=PATIENCE_S)
         if how == "ignores":
             await nothing_left(tmp_path)
         warm = await stage.run("where")
@@ -51,11 +52,11 @@ async def test_the_kill_comes_when_it_was_promised(lite: AnyEngine, tmp_path: Pa
         job_id = await hanging(stage, tmp_path, "ignores")
         asked = time.monotonic()
         await lite.arun(store.cancel(job_id, actor="ada"))
-        await stage.ended(job_id, within_s=ENDED_S)
+        await stage.ended(job_id, within_s=PATIENCE_S)
         took_s = time.monotonic() - asked
 
     bound_s = config.cancel_raise_s + config.cancel_kill_s
-    assert bound_s <= took_s < bound_s + config.renew_s + ENDED_S / 4
+    assert bound_s <= took_s < bound_s + config.renew_s + LATE_S
 
 
 async def test_a_suspect_that_ignores_its_cancel_is_killed_though_it_was_not_declared_for_a_child(
@@ -63,9 +64,9 @@ async def test_a_suspect_that_ignores_its_cancel_is_killed_though_it_was_not_dec
 ) -> None:
     job_id = await suspect(lite, "ordinary", {"kind": "hang", "folder": str(tmp_path)})
     async with crew(lite, settings(lite)) as stage:
-        await until(lambda: len(known(tmp_path)) == 1, within_s=60, what="the handler's start")
+        await until(lambda: len(known(tmp_path)) == 1, within_s=PATIENCE_S, what="the handler's start")
         await lite.arun(store.cancel(job_id, actor="ada"))
-        job = await stage.ended(job_id, within_s=ENDED_S)
+        job = await stage.ended(job_id, within_s=PATIENCE_S)
 
     assert (job.state, job.attempt, job.crashes) == ("cancelled", 2, 0)
     assert known(tmp_path)[0] != os.getpid()
@@ -76,7 +77,7 @@ async def test_a_suspect_that_ignores_its_cancel_is_killed_though_it_was_not_dec
 async def test_a_time_limit_is_hard(lite: AnyEngine, tmp_path: Path, how: str) -> None:
     async with crew(lite, settings(lite)) as stage:
         job_id = await hanging(stage, tmp_path, how, timeout_s=1.5, attempts_max=1)
-        job = await stage.ended(job_id, within_s=ENDED_S)
+        job = await stage.ended(job_id, within_s=PATIENCE_S)
         if how == "ignores":
             await nothing_left(tmp_path)
 
@@ -107,7 +108,7 @@ async def test_what_is_lost_is_ended(lite: AnyEngine, tmp_path: Path) -> None:
 async def test_a_child_may_hold_the_one_writer_no_longer_than_others_can_wait(lite: AnyEngine) -> None:
     with lite.session() as session:
         session.connection.execute("CREATE TABLE effect (n integer)")
-    async with crew(lite, settings(lite)) as stage:  # a third of the lease is 1 s
+    async with crew(lite, settings(lite, lease_s=3.0)) as stage:  # a third of the lease is 1 s
         job = await stage.run("holds", attempts_max=1)
 
     assert (job.state, job.crashes) == ("failed", 0)

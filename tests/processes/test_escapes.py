@@ -13,6 +13,7 @@ import pytest
 from fencerow.processes import child, starting
 from tests.core.worker.stage import Stage, until, working
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 from tests.processes.conftest import settings
 from tests.processes.test_children import crew
 from tests.processes.test_poison import known, nothing_left
@@ -43,7 +44,7 @@ async def run_away(stage: Stage, folder: Path, how: str, end: str) -> str:
             attempts_max=1,
             timeout_s=1.0 if end == "hang" else None,
         ),
-        within_s=60,
+        within_s=PATIENCE_S,
     )
     return job.state.value
 
@@ -120,7 +121,7 @@ async def test_a_job_that_turns_against_its_warden_is_a_crash_like_any(
             await until(lambda: len(known(tmp_path)) == 2, 60)
             (warden,) = stage.worker._parts.dispatch._apart._children.pids
             os.kill(warden, signal.SIGSTOP)
-        job = await stage.ended(job_id, within_s=60)
+        job = await stage.ended(job_id, within_s=PATIENCE_S)
         await nothing_left(tmp_path)
 
     assert job.state == "failed"

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.kit.pace import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import asyncio, os
@@ -48,7 +50,7 @@ def run(folder: Path, *arguments: str, given: str | None = None) -> str:
         input=given,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

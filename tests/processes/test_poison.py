@@ -12,6 +12,7 @@ from fencerow import Config
 from fencerow.core.store import store
 from tests.core.worker.stage import Stage, job_of, kinds, until
 from tests.kit.jobs import AnyEngine
+from tests.kit.pace import PATIENCE_S
 from tests.processes.conftest import settings
 from tests.processes.test_children import crew, gone
 
@@ -37,7 +38,7 @@ async def all_succeeded(stage: Stage, ids: list[str]) -> Counter[int]:
     """How many needed how many attempts."""
     attempts: Counter[int] = Counter()
     for job_id in ids:
-        job = await stage.ended(job_id, within_s=60)
+        job = await stage.ended(job_id, within_s=PATIENCE_S)
         assert (job.state, job.failures, job.crashes) == ("succeeded", 0, 0)
         attempts[job.attempt] += 1
     return attempts
@@ -53,7 +54,6 @@ REASONS = {
 }
 
 
-@pytest.mark.timeout(240)
 async def test_poisonous_jobs_spend_their_crash_budgets_and_nobody_elses(
     engine: AnyEngine, config: Config, tmp_path: Path
 ) -> None:
@@ -72,7 +72,7 @@ async def test_poisonous_jobs_spend_their_crash_budgets_and_nobody_elses(
             for kind, budget in budgets.items()
         }
         neighbours += await healthy_ones(stage, 100)
-        ended = {kind: await stage.ended(job_id, within_s=120) for kind, job_id in poison.items()}
+        ended = {kind: await stage.ended(job_id, within_s=PATIENCE_S) for kind, job_id in poison.items()}
         attempts = await all_succeeded(stage, neighbours)
 
     for kind, job in ended.items():
@@ -103,7 +103,7 @@ async def test_nothing_is_left_when_the_worker_stops(lite: AnyEngine, tmp_path: 
     async with crew(lite, settings(lite)) as stage:
         await stage.run("leaves_a_grandchild", {"folder": str(tmp_path), "dies": False})
         assert not any(gone(pid) for pid in known(tmp_path))
-    await asyncio.wait_for(nothing_left(tmp_path), 5)
+    await asyncio.wait_for(nothing_left(tmp_path), PATIENCE_S)
 
 
 async def test_a_child_may_lose_its_output_but_not_its_connection(lite: AnyEngine, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from fencerow.core.worker.attempt import Attempt
 from tests.core.worker.stage import handler, kinds, read, submit, working
 from tests.core.worker.test_damaged import DEEP, write
 from tests.kit.jobs import QUEUE, AnyEngine, claim, register
+from tests.kit.pace import PATIENCE_S
 from tests.processes import shop
 from tests.processes.conftest import settings
 from tests.processes.test_children import HANDLERS
@@ -66,7 +67,7 @@ async def test_a_suspect_of_a_batch_runs_there_alone(lite: AnyEngine, tmp_path: 
 async def test_a_suspect_of_a_batch_has_its_middleware_there(lite: AnyEngine) -> None:
     job_id = await suspect(lite, "tell_tone", {"value": None})
     async with working(lite, *HANDLERS, config=settings(lite)) as stage:
-        pid, heard = (await stage.ended(job_id, within_s=30)).result
+        pid, heard = (await stage.ended(job_id, within_s=PATIENCE_S)).result
 
     assert pid != os.getpid()
     assert heard == f"batch middleware of {pid}"
@@ -79,8 +80,8 @@ async def test_suspects_run_beside_each_other_once_one_has_ended_well(
     first = await suspect(lite, "suspected")
     pair = [await suspect(lite, "meets", {"folder": str(tmp_path), "count": 2}) for _ in range(2)]
     async with working(lite, *HANDLERS, config=settings(lite)) as stage:
-        await stage.ended(first, within_s=30)
-        met = [await stage.ended(each, within_s=30) for each in pair]
+        await stage.ended(first, within_s=PATIENCE_S)
+        met = [await stage.ended(each, within_s=PATIENCE_S) for each in pair]
 
     assert {(job.state, job.attempt, job.crashes) for job in met} == {("succeeded", 2, 0)}
     assert len({job.result for job in met}) == 2, "each has a process of its own"
@@ -90,8 +91,8 @@ async def test_only_the_one_that_dies_is_counted(engine: AnyEngine, tmp_path: Pa
     poison = await suspect(engine, "ordinary", {"kind": "sigkill", "folder": str(tmp_path)}, crashes_max=2)
     healthy = [await suspect(engine, "suspected") for _ in range(6)]
     async with working(engine, *HANDLERS, config=settings(engine)) as stage:
-        dead = await stage.ended(poison, within_s=60)
-        others = [await stage.ended(each, within_s=60) for each in healthy]
+        dead = await stage.ended(poison, within_s=PATIENCE_S)
+        others = [await stage.ended(each, within_s=PATIENCE_S) for each in healthy]
 
     assert (dead.state, dead.attempt, dead.crashes) == ("failed", 3, 2)
     assert {(job.state, job.attempt, job.crashes) for job in others} == {("succeeded", 2, 0)}

@@ -9,7 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from fencerow.core.db.engine import Engine
 from fencerow.core.db.postgres import PostgresEngine
@@ -17,9 +19,12 @@ from fencerow.core.db.sqlite import SqliteEngine
 from fencerow.core.store import store
 from fencerow.errors import Busy
 from fencerow.operators import looking
+from tests.kit.pace import PATIENCE_S
 
 SCRIPT = Path(__file__).with_name("member.py")
 ROOT = SCRIPT.parents[3]
+
+T = TypeVar("T")
 
 
 def engine_of(target: str) -> SqliteEngine | PostgresEngine:
@@ -55,6 +60,26 @@ class Crew:
     def alive(self) -> list[subprocess.Popen[bytes]]:
         return [member for member in self.members if member.poll() is None]
 
+    def bury(self, engine: Engine) -> None:
+        """End the registrations of those whose process has ended, as their lease would in time.
+
+        So leases may be long, and nobody who lives is taken for dead, however slow the machine is.
+        """
+        living = {member.pid for member in self.alive()}
+        ended = {member.pid for member in self.members} - living
+        for each in patiently(partial(engine.run, store.list_workers(state="alive"))):
+            if each.pid in ended:
+                patiently(partial(engine.run, store.retire(holder=each.id)))
+
+    def keep(self, size: int, engine: Engine) -> int:
+        """Start as many as have died, as a supervisor does; returns how many had."""
+        missing = size - len(self.alive())
+        if missing:
+            self.bury(engine)
+        for _ in range(missing):
+            self.start()
+        return missing
+
     def end(self) -> None:
         """Ask all to stop; what does not is killed, and reported."""
         for member in self.alive():
@@ -63,7 +88,7 @@ class Crew:
         late = []
         for member in self.members:
             try:
-                member.wait(20)
+                member.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
                 late.append(member.pid)
                 member.kill()
@@ -89,7 +114,7 @@ def crew(target: str, folder: Path, size: int, lease_s: float = 2.0, script: Pat
             member.wait()
 
 
-def wait_until(done: Callable[[], bool], within_s: float, what: Callable[[], str]) -> None:
+def wait_until(done: Callable[[], bool], what: Callable[[], str], within_s: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + within_s
     while not done():
         assert time.monotonic() < deadline, f"not within {within_s} s: {what()}"
@@ -97,9 +122,14 @@ def wait_until(done: Callable[[], bool], within_s: float, what: Callable[[], str
 
 
 def live(engine: Engine) -> int:
-    """How many jobs have not ended; asked again while a SQLite file stays locked by the storm."""
+    """How many jobs have not ended."""
+    return sum(found.jobs for found in patiently(partial(engine.run, looking.counts())))
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """What it returns; asked again while a SQLite file stays locked by others."""
     while True:
         try:
-            return sum(found.jobs for found in engine.run(looking.counts()))
+            return ask()
         except Busy:
             continue
