@@ -25,7 +25,7 @@ EFFECT = (
     else "INSERT INTO fencerow_effect VALUES ('{}')"
 )
 app = App(
-    config=Config(url=URL, lease_s=5.0, renew_s=0.5, sweep_s=0.5, poll_max_s=0.2, busy_timeout_s=30.0),
+    config=Config(url=URL, lease_s=60.0, renew_s=0.5, sweep_s=0.5, poll_max_s=0.2, busy_timeout_s=30.0),
     actor=ROLE,
 )
 

@@ -21,6 +21,7 @@ from fencerow import App
 from fencerow.core.store import store
 from fencerow.errors import OlderWorkers
 from fencerow.operators import looking
+from tests.kit.pace import PATIENCE_S
 from tests.whole.deaths.crew import wait_until
 
 MEMBER = Path(__file__).with_name("member.py")
@@ -34,7 +35,8 @@ PLANNED = re.compile(r"\(shaky\) attempt \d+ failed.*, next attempt")
 # A machine that has too much to do stops a process as a debugger would. The keeper's word about that is true and no
 # fault of the deploy, as long as no lease ends by it: then an attempt would be taken back, and its history tell so.
 STOPPED = re.compile(
-    r"^WARNING fencerow\.worker\.keeper the lease is renewed [0-4]\.\d s late: this process was stopped for a while$"
+    r"^WARNING fencerow\.worker\.keeper the lease is renewed \d+\.\d s late: "
+    r"(this process was stopped for a while$|code here keeps the interpreter lock .* or the machine is overloaded)"
 )
 
 # Releases before this one let the event loop complain when a SQLite file was locked under a caller that had left.
@@ -73,7 +75,7 @@ class Fleet:
     def stop(self, member: subprocess.Popen[str]) -> str:
         """Ask it to stop as an operator does; returns what it said last."""
         member.send_signal(signal.SIGTERM)
-        said, _ = member.communicate(timeout=60)
+        said, _ = member.communicate(timeout=PATIENCE_S)
         assert member.returncode == 0, self.log()
         return said
 
@@ -121,7 +123,7 @@ def run_member(sources: Path, url: str, role: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -155,7 +157,7 @@ def test_the_release_before_runs_on_through_a_migration(
             old.stop(member)
         turns = [in_turn.submit(-1 - number).id for number in range(IN_TURN)]
         accepted.append(counted(new.stop(new_client)))
-        wait_until(lambda: live(app) == 0, 60, lambda: f"{live(app)} jobs left\n{old.log()}\n{new.log()}")
+        wait_until(lambda: live(app) == 0, lambda: f"{live(app)} jobs left\n{old.log()}\n{new.log()}")
         for member in new_workers:
             new.stop(member)
 
@@ -201,7 +203,7 @@ def finished(app: App) -> dict[str, int]:
 
 
 def finished_at_least(app: App, count: int) -> None:
-    wait_until(lambda: sum(finished(app).values()) >= count, 60, lambda: f"{finished(app)}")
+    wait_until(lambda: sum(finished(app).values()) >= count, lambda: f"{finished(app)}")
 
 
 def unplanned(log: str) -> list[str]:

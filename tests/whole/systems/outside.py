@@ -16,8 +16,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.kit.pace import PATIENCE_S
+
 FOLDER = "SYSTEMS_OUTSIDE"
-WAIT_S = 60.0
+WAIT_S = PATIENCE_S
 
 Step = str | int
 TROUBLES: dict[str, type[Exception]] = {

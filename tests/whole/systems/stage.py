@@ -24,6 +24,7 @@ from fencerow.core.model.job import Happening, JobRecord, WorkerRecord
 from fencerow.core.model.wakeup import Queued, encode
 from fencerow.core.store import store
 from fencerow.testing.clock import DatabaseClock, clock_of
+from tests.kit.pace import PATIENCE_S
 from tests.kit.plainly import plainly
 from tests.whole.systems.outside import until
 
@@ -95,7 +96,7 @@ class Stage:
 
     async def work(self) -> None:
         """A worker runs what is due, and goes."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await self.app.worker().run(until_idle=True)
 
     async def attempted(self, handle: Handle[Any], attempt: int) -> JobRecord:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fencerow import JobFailed, State
+from tests.kit.pace import PATIENCE_S
 from tests.whole.systems import chatbotx
 from tests.whole.systems.outside import until
 from tests.whole.systems.stage import STEADY, Stage
@@ -32,9 +33,9 @@ async def test_an_older_job_that_finishes_after_a_newer_one_does_not_overwrite_i
         older = await chatbotx.embed.asubmit("faq", 1, "as it was")
         await until(chatbotx.embedder.calls, "the older one's first call")
         newer = await chatbotx.embed.asubmit("faq", 2, "as it is")
-        await newer.aresult(timeout_s=60)
+        await newer.aresult(timeout_s=PATIENCE_S)
         chatbotx.embedder.release()
-        await older.aresult(timeout_s=60)
+        await older.aresult(timeout_s=PATIENCE_S)
 
     assert [vector for _, vector in _chunks(stage)] == [f"vector of faq v2 {number}" for number in range(3)]
 
@@ -93,14 +94,14 @@ async def test_a_result_that_comes_after_the_timeout_is_not_written(stage: Stage
     chatbotx.model.script("deaf")
     handle = await chatbotx.heavy_step.asubmit("onboarding")
     async with chatbotx.app.worker():
-        ended = await chatbotx.app.client.await_ended(handle.id, timeout_s=20)
+        ended = await chatbotx.app.client.await_ended(handle.id, timeout_s=PATIENCE_S)
         chatbotx.model.release()
         await until(chatbotx.model.answered_late, "the late answer")
 
     assert ended.state is State.FAILED
     assert await handle.arefresh() == ended
     with pytest.raises(JobFailed) as caught:
-        await handle.aresult(timeout_s=60)
+        await handle.aresult(timeout_s=PATIENCE_S)
     assert caught.value.error.type.endswith("AttemptTimeout")
 
 
@@ -133,10 +134,10 @@ async def test_ten_calls_of_one_workspace_are_a_second_apart_and_slow_no_other(s
 
     async with chatbotx.app.worker({"providers": 20}):
         for handle in free:
-            assert await handle.aresult(timeout_s=60)
+            assert await handle.aresult(timeout_s=PATIENCE_S)
         assert await busy[-1].astatus() is State.WAITING, "the others ended meanwhile"
         for handle in busy:
-            await handle.aresult(timeout_s=60)
+            await handle.aresult(timeout_s=PATIENCE_S)
             stage.pass_time(1)
 
     first, last = await busy[0].arefresh(), stage.happenings(busy[-1], "claimed")

@@ -9,6 +9,7 @@ import pytest
 
 from fencerow import State
 from fencerow.guards.mutex import Mutex
+from tests.kit.pace import PATIENCE_S
 from tests.whole.systems import chatbotx_rows as chatbotx
 from tests.whole.systems.outside import until
 from tests.whole.systems.stage import STEADY, Stage
@@ -48,7 +49,7 @@ async def test_of_ten_workers_one_embeds_the_file(stage: Stage) -> None:
     workers = [chatbotx.app.worker({"knowledge": 1}) for _ in range(WORKERS)]
     for worker in workers:
         await worker.start()
-    results = [await handle.aresult(timeout_s=60) for handle in handles]
+    results = [await handle.aresult(timeout_s=PATIENCE_S) for handle in handles]
     for worker in workers:
         await worker.stop()
 
@@ -70,14 +71,14 @@ async def test_a_busy_workspace_is_asked_for_eight_times_more_and_then_the_attem
                 assert (job.state, job.snoozes, job.failures) == (State.QUEUED, deferral, 0)
                 assert delay_s / 2 - 0.001 <= stage.delay_s(handle, "snoozed") <= delay_s + 0.001
                 other = await chatbotx.send.asubmit(f"other {deferral}")
-                assert await other.aresult(timeout_s=60)
+                assert await other.aresult(timeout_s=PATIENCE_S)
                 stage.pass_until(job.run_at_us)
             job = await stage.attempted(handle, 9)
             assert (job.state, job.snoozes, job.failures) == (State.QUEUED, 8, 1)
             assert "MutexBusy" in str(stage.happenings(handle, "retried")[-1].detail)
 
         stage.pass_until(job.run_at_us)
-        assert await handle.aresult(timeout_s=60) == "message of acme"
+        assert await handle.aresult(timeout_s=PATIENCE_S) == "message of acme"
     assert (await handle.arefresh()).failures == 1
 
 
@@ -123,6 +124,6 @@ async def test_its_progress_is_seen_and_it_ends_partly_when_some_pages_failed(st
     handle = await chatbotx.sync_channel.asubmit("run", 3)
     await stage.work()
 
-    assert await handle.aresult(timeout_s=60) == "True"
+    assert await handle.aresult(timeout_s=PATIENCE_S) == "True"
     found = row(stage, "sync_runs")
     assert (found[1], found[2], found[4:]) == ("partial", 1, (3, 3, 2))

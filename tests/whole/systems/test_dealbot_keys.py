@@ -9,6 +9,7 @@ import pytest
 
 from fencerow import Handle, JobFailed, State
 from fencerow.schedules import ticking
+from tests.kit.pace import PATIENCE_S
 from tests.kit.plainly import plainly
 from tests.whole.systems import dealbot_keys as dealbot
 from tests.whole.systems.outside import until
@@ -65,7 +66,7 @@ async def test_two_jobs_with_one_key_exclude_each_other_and_one_job_with_two_key
         assert await behind.astatus() is State.WAITING
         dealbot.service.release()
         for handle in (first, second, behind):
-            await handle.aresult(timeout_s=60)
+            await handle.aresult(timeout_s=PATIENCE_S)
 
     assert sorted(dealbot.service.calls()) == ["sp-01", "sp-01", "sp-02"]
     assert dealbot.most["sp-01"] == 1 and dealbot.order[-1] == "retrieval"
@@ -84,7 +85,7 @@ async def test_ten_fires_of_a_busy_key_wait_untouched_and_run_in_order(stage: St
         assert {(each.state, each.attempt) for each in waiting} == {(State.WAITING, 0)}
         dealbot.service.release()
         for handle in handles:
-            await handle.aresult(timeout_s=60)
+            await handle.aresult(timeout_s=PATIENCE_S)
 
     jobs = [await each.arefresh() for each in handles]
     assert {each.attempt for each in jobs} == {1}
@@ -100,10 +101,10 @@ async def test_a_deal_over_its_time_ends_once_and_frees_its_key(stage: Stage) ->
     behind = await dealbot.deal.asubmit("sp-01")
 
     async with dealbot.app.worker():
-        assert await behind.aresult(timeout_s=60) == "deal of sp-01"
+        assert await behind.aresult(timeout_s=PATIENCE_S) == "deal of sp-01"
 
     with pytest.raises(JobFailed):
-        await late.aresult(timeout_s=60)
+        await late.aresult(timeout_s=PATIENCE_S)
     job = await late.arefresh()
     assert (job.state, job.attempt, job.failures) == (State.FAILED, 1, 1)
     assert (stage.heard.count("failed"), stage.heard.count("succeeded")) == (1, 1)

@@ -12,9 +12,9 @@ import pytest
 
 from fencerow import App, Backoff, Config
 from fencerow.events import Event, EventBus, NewEvent, apublish_many, consumer
+from tests.kit.pace import PATIENCE_S, slower
 
-WAIT_S = 60.0
-QUICK = Config(lease_s=2.0, renew_s=0.4, poll_max_s=0.1, poll_min_s=0.01)
+QUICK = Config(lease_s=slower(3.0), renew_s=0.4, poll_max_s=0.1, poll_min_s=0.01)
 TWENTY = [NewEvent("extraction.submitted", number, key="extractions") for number in range(20)]
 SOON = Backoff(base_s=0.05, cap_s=0.05, jitter=0.0)
 
@@ -135,7 +135,7 @@ def die_holding(url: str) -> None:
 
 
 async def until(happened: Callable[[], Any]) -> None:
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             found = happened()
             if isinstance(found, Awaitable):

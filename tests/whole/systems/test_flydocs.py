@@ -17,12 +17,13 @@ from fencerow.client import CancelAnswer
 from fencerow.core.client.handle import Handle
 from fencerow.core.model.ids import new_id
 from fencerow.errors import IllegalMove
+from tests.kit.pace import PATIENCE_S, slower
 from tests.whole.systems import flydocs
 from tests.whole.systems.outside import until
 from tests.whole.systems.stage import QUICK, STEADY, Stage
 
 # What a machine with other work to do may add to a bound; a recovery that does not happen exceeds any.
-ALLOWANCE_S = 15.0
+ALLOWANCE_S = slower(60.0)
 
 
 @pytest.fixture
@@ -67,9 +68,9 @@ async def test_a_claim_with_a_fresh_lease_stands_and_one_with_an_old_lease_is_re
 ) -> None:
     """The first holder's lease is 300 s. Ten minutes pass for the database: its claim is stale and taken over.
 
-    A worker judges others once its own renewals went well for a whole lease of its own: one second here.
+    A worker judges others once its own renewals went well for a whole lease of its own.
     """
-    lease_s = 1.0
+    lease_s = slower(3.0)
     await stage.open(lease_s=lease_s, renew_s=0.2)
     flydocs.model.script("hang", "ok")
     handle = await flydocs.extract.asubmit("contract")
@@ -82,7 +83,7 @@ async def test_a_claim_with_a_fresh_lease_stands_and_one_with_an_old_lease_is_re
         first.send_signal(signal.SIGSTOP)
         stage.pass_time(600)
         async with flydocs.app.worker():
-            assert await handle.aresult(timeout_s=60) == "pages of contract"
+            assert await handle.aresult(timeout_s=PATIENCE_S) == "pages of contract"
 
     job = await handle.arefresh()
     assert (job.attempt, job.failures) == (2, 0)
@@ -105,7 +106,7 @@ async def test_ten_concurrent_submits_under_one_key_are_one_job(stage: Stage) ->
         *(asyncio.to_thread(submits.submit, "invoice") for _ in range(4)),
         *(submits.asubmit("invoice") for _ in range(2)),
     )
-    there = [await asyncio.to_thread(other.communicate, timeout=20) for other in others]
+    there = [await asyncio.to_thread(other.communicate, timeout=PATIENCE_S) for other in others]
     await stage.work()
 
     assert [other.returncode for other in others] == [0, 0]
@@ -120,7 +121,7 @@ async def test_ten_concurrent_submits_under_one_key_are_one_job(stage: Stage) ->
 async def test_a_job_whose_worker_was_killed_is_back_within_lease_and_sweep(
     stage: Stage, tmp_path: Path
 ) -> None:
-    lease_s, sweep_s = 1.0, 0.5
+    lease_s, sweep_s = slower(3.0), 0.5
     settings = {"lease_s": lease_s, "renew_s": 0.2, "sweep_s": sweep_s}
     flydocs.model.script("hang", "ok")
     with (
@@ -134,7 +135,7 @@ async def test_a_job_whose_worker_was_killed_is_back_within_lease_and_sweep(
         killed_us = stage.now_us()
         os.kill(holder, signal.SIGKILL)
 
-        assert await handle.aresult(timeout_s=60) == "pages of report"
+        assert await handle.aresult(timeout_s=PATIENCE_S) == "pages of report"
 
     job = await handle.arefresh()
     assert job.state is State.SUCCEEDED and job.attempt == 2
@@ -176,7 +177,7 @@ async def test_a_value_error_ends_a_job_at_once(stage: Stage) -> None:
     job = await handle.arefresh()
     assert (job.state, job.attempt, job.failures) == (State.FAILED, 1, 1)
     with pytest.raises(JobFailed, match="ValueError") as caught:
-        await handle.aresult(timeout_s=60)
+        await handle.aresult(timeout_s=PATIENCE_S)
     assert caught.value.error.code == "permanent_error"
 
 
@@ -191,7 +192,7 @@ async def test_a_runtime_error_is_tried_three_times_after_5_and_10_seconds(stage
     assert (await handle.arefresh()).attempt == 3
     assert_delays(delays, [5, 10])
     with pytest.raises(JobFailed) as caught:
-        await handle.aresult(timeout_s=60)
+        await handle.aresult(timeout_s=PATIENCE_S)
     assert caught.value.error.code == "attempts_exhausted"
 
 
@@ -223,7 +224,7 @@ async def test_what_a_cancel_and_an_early_question_are_told(stage: Stage) -> Non
         assert await running.astatus() is State.RUNNING, "the refusals left no trace"
 
         assert await running.acancel(reason="changed my mind") is CancelAnswer.REQUESTED
-        await flydocs.app.client.await_ended(running.id, timeout_s=20)
+        await flydocs.app.client.await_ended(running.id, timeout_s=PATIENCE_S)
     assert await running.astatus() is State.CANCELLED
 
     with pytest.raises(JobNotFound):
@@ -234,7 +235,7 @@ async def test_what_a_cancel_and_an_early_question_are_told(stage: Stage) -> Non
 async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(
     stage: Stage, tmp_path: Path
 ) -> None:
-    await stage.open(lease_s=1, renew_s=0.2)
+    await stage.open(lease_s=slower(3.0), renew_s=0.2)
     orphans = [f"orphan {number}" for number in range(6)]
     flydocs.model.script(*["hang"] * len(orphans), "ok")
     handles = [await flydocs.extract.asubmit(orphan) for orphan in orphans]
@@ -244,7 +245,7 @@ async def test_each_orphan_runs_once_though_four_reapers_find_it_at_once(
 
     reapers = [flydocs.app.worker(name=f"reaper {number}") for number in range(4)]
     await asyncio.gather(*(reaper.start() for reaper in reapers))
-    await asyncio.gather(*(handle.aresult(timeout_s=60) for handle in handles))
+    await asyncio.gather(*(handle.aresult(timeout_s=PATIENCE_S) for handle in handles))
     await asyncio.gather(*(reaper.stop() for reaper in reapers))
 
     assert sorted(flydocs.model.calls()) == sorted(orphans * 2), "one run before the death, one after"

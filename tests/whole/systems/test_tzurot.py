@@ -19,6 +19,7 @@ from fencerow.errors import Busy, HandoverNotFound
 from fencerow.guards.once import DedupeWindow
 from fencerow.handovers.handovers import purge
 from fencerow.retention.purging import purge_by_own_age
+from tests.kit.pace import PATIENCE_S, slower
 from tests.kit.plainly import plainly
 from tests.whole.systems import tzurot
 from tests.whole.systems.outside import Step, until
@@ -99,7 +100,9 @@ def killed_in(stage: Stage, form: str) -> None:
     stage.app.check_or_create()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "tests.whole.systems.poster", form]
-    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, "admitted\n"), ended.stderr
 
 
@@ -117,7 +120,7 @@ async def test_without_the_dedupe_store_a_post_is_refused_in_time(
         began = time.monotonic()
         with pytest.raises((Unavailable, Busy)):
             posted(stage)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < PATIENCE_S
 
     assert await tzurot.app.client.alist_jobs() == []
     assert posted(stage)[1]
@@ -129,7 +132,7 @@ async def test_after_a_kill_the_same_job_runs_once_more_and_no_other_for_its_mes
     stage: Stage, tmp_path: Path
 ) -> None:
     """The message's key belongs to the job itself, so its second run is no duplicate; a second post is."""
-    await stage.open(lease_s=1, renew_s=0.2)
+    await stage.open(lease_s=slower(3.0), renew_s=0.2)
     tzurot.llm.script("hang", "ok")
     handle = plainly(tzurot.receive, "message-1", "hello")
     with stage.process(tmp_path / "killed.log", lease_s=300):
@@ -138,7 +141,7 @@ async def test_after_a_kill_the_same_job_runs_once_more_and_no_other_for_its_mes
     stage.pass_time(300)
 
     async with tzurot.app.worker():
-        assert (await handle.aresult(timeout_s=60)).success
+        assert (await handle.aresult(timeout_s=PATIENCE_S)).success
 
     assert (again.id, again.replay) == (handle.id, True)
     assert tzurot.llm.calls() == ["hello", "hello"]
@@ -150,7 +153,7 @@ async def test_a_killed_job_is_no_duplicate_of_itself_and_another_for_its_messag
     stage: Stage, tmp_path: Path
 ) -> None:
     """The guard stands in the handler: its owner is the job, wherever and however often it runs."""
-    await stage.open(lease_s=1, renew_s=0.2)
+    await stage.open(lease_s=slower(3.0), renew_s=0.2)
     tzurot.llm.script("hang", "ok")
     killed = await tzurot.reply.asubmit("message-1", "hello")
     with stage.process(tmp_path / "killed.log", lease_s=300):
@@ -158,9 +161,9 @@ async def test_a_killed_job_is_no_duplicate_of_itself_and_another_for_its_messag
     stage.pass_time(300)
 
     async with tzurot.app.worker():
-        assert await killed.aresult(timeout_s=60) == "reply of hello"
+        assert await killed.aresult(timeout_s=PATIENCE_S) == "reply of hello"
         another = await tzurot.reply.asubmit("message-1", "hello")
-        assert await another.aresult(timeout_s=60) == "reply of hello"
+        assert await another.aresult(timeout_s=PATIENCE_S) == "reply of hello"
 
     assert tzurot.llm.calls() == ["hello", "hello"]
 
@@ -169,8 +172,8 @@ async def test_a_killed_job_is_no_duplicate_of_itself_and_another_for_its_messag
 async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives(
     stage: Stage, tmp_path: Path
 ) -> None:
-    """The handler takes three leases of 1.5 s. Another worker looks for the dead all the while and may judge."""
-    lease_s = 1.5
+    """The handler takes three leases. Another worker looks for the dead all the while and may judge."""
+    lease_s = slower(3.0)
     await stage.open(lease_s=lease_s, renew_s=0.3)
     tzurot.llm.script("hang")
     with stage.process(tmp_path / "slow.log", lease_s=lease_s, renew_s=0.3) as slow:
@@ -181,7 +184,7 @@ async def test_a_handler_longer_than_its_lease_runs_once_while_its_process_lives
             await until(lambda: time.monotonic() > began + 3 * lease_s)
             assert (await handle.arefresh()).attempt == 1
             tzurot.llm.release()
-            reply = await handle.aresult(timeout_s=60)
+            reply = await handle.aresult(timeout_s=PATIENCE_S)
 
     assert reply == tzurot.Reply(True, "reply of a long story")
     assert tzurot.llm.pids() == [slow.pid]
@@ -219,7 +222,7 @@ async def test_a_refusal_is_not_tried_again(stage: Stage, refusal: int) -> None:
     await stage.work()
 
     with pytest.raises(JobFailed, match=str(refusal)):
-        await handle.aresult(timeout_s=60)
+        await handle.aresult(timeout_s=PATIENCE_S)
     assert tzurot.llm.calls() == ["hello"]
 
 
@@ -230,7 +233,9 @@ async def test_a_business_failure_is_delivered_as_a_result(stage: Stage) -> None
 
     await stage.work()
 
-    assert await handle.aresult(timeout_s=60) == tzurot.Reply(False, "the provider will not answer this")
+    assert await handle.aresult(timeout_s=PATIENCE_S) == tzurot.Reply(
+        False, "the provider will not answer this"
+    )
     assert tzurot.llm.calls() == ["something rude"]
 
 
@@ -244,14 +249,14 @@ async def test_a_result_that_comes_after_the_notice_is_delivered_once_as_a_follo
         slow = await tzurot.converse.asubmit("room", "a long story")
         await until(tzurot.llm.calls, "the first call")
         quick = await tzurot.converse.asubmit("room", "hello")
-        await tzurot.app.client.await_ended(quick.id, timeout_s=60)
+        await tzurot.app.client.await_ended(quick.id, timeout_s=PATIENCE_S)
         await tzurot.deliver(room)
         assert room == {}, "it went past an older message"
 
         stage.pass_time(18 * 60 + 1)
         await tzurot.deliver(room)
         tzurot.llm.release()
-        await tzurot.app.client.await_ended(slow.id, timeout_s=60)
+        await tzurot.app.client.await_ended(slow.id, timeout_s=PATIENCE_S)
         await tzurot.deliver(room)
         await tzurot.deliver(room)
 
@@ -312,7 +317,7 @@ async def test_a_job_may_snooze_48_times_and_then_fails_with_a_clear_code(stage:
 
     assert job.state is State.FAILED
     with pytest.raises(JobFailed, match="snoozed 48 times") as caught:
-        await handle.aresult(timeout_s=60)
+        await handle.aresult(timeout_s=PATIENCE_S)
     assert caught.value.error.code == "snoozes_exhausted"
 
 
@@ -326,11 +331,11 @@ async def test_a_job_older_than_12_hours_at_pick_up_expires(stage: Stage) -> Non
     await stage.work()
 
     assert tzurot.llm.calls() == ["good night"]
-    assert (await young.aresult(timeout_s=60)).success
-    job = await tzurot.app.client.await_ended(too_old.id, timeout_s=10)
+    assert (await young.aresult(timeout_s=PATIENCE_S)).success
+    job = await tzurot.app.client.await_ended(too_old.id, timeout_s=PATIENCE_S)
     assert (job.state, job.attempt) == (State.FAILED, 0)
     with pytest.raises(JobFailed) as caught:
-        await too_old.aresult(timeout_s=60)
+        await too_old.aresult(timeout_s=PATIENCE_S)
     assert caught.value.error.code == "expired"
 
 
@@ -349,7 +354,7 @@ async def test_how_long_a_job_may_run_depends_on_what_it_must_look_at(
 async def test_waiting_survives_a_failed_attempt_and_a_restart(stage: Stage) -> None:
     tzurot.llm.script(503, "hang", "ok")
     handle = await tzurot.answer.asubmit("are you there?")
-    waiting = asyncio.create_task(handle.aresult(timeout_s=30))
+    waiting = asyncio.create_task(handle.aresult(timeout_s=PATIENCE_S))
 
     await stage.work()
     job = await handle.arefresh()
@@ -373,8 +378,8 @@ async def test_waiting_for_a_finished_job_returns_its_result(stage: Stage) -> No
     await stage.work()
 
     known_by_id = tzurot.app.client.handle(handle.id)
-    assert await handle.aresult(timeout_s=60) == tzurot.Reply(True, "reply of hello")
-    assert await known_by_id.aresult(timeout_s=60) == {"success": True, "text": "reply of hello"}
+    assert await handle.aresult(timeout_s=PATIENCE_S) == tzurot.Reply(True, "reply of hello")
+    assert await known_by_id.aresult(timeout_s=PATIENCE_S) == {"success": True, "text": "reply of hello"}
 
 
 @pytest.mark.scenario("C.16")
@@ -386,7 +391,7 @@ async def test_waiting_times_out_cleanly(stage: Stage) -> None:
         await handle.aresult(timeout_s=0.05)
 
     await stage.work()
-    assert (await handle.aresult(timeout_s=60)).success
+    assert (await handle.aresult(timeout_s=PATIENCE_S)).success
 
 
 @pytest.mark.scenario("C.17")
@@ -419,5 +424,5 @@ async def test_an_export_that_was_not_enqueued_blocks_nobody(stage: Stage) -> No
     await stage.work()
 
     assert not export.replay and export.id != lost.id
-    assert await export.aresult(timeout_s=60) == "pages of ada"
+    assert await export.aresult(timeout_s=PATIENCE_S) == "pages of ada"
     assert tzurot.site.calls() == ["ada"]
