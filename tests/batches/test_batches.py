@@ -27,6 +27,7 @@ from fencerow.errors import CancelRequested, DecidedTwice, LeaseLost
 from fencerow.operators import looking
 from tests.core.worker.stage import Stage, job_of, kinds, pool_of, quick, read, submit, until, working
 from tests.kit.jobs import AnyEngine, claim, register
+from tests.kit.pace import PATIENCE_S
 
 Numbers = Sequence[BatchItem[int, str]]
 Quiet = Sequence[BatchItem[int, None]]
@@ -240,7 +241,7 @@ async def test_what_was_said_is_written_before_the_handler_returns(engine: AnyEn
 
     def send(items: Numbers) -> None:
         items[0].succeed("early")
-        assert gate.go.wait(60)
+        assert gate.go.wait(PATIENCE_S)
         items[1].succeed("late")
 
     handler = batch(send)
@@ -392,7 +393,7 @@ async def test_a_cancel_that_is_not_heeded_gives_that_item_up_and_leaves_the_oth
 
     def send(items: Numbers) -> None:
         gate.started.set()
-        assert gate.go.wait(20)
+        assert gate.go.wait(PATIENCE_S)
         for item in items:
             item.succeed("late")  # dropped for the one that is over: no error
 
@@ -420,7 +421,7 @@ async def test_when_every_open_item_is_cancelled_the_call_is_too(engine: AnyEngi
             time.sleep(0.001)
 
     handler = batch(busy)
-    async with working(engine, handler, queues=ONE_SLOT, config=quick(cancel_kill_s=20.0)) as stage:
+    async with working(engine, handler, queues=ONE_SLOT, config=quick(cancel_kill_s=30.0)) as stage:
         ids = await put_together(stage, handler, range(3))
         await until(gate.started.is_set)
         for job_id in ids[1:]:
@@ -439,7 +440,7 @@ async def test_a_handler_that_ignores_its_end_is_given_up_with_what_was_not_deci
 
     def hung(items: Numbers) -> None:
         items[0].succeed("before")
-        gate.go.wait(30)  # in C: no exception reaches it
+        gate.go.wait(PATIENCE_S)  # in C: no exception reaches it
 
     async def after(items: Quiet) -> None: ...
 
@@ -536,7 +537,7 @@ async def test_a_shutdown_gives_up_a_handler_that_does_not_listen(engine: AnyEng
 
     def hung(items: Quiet) -> None:
         gate.started.set()
-        gate.go.wait(30)
+        gate.go.wait(PATIENCE_S)
 
     handler = batch(hung)
     async with working(engine, handler, queues=ONE_SLOT) as stage:

@@ -25,8 +25,9 @@ from fencerow.core.worker.pool import Pool, StartBound
 from fencerow.core.worker.worker import Worker
 from fencerow.operators import looking
 from tests.kit.jobs import QUEUE, AnyEngine, new_job
+from tests.kit.pace import LONG_LEASE_S, PATIENCE_S
 
-WAIT_S = 60.0  # on a machine that has much else to do; only who fails waits so long
+WAIT_S = PATIENCE_S
 ENDS = frozenset({Fact.SUCCEEDED, Fact.FAILED, Fact.STOPPED})
 RULE = RetryRule(backoff=Backoff(base_s=0.0, jitter=0.0))
 
@@ -34,9 +35,9 @@ Facts = Mapping[str, Any]
 
 
 def quick(**changes: Any) -> Config:
-    """Settings whose every period is short."""
+    """Settings whose every period is short, but for the lease: a test of its end says so itself."""
     fields: dict[str, Any] = {
-        "lease_s": 3.0,
+        "lease_s": LONG_LEASE_S,
         "renew_s": 0.2,
         "sweep_s": 0.2,
         "poll_max_s": 0.05,

@@ -209,7 +209,7 @@ async def test_an_attempt_that_runs_too_long_counts_as_a_failure(engine: AnyEngi
         while True:
             time.sleep(0.001)
 
-    async with working(engine, slow, slow_plain) as stage:
+    async with working(engine, slow, slow_plain, config=quick(cancel_kill_s=30.0)) as stage:
         for name in ("slow", "slow_plain"):
             job = await stage.run(name, timeout_s=0.1, attempts_max=2)
             assert (job.state, job.attempt, job.failures) == ("failed", 2, 2)
