@@ -13,6 +13,10 @@ shelter is entered is called back and raised there, at the door, where nothing h
 of the interpreter's (a finalizer, a weak reference that dies) is swallowed by it; that is noticed, and it is
 sent again.
 
+Code of others is not sheltered, and may take locks as well: that is theirs to bear in mind. Only the log is different.
+Everybody writes to it, all threads share its locks, and until Python 3.13 it takes them before its `try`. So a thread
+that is just in `logging` is struck when it comes out.
+
 The last gap is the first instruction of an `__exit__`, which no code of ours can stand before. So what a block has
 opened is noted, and whatever a struck call leaves open is closed when the call is over (`close_open`).
 """
@@ -22,6 +26,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import functools
+import logging
 import sys
 import threading
 import time
@@ -35,7 +40,8 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Close = Callable[[BaseException | None], object]
 
-AGAIN_S = 0.01  # until a callback that swallowed a strike is surely over
+AGAIN_S = 0.01  # until a callback that swallowed a strike is surely over; or a line of the log, most likely
+LOGGING = logging.Logger.handle.__code__.co_filename
 
 
 class Striker:
@@ -98,8 +104,11 @@ class Striker:
                 self._kept = error
             else:
                 assert self._ident is not None
-                self._sent = error
-                _set_exception(self._ident, error)
+                if _is_logging(self._ident):
+                    self._strike_soon(error)
+                else:  # with the interpreter's lock since that look: it goes no step further before it is raised
+                    self._sent = error
+                    _set_exception(self._ident, error)
             return True
 
     def enter(self) -> None:
@@ -155,7 +164,9 @@ class Striker:
 
     def swallowed(self, error: type[BaseException]) -> None:
         """What was raised went no further than a callback. Sent again from elsewhere, when that is over."""
+        self._strike_soon(error)
 
+    def _strike_soon(self, error: type[BaseException]) -> None:
         def send() -> None:
             time.sleep(AGAIN_S)
             self.strike(error, again=True)
@@ -302,6 +313,14 @@ def doorway(function: Callable[P, AbstractContextManager[T]]) -> Callable[P, Doo
         return Doorway(function(*args, **kwargs))
 
     return made
+
+
+def _is_logging(ident: int) -> bool:
+    """Whether this thread is in `logging`, or in what that has called."""
+    frame = sys._current_frames().get(ident)
+    while frame is not None and frame.f_code.co_filename != LOGGING:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _set_exception(ident: int, error: type[BaseException] | None) -> None:
